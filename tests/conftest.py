@@ -1,0 +1,49 @@
+"""Settings that hold for every test: hypothesis profiles, and what a test may
+ask of the machine. What is missing is skipped with a reason in the summary;
+under CI=true it is a failure, so that a gap cannot pass for success."""
+
+import os
+import shutil
+from typing import NoReturn
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+SOAK = os.environ.get("LATTICE_SOAK", "") not in {"", "0"}
+
+settings.register_profile(
+    "ci",
+    deadline=None,
+    max_examples=100,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("soak", settings.get_profile("ci"), max_examples=5000, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "soak" if SOAK else "ci"))
+
+
+def missing(what: str) -> NoReturn:
+    """End the test as skipped, or as failed under CI=true."""
+    if CI:
+        pytest.fail(f"{what} is missing and CI=true allows no gaps", pytrace=False)
+    pytest.skip(f"{what} is missing")
+
+
+def require_program(name: str) -> str:
+    """Path of a program that the test needs."""
+    path = shutil.which(name)
+    if path is None:
+        missing(f"program {name!r}")
+    return path
+
+
+def require_root() -> None:
+    if os.geteuid() != 0:
+        missing("root")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("root") is not None:
+        require_root()
