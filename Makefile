@@ -1,8 +1,9 @@
 SHELL := /bin/bash
 BIN := .venv/bin
+UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock
+.PHONY: help venv lock up down test check fmt bench soak coverage proto proto-check docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -16,3 +17,46 @@ lock: venv  ## write constraints.txt anew from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --all-extras --generate-hashes \
 		--no-header --no-annotate --no-emit-package lattice-sdk --upgrade --quiet -o constraints.txt
 	@! grep -nE '://|^--(extra-)?index|^--find-links' constraints.txt
+
+up: venv  ## start a local cluster in the background and wait until it is ready
+	@$(BIN)/lattice up --detach --nodes $(UP_NODES); status=$$?; \
+	if [ $$status -eq 3 ]; then echo "already up"; exit 0; fi; exit $$status
+
+down:  ## stop the local cluster
+	@if [ -x $(BIN)/lattice ]; then $(BIN)/lattice down; else echo "not running"; fi
+
+test: venv  ## run the whole suite; pytest's summary comes last
+	@tools/system-packages test
+	@$(BIN)/pytest
+
+check: venv  ## formatting, lint, types, import contracts, architecture tests
+	@tools/check
+
+fmt: venv  ## format and apply the safe fixes
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
+
+bench: venv  ## measure; a table and JSON
+	@tools/system-packages bench
+	@$(BIN)/python -m bench
+
+soak: venv  ## the long forms of the tests: more faults, nodes, examples
+	@tools/system-packages test
+	@LATTICE_SOAK=1 $(BIN)/pytest -m soak --timeout=14400
+
+coverage: venv  ## branch coverage of the core, which must be complete
+	@$(BIN)/coverage run -m pytest -q tests/unit tests/properties
+	@$(BIN)/coverage report --fail-under=100 --include='src/lattice/core/machine/*,src/lattice/core/scheduler/*'
+
+proto: venv  ## generate src/lattice/wire/pb from proto/
+	@$(BIN)/python tools/proto.py
+
+proto-check: venv  ## fail when the generated modules are not up to date
+	@$(BIN)/python tools/proto.py --check
+
+docs: venv  ## generate docs/reference
+	@$(BIN)/python tools/reference.py
+
+clean:  ## remove everything that was built
+	rm -rf .venv build dist sdk/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

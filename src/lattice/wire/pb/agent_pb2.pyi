@@ -1,0 +1,314 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Phase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PHASE_UNSPECIFIED: _ClassVar[Phase]
+    PHASE_STARTING: _ClassVar[Phase]
+    PHASE_RUNNING: _ClassVar[Phase]
+    PHASE_STOPPING: _ClassVar[Phase]
+    PHASE_ENDED: _ClassVar[Phase]
+
+class EndCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    END_CAUSE_UNSPECIFIED: _ClassVar[EndCause]
+    END_CAUSE_EXIT: _ClassVar[EndCause]
+    END_CAUSE_SIGNAL: _ClassVar[EndCause]
+    END_CAUSE_OOM: _ClassVar[EndCause]
+    END_CAUSE_WALLTIME: _ClassVar[EndCause]
+    END_CAUSE_LAUNCH: _ClassVar[EndCause]
+    END_CAUSE_NODE: _ClassVar[EndCause]
+    END_CAUSE_STOPPED: _ClassVar[EndCause]
+
+class OutputStream(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OUTPUT_STREAM_UNSPECIFIED: _ClassVar[OutputStream]
+    OUTPUT_STREAM_STDOUT: _ClassVar[OutputStream]
+    OUTPUT_STREAM_STDERR: _ClassVar[OutputStream]
+PHASE_UNSPECIFIED: Phase
+PHASE_STARTING: Phase
+PHASE_RUNNING: Phase
+PHASE_STOPPING: Phase
+PHASE_ENDED: Phase
+END_CAUSE_UNSPECIFIED: EndCause
+END_CAUSE_EXIT: EndCause
+END_CAUSE_SIGNAL: EndCause
+END_CAUSE_OOM: EndCause
+END_CAUSE_WALLTIME: EndCause
+END_CAUSE_LAUNCH: EndCause
+END_CAUSE_NODE: EndCause
+END_CAUSE_STOPPED: EndCause
+OUTPUT_STREAM_UNSPECIFIED: OutputStream
+OUTPUT_STREAM_STDOUT: OutputStream
+OUTPUT_STREAM_STDERR: OutputStream
+
+class AgentMessage(_message.Message):
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk")
+    REGISTER_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    RUN_REPORT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    register: Register
+    confirmed: Confirmed
+    heartbeat: Heartbeat
+    run_report: RunReport
+    output_chunk: OutputChunk
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ...) -> None: ...
+
+class ServerMessage(_message.Message):
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye")
+    WELCOME_FIELD_NUMBER: _ClassVar[int]
+    START_RUN_FIELD_NUMBER: _ClassVar[int]
+    STOP_RUN_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_RUN_FIELD_NUMBER: _ClassVar[int]
+    REPORT_ACK_FIELD_NUMBER: _ClassVar[int]
+    READ_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    STOP_READING_FIELD_NUMBER: _ClassVar[int]
+    GOODBYE_FIELD_NUMBER: _ClassVar[int]
+    welcome: Welcome
+    start_run: StartRun
+    stop_run: StopRun
+    update_run: UpdateRun
+    report_ack: ReportAck
+    read_output: ReadOutput
+    stop_reading: StopReading
+    goodbye: Goodbye
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ...) -> None: ...
+
+class Register(_message.Message):
+    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    HARDWARE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    BOOT_ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    RUNS_AS_ROOT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_USER_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    hardware: Hardware
+    address: str
+    boot_id: str
+    agent_version: str
+    runs: _containers.RepeatedCompositeFieldContainer[KnownRun]
+    runs_as_root: bool
+    agent_user: str
+    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ...) -> None: ...
+
+class Hardware(_message.Message):
+    __slots__ = ("cpus", "memory_mb", "gpus", "gpu_type", "group", "features")
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    GPU_TYPE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    cpus: int
+    memory_mb: int
+    gpus: int
+    gpu_type: str
+    group: str
+    features: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RunKey(_message.Message):
+    __slots__ = ("number", "run")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    run: int
+    def __init__(self, number: _Optional[int] = ..., run: _Optional[int] = ...) -> None: ...
+
+class KnownRun(_message.Message):
+    __slots__ = ("key", "phase")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    phase: Phase
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ...) -> None: ...
+
+class Welcome(_message.Message):
+    __slots__ = ("valid_runs", "heartbeat_interval_s", "down_after_s", "server_name", "session")
+    VALID_RUNS_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    DOWN_AFTER_S_FIELD_NUMBER: _ClassVar[int]
+    SERVER_NAME_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    valid_runs: _containers.RepeatedCompositeFieldContainer[RunKey]
+    heartbeat_interval_s: float
+    down_after_s: float
+    server_name: str
+    session: int
+    def __init__(self, valid_runs: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ..., heartbeat_interval_s: _Optional[float] = ..., down_after_s: _Optional[float] = ..., server_name: _Optional[str] = ..., session: _Optional[int] = ...) -> None: ...
+
+class Confirmed(_message.Message):
+    __slots__ = ("session",)
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    session: int
+    def __init__(self, session: _Optional[int] = ...) -> None: ...
+
+class Heartbeat(_message.Message):
+    __slots__ = ("seq", "running", "load1", "memory_used_mb")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    LOAD1_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_USED_MB_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    running: int
+    load1: float
+    memory_used_mb: int
+    def __init__(self, seq: _Optional[int] = ..., running: _Optional[int] = ..., load1: _Optional[float] = ..., memory_used_mb: _Optional[int] = ...) -> None: ...
+
+class StartRun(_message.Message):
+    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks")
+    class EnvEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_ARGS_FIELD_NUMBER: _ClassVar[int]
+    ENV_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    GRACE_S_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    TASK_INDEX_FIELD_NUMBER: _ClassVar[int]
+    TASK_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_DIR_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    API_URL_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    allocation_id: str
+    name: str
+    user: str
+    cwd: str
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    script: bytes
+    script_args: _containers.RepeatedScalarFieldContainer[str]
+    env: _containers.ScalarMap[str, str]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    walltime_s: float
+    grace_s: float
+    cpus: int
+    memory_mb: int
+    gpus: int
+    task_index: int
+    task_group_id: str
+    submit_dir: str
+    token: str
+    api_url: str
+    fence: bool
+    tasks: int
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ...) -> None: ...
+
+class StopRun(_message.Message):
+    __slots__ = ("key", "grace_s", "why")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    GRACE_S_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    grace_s: float
+    why: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
+
+class UpdateRun(_message.Message):
+    __slots__ = ("key", "walltime_s")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    walltime_s: float
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., walltime_s: _Optional[float] = ...) -> None: ...
+
+class RunReport(_message.Message):
+    __slots__ = ("key", "phase", "seq", "cause", "exit_code", "signal", "message", "cpu_s", "peak_memory_mb", "elapsed_s")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    phase: Phase
+    seq: int
+    cause: EndCause
+    exit_code: int
+    signal: int
+    message: str
+    cpu_s: float
+    peak_memory_mb: int
+    elapsed_s: float
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., seq: _Optional[int] = ..., cause: _Optional[_Union[EndCause, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ...) -> None: ...
+
+class ReportAck(_message.Message):
+    __slots__ = ("key", "seq")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    key: RunKey
+    seq: int
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., seq: _Optional[int] = ...) -> None: ...
+
+class ReadOutput(_message.Message):
+    __slots__ = ("reader", "key", "stream", "offset", "tail_lines", "follow")
+    READER_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TAIL_LINES_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    reader: int
+    key: RunKey
+    stream: OutputStream
+    offset: int
+    tail_lines: int
+    follow: bool
+    def __init__(self, reader: _Optional[int] = ..., key: _Optional[_Union[RunKey, _Mapping]] = ..., stream: _Optional[_Union[OutputStream, str]] = ..., offset: _Optional[int] = ..., tail_lines: _Optional[int] = ..., follow: _Optional[bool] = ...) -> None: ...
+
+class OutputChunk(_message.Message):
+    __slots__ = ("reader", "offset", "data", "eof", "error")
+    READER_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    EOF_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    reader: int
+    offset: int
+    data: bytes
+    eof: bool
+    error: str
+    def __init__(self, reader: _Optional[int] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., eof: _Optional[bool] = ..., error: _Optional[str] = ...) -> None: ...
+
+class StopReading(_message.Message):
+    __slots__ = ("reader",)
+    READER_FIELD_NUMBER: _ClassVar[int]
+    reader: int
+    def __init__(self, reader: _Optional[int] = ...) -> None: ...
+
+class Goodbye(_message.Message):
+    __slots__ = ("why",)
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    why: str
+    def __init__(self, why: _Optional[str] = ...) -> None: ...

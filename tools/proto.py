@@ -1,0 +1,90 @@
+"""Generates src/lattice/wire/pb from proto/lattice/v1.
+
+    python tools/proto.py            write the modules
+    python tools/proto.py --check    fail when they are not what the .proto files say
+
+The generator writes imports for a top-level package `lattice.v1`; ours live in
+`lattice.wire.pb`, so the import lines are rewritten.
+"""
+
+import argparse
+import re
+import sys
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+
+from grpc_tools import protoc
+
+ROOT = Path(__file__).resolve().parent.parent
+PROTO = ROOT / "proto"
+SOURCES = PROTO / "lattice" / "v1"
+TARGET = ROOT / "src" / "lattice" / "wire" / "pb"
+
+FOREIGN_IMPORT = re.compile(r"^from lattice\.v1 import ", re.MULTILINE)
+
+
+def generate() -> dict[str, str]:
+    """File name to content, for everything that belongs into the target."""
+    sources = sorted(str(path) for path in SOURCES.glob("*.proto"))
+    with tempfile.TemporaryDirectory() as scratch:
+        well_known = files("grpc_tools") / "_proto"
+        status = protoc.main(
+            [
+                "protoc",
+                f"--proto_path={PROTO}",
+                f"--proto_path={well_known}",
+                f"--python_out={scratch}",
+                f"--pyi_out={scratch}",
+                f"--grpc_python_out={scratch}",
+                *sources,
+            ]
+        )
+        if status != 0:
+            sys.exit(f"proto: the generator failed with status {status}")
+        made = sorted((Path(scratch) / "lattice" / "v1").iterdir())
+        content = {path.name: rewrite(path.read_text()) for path in made}
+    return {
+        name: text
+        for name, text in {"__init__.py": "", **content}.items()
+        if not (name.endswith("_grpc.py") and "Servicer" not in text)
+    }
+
+
+def rewrite(text: str) -> str:
+    return FOREIGN_IMPORT.sub("from lattice.wire.pb import ", text)
+
+
+def present() -> dict[str, str]:
+    return {path.name: path.read_text() for path in TARGET.iterdir() if path.is_file()}
+
+
+def check(wanted: dict[str, str]) -> int:
+    found = present() if TARGET.is_dir() else {}
+    stale = sorted(
+        name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)
+    )
+    if stale:
+        print("proto: not up to date, run `make proto`:", *stale, file=sys.stderr)
+    return 1 if stale else 0
+
+
+def write(wanted: dict[str, str]) -> int:
+    TARGET.mkdir(parents=True, exist_ok=True)
+    for name in present().keys() - wanted.keys():
+        (TARGET / name).unlink()
+    for name, text in wanted.items():
+        (TARGET / name).write_text(text)
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="generate the protobuf modules")
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    arguments = parser.parse_args()
+    wanted = generate()
+    return check(wanted) if arguments.check else write(wanted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
