@@ -1,0 +1,85 @@
+"""What may not be written down: where it was built, how it was built, stubs,
+and a second word for an allocation.
+
+The patterns are put together from pieces, so that this file passes itself."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.tree import PACKAGES, ROOT, files, python_under, shown
+
+PLACES = {
+    "a path of some developer's machine": r"(?<![\w.])/" + "w" + "ork/",
+    "a package index": r"(?:https?|file)://\S*(?:"
+    + "|".join(["py" + "pi", "artifactory", "nexus", "jfrog"])
+    + ")",
+    "an index option": "--(?:extra-)?index" + r"-url[= ]\S",
+}
+MAKING = {
+    "a word about how it was made": r"(?i)\b(?:"
+    + "|".join(
+        ["cla" + "ude", "anthro" + "pic", "chat" + "gpt", "sub" + "agent", "this " + "session"]
+    )
+    + r")\b",
+    "a number that no document here explains": r"\b(?:R[1-9]\d?|S[0-4]\d)\b",
+}
+UNFINISHED = {
+    "a stub": r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "NotImplemented" + "Error"]) + r")\b",
+    "a test that asserts nothing": r"\bassert " + r"True\b",
+}
+ALLOCATION = re.compile(r"(?i)(?<![a-z])jobs?(?![a-z])")
+VARIABLES_OF_OTHERS = re.compile(r"\b(?:LATTICE_JOB_NAME|SLURM_\w+|PMI_\w+)\b")
+SLURM_WORDS = ROOT / "src" / "lattice" / "slurm"
+
+
+def read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def findings(pattern: str, *, suffixes: tuple[str, ...] = ()) -> list[str]:
+    search = re.compile(pattern).search
+    return [
+        f"{shown(path)}:{number}: {line.strip()[:120]}"
+        for path in files()
+        if (not suffixes or path.suffix in suffixes) and (text := read(path)) is not None
+        for number, line in enumerate(text.splitlines(), start=1)
+        if search(line)
+    ]
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_the_tree_names_no_place_where_it_was_built(what: str) -> None:
+    assert findings(PLACES[what]) == [], what
+
+
+@pytest.mark.parametrize("what", MAKING)
+def test_the_tree_speaks_of_the_product_alone(what: str) -> None:
+    assert findings(MAKING[what]) == [], what
+
+
+@pytest.mark.parametrize("what", UNFINISHED)
+def test_nothing_is_left_as_a_stub(what: str) -> None:
+    generated = "src/lattice/wire/pb/"
+    found = findings(UNFINISHED[what], suffixes=(".py", ".proto", ".sh"))
+    assert [line for line in found if not line.startswith(generated)] == [], what
+
+
+def test_the_pins_name_no_address() -> None:
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    assert [line for line in pins if "://" in line or line.startswith("-")] == []
+
+
+def test_the_word_is_allocation() -> None:
+    found = [
+        f"{shown(path)}:{number}: {line.strip()}"
+        for path in python_under(*PACKAGES)
+        if SLURM_WORDS not in path.parents
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if ALLOCATION.search(VARIABLES_OF_OTHERS.sub("", line))
+    ]
+    assert found == []
