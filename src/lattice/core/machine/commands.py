@@ -1,0 +1,233 @@
+"""Commands: everything that may ever change the state, with all that varies (time, actor, ids) inside.
+
+A command is a wish. `decide` turns it into events or refuses it; nothing here has behaviour.
+"""
+
+from msgspec import Struct
+
+from lattice.core.model.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
+from lattice.core.model.nodes import DownCause, Hardware, Share
+from lattice.core.model.tenants import Project, Tenant, Vcluster
+
+
+class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do"):
+    """Common shape of all commands; the tag is the name on the wire and never changes."""
+
+
+class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=True):
+    name: str
+    user: str
+    account: str
+    tenant: str
+    vcluster: str
+    request: Request
+    project: str = ""
+    lifecycle: Lifecycle = Lifecycle.BOUNDED
+    per_node: bool | None = None  # None: what the lifecycle implies
+    preemption_class: int = 5
+    walltime_s: int = 0  # 0: the vCluster's default
+    eligible_at: int = 0
+    hold: Hold = Hold.NONE
+    requeue: RequeuePolicy = RequeuePolicy.ON_NODE_FAILURE
+    max_requeue: int = 3
+    tags: tuple[tuple[str, str], ...] = ()
+    tasks: tuple[tuple[int, int, int], ...] = ()  # (first, last, step) ...: a task group
+    concurrency: int = 0
+    queue_on_quota: bool = False  # wait for headroom whatever the tenant's setting
+    payload: bytes = b""
+
+
+class PlaceAllocation(Command, tag="place_allocation", frozen=True, kw_only=True):
+    """The scheduler's proposal: start run `run` of the allocation on these shares, the first being the launch node."""
+
+    number: int
+    run: int
+    shares: tuple[Share, ...]
+
+
+class ReportPart(Command, tag="report_part", frozen=True, kw_only=True):
+    """What a node says of its part of a run. `stopped` = ended because it was told to."""
+
+    number: int
+    run: int
+    node: str
+    seq: int
+    phase: PartPhase
+    cause: Cause | None = None
+    stopped: bool = False
+    exit_code: int = 0
+    signal: int = 0
+    message: str = ""
+    cpu_s: float = 0.0
+    peak_memory_mb: int = 0
+
+
+class LosePart(Command, tag="lose_part", frozen=True, kw_only=True):
+    """A node that came back no longer knows a part which the state calls running."""
+
+    number: int
+    run: int
+    node: str
+
+
+class CancelAllocation(Command, tag="cancel_allocation", frozen=True, kw_only=True):
+    """Number of an allocation, of a task or of a whole group."""
+
+    number: int
+
+
+class ExpireAllocation(Command, tag="expire_allocation", frozen=True, kw_only=True):
+    """The server's backstop: walltime is over by a margin and the node has not ended the run."""
+
+    number: int
+    run: int
+
+
+class HoldAllocation(Command, tag="hold_allocation", frozen=True, kw_only=True):
+    number: int
+    hold: Hold = Hold.USER
+
+
+class ReleaseAllocation(Command, tag="release_allocation", frozen=True, kw_only=True):
+    number: int
+    as_operator: bool = False
+
+
+class RequeueAllocation(Command, tag="requeue_allocation", frozen=True, kw_only=True):
+    """Asked for by its user: stop the present run, keep the id, run again."""
+
+    number: int
+    hold: bool = False
+
+
+class UpdateAllocation(Command, tag="update_allocation", frozen=True, kw_only=True):
+    number: int
+    walltime_s: int | None = None
+    preemption_class: int | None = None
+    name: str | None = None
+
+
+class ArchiveAllocations(Command, tag="archive_allocations", frozen=True, kw_only=True):
+    """Finished allocations and groups leave the hot state."""
+
+    numbers: tuple[int, ...]
+
+
+class RegisterNode(Command, tag="register_node", frozen=True, kw_only=True):
+    node: str
+    hardware: Hardware
+    address: str = ""
+    boot_id: str = ""
+    agent_version: str = ""
+
+
+class ConfirmNode(Command, tag="confirm_node", frozen=True, kw_only=True):
+    """The agent has ended all stale runs and its checks pass."""
+
+    node: str
+
+
+class DegradeNode(Command, tag="degrade_node", frozen=True, kw_only=True):
+    node: str
+    reason: str = ""
+
+
+class RecoverNode(Command, tag="recover_node", frozen=True, kw_only=True):
+    """Heartbeats resumed inside the grace period."""
+
+    node: str
+
+
+class DownNode(Command, tag="down_node", frozen=True, kw_only=True):
+    node: str
+    cause: DownCause = DownCause.SILENCE
+    reason: str = ""
+
+
+class DrainNode(Command, tag="drain_node", frozen=True, kw_only=True):
+    node: str
+    reason: str = ""
+
+
+class UndrainNode(Command, tag="undrain_node", frozen=True, kw_only=True):
+    node: str
+    is_heard: bool  # heartbeats are fresh, as the leader knows
+
+
+class DisableNode(Command, tag="disable_node", frozen=True, kw_only=True):
+    node: str
+    reason: str = ""
+
+
+class EnableNode(Command, tag="enable_node", frozen=True, kw_only=True):
+    node: str
+
+
+class SetTenant(Command, tag="set_tenant", frozen=True, kw_only=True):
+    """Creates (`create`) or replaces a tenant."""
+
+    tenant: Tenant
+    create: bool = False
+
+
+class SetProject(Command, tag="set_project", frozen=True, kw_only=True):
+    project: Project
+    create: bool = False
+
+
+class SetVcluster(Command, tag="set_vcluster", frozen=True, kw_only=True):
+    vcluster: Vcluster
+    create: bool = False
+
+
+class SetSetting(Command, tag="set_setting", frozen=True, kw_only=True):
+    key: str
+    value: str
+
+
+class RecordSnapshot(Command, tag="record_snapshot", frozen=True, kw_only=True):
+    index: int
+    digest: str
+    sha256: str
+
+
+AnyCommand = (
+    SubmitAllocation
+    | PlaceAllocation
+    | ReportPart
+    | LosePart
+    | CancelAllocation
+    | ExpireAllocation
+    | HoldAllocation
+    | ReleaseAllocation
+    | RequeueAllocation
+    | UpdateAllocation
+    | ArchiveAllocations
+    | RegisterNode
+    | ConfirmNode
+    | DegradeNode
+    | RecoverNode
+    | DownNode
+    | DrainNode
+    | UndrainNode
+    | DisableNode
+    | EnableNode
+    | SetTenant
+    | SetProject
+    | SetVcluster
+    | SetSetting
+    | RecordSnapshot
+)
+
+
+class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command with what varies: who, when (ms since 1970, never falling), on what view of the state.
+
+    `command_id` makes a repeat harmless; internal commands, which are harmless by themselves, leave it empty.
+    """
+
+    at: int
+    command: AnyCommand
+    actor: str = ""
+    command_id: str = ""
+    based_on: int = 0

@@ -1,0 +1,176 @@
+"""Events: what happened. `evolve` folds them into the state and may not fail; subscribers act on them."""
+
+from msgspec import Struct
+
+from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
+from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
+from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
+from lattice.core.model.tenants import Project, Tenant, Vcluster
+
+
+class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
+    """Common shape of all events."""
+
+
+class AllocationSubmitted(Event, tag="allocation_submitted", frozen=True, kw_only=True):
+    allocation: Allocation
+
+
+class TaskGroupSubmitted(Event, tag="task_group_submitted", frozen=True, kw_only=True):
+    group: TaskGroup
+
+
+class TaskReleased(Event, tag="task_released", frozen=True, kw_only=True):
+    """A pending task of a group became a record of its own."""
+
+    group: int
+    position: int
+
+
+class TasksCancelled(Event, tag="tasks_cancelled", frozen=True, kw_only=True):
+    """All tasks of a group that were still entries in its list are given up together."""
+
+    group: int
+    count: int
+
+
+class TaskGroupHeld(Event, tag="task_group_held", frozen=True, kw_only=True):
+    """Pending tasks of a group are held (or released, with Hold.NONE)."""
+
+    group: int
+    hold: Hold
+
+
+class AllocationPlaced(Event, tag="allocation_placed", frozen=True, kw_only=True):
+    number: int
+    run: int
+    shares: tuple[Share, ...]
+    parts: tuple[Part, ...]
+
+
+class PartChanged(Event, tag="part_changed", frozen=True, kw_only=True):
+    number: int
+    part: Part
+
+
+class AllocationStarted(Event, tag="allocation_started", frozen=True, kw_only=True):
+    """All parts run."""
+
+    number: int
+
+
+class AllocationStopping(Event, tag="allocation_stopping", frozen=True, kw_only=True):
+    number: int
+    intent: StopIntent
+    lost_node: str = ""
+
+
+class AllocationEnded(Event, tag="allocation_ended", frozen=True, kw_only=True):
+    number: int
+    trigger: AllocationTrigger
+    state: AllocationState
+    cause: Cause
+    exit_code: int | None = None
+    signal: int = 0
+    message: str = ""
+    cpu_s: float = 0.0
+    peak_memory_mb: int = 0
+
+
+class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=True):
+    """Back to Pending; `counted` when a failure was the reason."""
+
+    number: int
+    counted: bool
+    eligible_at: int
+    message: str = ""
+    hold: Hold = Hold.NONE
+
+
+class AllocationHeld(Event, tag="allocation_held", frozen=True, kw_only=True):
+    number: int
+    hold: Hold
+
+
+class AllocationReleased(Event, tag="allocation_released", frozen=True, kw_only=True):
+    number: int
+
+
+class AllocationUpdated(Event, tag="allocation_updated", frozen=True, kw_only=True):
+    number: int
+    walltime_s: int
+    preemption_class: int
+    name: str
+
+
+class AllocationsArchived(Event, tag="allocations_archived", frozen=True, kw_only=True):
+    numbers: tuple[int, ...]
+
+
+class NodeRegistered(Event, tag="node_registered", frozen=True, kw_only=True):
+    node: str
+    hardware: Hardware
+    address: str
+    boot_id: str
+    agent_version: str
+
+
+class NodeMoved(Event, tag="node_moved", frozen=True, kw_only=True):
+    """A node changed its state by a trigger of the table."""
+
+    node: str
+    trigger: NodeTrigger
+    state: NodeState
+    down_cause: DownCause | None = None
+    drain_wanted: bool = False
+    reason: str = ""
+    by: str = ""
+
+
+class TenantSet(Event, tag="tenant_set", frozen=True, kw_only=True):
+    tenant: Tenant
+
+
+class ProjectSet(Event, tag="project_set", frozen=True, kw_only=True):
+    project: Project
+
+
+class VclusterSet(Event, tag="vcluster_set", frozen=True, kw_only=True):
+    vcluster: Vcluster
+
+
+class SettingSet(Event, tag="setting_set", frozen=True, kw_only=True):
+    key: str
+    value: str
+
+
+class SnapshotRecorded(Event, tag="snapshot_recorded", frozen=True, kw_only=True):
+    index: int
+    digest: str
+    sha256: str
+
+
+AnyEvent = (
+    AllocationSubmitted
+    | TaskGroupSubmitted
+    | TaskReleased
+    | TasksCancelled
+    | TaskGroupHeld
+    | AllocationPlaced
+    | PartChanged
+    | AllocationStarted
+    | AllocationStopping
+    | AllocationEnded
+    | AllocationRequeued
+    | AllocationHeld
+    | AllocationReleased
+    | AllocationUpdated
+    | AllocationsArchived
+    | NodeRegistered
+    | NodeMoved
+    | TenantSet
+    | ProjectSet
+    | VclusterSet
+    | SettingSet
+    | SnapshotRecorded
+)

@@ -1,0 +1,31 @@
+"""Names of things: an allocation's number and the id derived from it."""
+
+from typing import NewType
+
+NodeId = NewType("NodeId", str)
+Number = NewType("Number", int)
+
+MAX_NUMBER = 2**53 - 1  # still exact in JSON readers that know only doubles
+
+
+def allocation_id(number: int) -> str:
+    """The id shown to people: a letter, then the number."""
+    return f"a{number}"
+
+
+def parse_allocation_id(text: str) -> int | None:
+    """The number behind an id or a plain number; None when it is neither."""
+    digits = text[1:] if text[:1] == "a" else text
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 16:
+        return None
+    number = int(digits)
+    return number if 0 < number <= MAX_NUMBER else None
+
+
+def parse_task_id(text: str) -> tuple[int, int] | None:
+    """Group number and task index of `a17_3` or `17_3`; None when it is not of that form."""
+    head, separator, tail = text.partition("_")
+    if not separator or not tail.isascii() or not tail.isdigit() or len(tail) > 9:
+        return None
+    number = parse_allocation_id(head)
+    return None if number is None else (number, int(tail))

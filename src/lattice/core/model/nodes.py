@@ -1,0 +1,95 @@
+"""Nodes: what they are, in which state, and who holds them."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class NodeState(StrEnum):
+    UNKNOWN = "Unknown"
+    BOOTING = "Booting"
+    READY = "Ready"
+    DEGRADED = "Degraded"
+    DOWN = "Down"
+    DRAINING = "Draining"
+    DRAINED = "Drained"
+    FAILED = "Failed"
+    QUARANTINE = "Quarantine"
+
+
+class DownCause(StrEnum):
+    """Why a node is Down, and with that what brings it back."""
+
+    SILENCE = "silence"  # registering again and a passed check
+    HARDWARE = "hardware"  # only `enable`
+    OPERATOR = "operator"  # only `enable`
+    DRIFT = "drift"  # only `undrain`
+
+
+class Hardware(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What a node declares to have."""
+
+    cpus: int
+    memory_mb: int
+    gpus: int = 0
+    gpu_type: str = ""
+    group: str = ""
+    features: tuple[str, ...] = ()
+
+
+class Share(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What one allocation holds of one node; `whole` means the node itself."""
+
+    node: str
+    whole: bool = True
+    cpus: int = 0
+    memory_mb: int = 0
+    gpus: int = 0
+
+
+class Tenure(Struct, frozen=True, kw_only=True, gc=False):
+    """A share seen from the node: by which allocation of which tenant."""
+
+    number: int
+    tenant: str
+    cpus: int
+    memory_mb: int
+    gpus: int
+
+
+class Node(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One node. Held whole by `holder`, or claimed by `claimant`, or shared in `vcluster` by `tenures`; never two of these."""
+
+    id: str
+    hardware: Hardware
+    state: NodeState = NodeState.UNKNOWN
+    address: str = ""
+    boot_id: str = ""
+    agent_version: str = ""
+    down_cause: DownCause | None = None
+    drain_wanted: bool = False  # an operator asked for it and nobody took it back
+    reason: str = ""
+    reason_by: str = ""
+    registered_at: int = 0
+    changed_at: int = 0
+    holder: int = 0
+    claimant: str = ""
+    vcluster: str = ""  # that of the holder or of the tenures; empty when free
+    tenures: tuple[Tenure, ...] = ()
+
+    @property
+    def is_free(self) -> bool:
+        return not self.holder and not self.tenures and not self.claimant
+
+    def free_share(self) -> tuple[int, int, int]:
+        """CPUs, megabytes and GPUs that no tenure holds."""
+        tenures = self.tenures
+        return (
+            self.hardware.cpus - sum(t.cpus for t in tenures),
+            self.hardware.memory_mb - sum(t.memory_mb for t in tenures),
+            self.hardware.gpus - sum(t.gpus for t in tenures),
+        )
+
+    def holders(self) -> tuple[int, ...]:
+        """Numbers of all allocations on the node."""
+        return (self.holder,) if self.holder else tuple(t.number for t in self.tenures)

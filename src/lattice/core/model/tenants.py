@@ -1,0 +1,68 @@
+"""Tenants, projects and vClusters with their limits. None or 0 = no limit, as each field says."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class OnQuota(StrEnum):
+    """What happens to a submission that does not fit the quota now."""
+
+    REJECT = "reject"
+    QUEUE = "queue"
+
+
+class NodeSharing(StrEnum):
+    EXCLUSIVE = "exclusive"
+    SHARED = "shared"
+
+
+class Fencing(StrEnum):
+    NORMAL = "normal"
+    STRICT = "strict"
+
+
+class Tenant(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    name: str
+    max_nodes: int | None = None
+    max_concurrent_allocations: int | None = None
+    max_class: int = 10
+    on_quota: OnQuota = OnQuota.REJECT
+    max_running_per_user: int | None = None
+    max_pending_per_user: int | None = None
+    gpu_hours_budget: float | None = None
+    node_hours_budget: float | None = None
+    fair_share_target: float | None = None
+    burst_allowance: float | None = None
+    created_at: int = 0
+
+
+class Project(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    tenant: str
+    name: str
+    max_nodes: int | None = None
+    created_at: int = 0
+
+
+class Vcluster(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    name: str
+    scheduler: str = "hpc-backfill"
+    tenants: tuple[str, ...] = ()  # empty = all
+    nodes: tuple[str, ...] = ()  # empty = all
+    node_sharing: NodeSharing = NodeSharing.EXCLUSIVE
+    fencing: Fencing = Fencing.NORMAL
+    default_walltime_s: int = 0
+    max_walltime_s: int = 0
+    max_nodes: int = 0
+    is_up: bool = True
+    created_at: int = 0
+
+
+class TenantUse(Struct, frozen=True, kw_only=True, gc=False):
+    """What a tenant holds at this moment; derived from the allocations, checked against its quota."""
+
+    nodes: int = 0
+    allocations: int = 0
+
+
+SCHEDULERS = ("hpc-backfill", "ml-training", "service-bin-pack", "interactive-fifo", "sensitive-reservation")
