@@ -1,0 +1,110 @@
+"""The agents that are connected now, as the loops and the API reach them.
+
+Errors of this boundary::
+
+    AgentUnreachable     no stream to the node, or it ended before the answer was complete
+    OutputUnavailable    the node answered that it cannot read what was asked for
+"""
+
+from collections.abc import AsyncIterator
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+OutputName = Literal["stdout", "stderr"]
+
+
+class AgentUnreachable(Exception):
+    """No stream to the node, or it ended in the middle."""
+
+
+class OutputUnavailable(Exception):
+    """The node has no such output; the text says why."""
+
+
+class OutputPiece(Struct, frozen=True, kw_only=True):
+    """Bytes of one output file; `offset` is the place of the first one."""
+
+    offset: int
+    data: bytes
+
+
+class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """All that a node needs to start its part of a run."""
+
+    number: int
+    run: int
+    allocation_id: str
+    name: str
+    account: str
+    cwd: str
+    nodes: tuple[str, ...]
+    tasks: int
+    grace_s: float
+    argv: tuple[str, ...] = ()
+    script: bytes = b""
+    script_args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    submit_dir: str = ""
+    walltime_s: float = 0.0  # 0 = none
+    cpus: int = 0
+    memory_mb: int = 0  # 0 = no limit
+    gpus: int = 0
+    task_index: int | None = None
+    task_group_id: str = ""
+    token: str = ""
+    api_url: str = ""
+    is_fenced: bool = False  # the node ends the run when no server was heard for long
+
+
+class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """End a run; without grace at once."""
+
+    number: int
+    run: int
+    grace_s: float
+    why: str
+
+
+class UpdateOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """A new limit, counted from the start of the process; 0 = none."""
+
+    number: int
+    run: int
+    walltime_s: float
+
+
+Order = StartOrder | StopOrder | UpdateOrder
+
+
+class AgentLinks(Protocol):
+    """One stream per node at most; a newer one takes the place of the older."""
+
+    def send(self, node: str, order: Order) -> bool:
+        """Queues the order for the node; False when there is no confirmed stream, or it cannot take more now."""
+        ...
+
+    def connected(self) -> frozenset[str]:
+        """Nodes whose stream is open and confirmed: those that take orders."""
+        ...
+
+    def close(self, node: str, why: str) -> None:
+        """Ends the node's stream, if there is one; the agent registers again at once."""
+        ...
+
+    def read_output(
+        self,
+        node: str,
+        number: int,
+        run: int,
+        stream: OutputName,
+        *,
+        offset: int = 0,
+        tail_lines: int = 0,
+        follow: bool = False,
+    ) -> AsyncIterator[OutputPiece]:
+        """The output of a run on a node, piece by piece; `tail_lines` > 0 starts so many lines before the end.
+
+        With `follow` it ends when the run has ended. Raises AgentUnreachable or OutputUnavailable.
+        """
+        ...

@@ -1,0 +1,37 @@
+"""Who is asking: what a verified token says, and nothing else.
+
+Errors of this boundary::
+
+    Unauthenticated      the token is missing, damaged, expired or of no known issuer
+"""
+
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+Kind = Literal["user", "agent", "allocation"]
+
+
+class Unauthenticated(Exception):
+    """The caller could not be identified; the text may be shown to the caller."""
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    """One caller. `allocation` is set inside an allocation, `node` where a token is bound to one node."""
+
+    user: str
+    account: str
+    tenants: tuple[str, ...] = ()  # the first is the default
+    roles: tuple[str, ...] = ()
+    expires_at: int = 0  # seconds since 1970, 0 = never
+    kind: Kind = "user"
+    allocation: int | None = None
+    node: str | None = None
+
+
+class Verifier(Protocol):
+    """Tells who a bearer token stands for."""
+
+    def verify(self, token: str) -> Identity:
+        """The identity behind the token; raises Unauthenticated when there is none."""
+        ...
