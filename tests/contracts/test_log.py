@@ -97,9 +97,7 @@ def test_entries_are_numbered_from_one_without_gaps(home: Home) -> None:
 
 
 @pytest.mark.parametrize("expected_last", [0, 1, 3, 99])
-def test_append_behind_another_index_than_the_newest_changes_nothing(
-    home: Home, expected_last: int
-) -> None:
+def test_append_behind_another_index_than_the_newest_changes_nothing(home: Home, expected_last: int) -> None:
     async def scenario(log: Log) -> None:
         await fill(log, 2)
         await refuses(Conflict, log.append(expected_last, b"foreign"))
@@ -111,9 +109,7 @@ def test_append_behind_another_index_than_the_newest_changes_nothing(
 
 def test_of_two_appends_at_one_index_exactly_one_wins(home: Home) -> None:
     async def scenario(log: Log) -> None:
-        results = await asyncio.gather(
-            *(log.append(0, b"proposer %d" % n) for n in range(20)), return_exceptions=True
-        )
+        results = await asyncio.gather(*(log.append(0, b"proposer %d" % n) for n in range(20)), return_exceptions=True)
         winners = [n for n, result in enumerate(results) if result == 1]
         assert len(winners) == 1
         assert sum(isinstance(result, Conflict) for result in results) == 19
@@ -218,9 +214,7 @@ def test_trim_forgets_older_entries_and_says_which_is_the_oldest(home: Home) -> 
 
 
 @pytest.mark.parametrize("before", [6, 7, 1000])
-def test_trim_keeps_the_newest_entry_so_that_its_index_is_never_given_again(
-    home: Home, before: int
-) -> None:
+def test_trim_keeps_the_newest_entry_so_that_its_index_is_never_given_again(home: Home, before: int) -> None:
     async def scenario(log: Log) -> None:
         await fill(log, 6)
         await log.trim(before)

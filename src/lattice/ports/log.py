@@ -12,7 +12,9 @@ Errors of this boundary::
 """
 
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 
 class LogError(Exception):
@@ -47,7 +49,7 @@ class LogHeld(LogError):
     """Another process has the log open; two would overwrite each other."""
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True, gc=False):
     """One entry: a batch of commands, encoded."""
 
     index: int

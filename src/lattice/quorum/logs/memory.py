@@ -33,9 +33,7 @@ class MemoryLog:
         await asyncio.sleep(0)
         self._check_open()
         if expected_last != self._last:
-            raise Conflict(
-                f"entry {expected_last + 1} cannot follow: the newest entry is {self._last}"
-            )
+            raise Conflict(f"entry {expected_last + 1} cannot follow: the newest entry is {self._last}")
         self._payloads.append(bytes(payload))
         self._wake_tails()
         return self._last
@@ -70,10 +68,7 @@ class MemoryLog:
         if first < self._first:
             raise Trimmed(self._first)
         start = first - self._first
-        return [
-            Entry(first + i, payload)
-            for i, payload in enumerate(self._payloads[start : start + limit])
-        ]
+        return [Entry(first + i, payload) for i, payload in enumerate(self._payloads[start : start + limit])]
 
     def _wake_tails(self) -> None:
         self._grown.set()

@@ -144,15 +144,11 @@ class _Store:
 
     def append(self, expected_last: int, payload: bytes) -> int:
         if expected_last != self._last:
-            raise Conflict(
-                f"entry {expected_last + 1} cannot follow: the newest entry is {self._last}"
-            )
+            raise Conflict(f"entry {expected_last + 1} cannot follow: the newest entry is {self._last}")
         index = expected_last + 1
         with _translated(self._path):
             try:
-                self._open_db.execute(
-                    "INSERT INTO entries VALUES (?, ?, ?)", (index, zlib.crc32(payload), payload)
-                )
+                self._open_db.execute("INSERT INTO entries VALUES (?, ?, ?)", (index, zlib.crc32(payload), payload))
             except sqlite3.Error:
                 self._forget_failed_commit()
                 raise
@@ -199,9 +195,7 @@ class _Store:
         return Entry(index, payload)
 
     def _load_bounds(self) -> None:
-        first, last = self._open_db.execute(
-            "SELECT min(number), max(number) FROM entries"
-        ).fetchone()
+        first, last = self._open_db.execute("SELECT min(number), max(number) FROM entries").fetchone()
         self._first, self._last = (1, 0) if last is None else (first, last)
 
     def _forget_failed_commit(self) -> None:
@@ -270,8 +264,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _corrupt(path: Path, what: str) -> LogCorrupt:
     return LogCorrupt(
-        f"{path}: the log is damaged ({what}); keep a copy of the folder, then restore it from a backup "
-        "or set the log aside and start from the newest snapshot"
+        f"{path}: the log is damaged ({what}); keep a copy of the folder and restore it from a backup"
     )
 
 
