@@ -30,6 +30,7 @@ class ArchiveFilter(Struct, frozen=True, kw_only=True):
     until: int = 0  # ended before
     group: int = 0  # tasks of this group, and the group itself
     with_groups: bool = True  # whether records of whole task groups are wanted
+    with_tasks: bool = True  # whether records of single tasks of groups are wanted
 
 
 class Archive(Protocol):

@@ -183,6 +183,7 @@ def matches(record: ArchivedRecord, wanted: ArchiveFilter) -> bool:
         and (not wanted.until or record.ended_at < wanted.until)
         and wanted.group in (0, record.number if is_group else head.group)
         and (wanted.with_groups or not is_group)
+        and (wanted.with_tasks or is_group or not head.group)
     )
 
 
@@ -203,6 +204,8 @@ def _conditions(wanted: ArchiveFilter, before: int | None) -> tuple[str, list[in
         tests.append(("kind = ?", _ALLOCATION))
     conditions = [test for test, _ in tests]
     values = [value for _, value in tests]
+    if not wanted.with_tasks:
+        conditions.append("(kind = 1 OR block = 0)")
     if wanted.states:
         conditions.append(f"state IN ({', '.join('?' * len(wanted.states))})")
         values.extend(wanted.states)
