@@ -1,0 +1,80 @@
+"""The settings of a server: every key, its type, its bounds and its default."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+
+class DurationText:
+    """Marks a number of seconds that may be written as text: 500ms, 10s, 5m, 1h30m."""
+
+
+Period = Annotated[float, Meta(gt=0, le=10 * 365 * 86400), DurationText()]
+Delay = Annotated[float, Meta(ge=0, le=10 * 365 * 86400), DurationText()]
+Count = Annotated[int, Meta(ge=1)]
+Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Listen = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5}$")]
+
+
+class LogSection(Struct, frozen=True, kw_only=True):
+    kind: Literal["sqlite", "memory"] = "sqlite"
+
+
+class ApiSection(Struct, frozen=True, kw_only=True):
+    """Port 0 = a free one. `advertised_url` is what workloads are told; without it, where REST listens."""
+
+    hmac_secret: str
+    rest_listen: Listen = "127.0.0.1:8080"
+    grpc_listen: Listen = "127.0.0.1:50051"
+    advertised_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
+    allocation_token_lifetime: Period = 7 * 86400.0
+
+
+class NodeAgentSection(Struct, frozen=True, kw_only=True):
+    heartbeat_interval_s: Period = 10.0
+    heartbeat_timeout_s: Period = 30.0
+    grace_period_s: Period = 60.0
+    stop_grace_s: Delay = 30.0  # between SIGTERM and SIGKILL
+    order_retry_s: Period = 2.0  # an order that shows no effect is sent again
+    reconcile_every_s: Period = 30.0
+
+
+class SchedulingSection(Struct, frozen=True, kw_only=True):
+    cycle_interval_s: Period = 5.0
+    merge_ms: Annotated[int, Meta(ge=0, le=10_000)] = 50
+
+
+class SnapshotsSection(Struct, frozen=True, kw_only=True):
+    every_commands: Count = 20_000
+    keep: Count = 5
+
+
+class ArchiveSection(Struct, frozen=True, kw_only=True):
+    after_s: Delay = 300.0
+
+
+class ObjectStoreSection(Struct, frozen=True, kw_only=True):
+    directory: str = ""  # empty = `objects` beside the data directory's log
+
+
+class DefaultsSection(Struct, frozen=True, kw_only=True):
+    """What the first start creates, and what a submission gets that names nothing."""
+
+    walltime: Period = 3600.0
+    tenant: Name = "default"
+    vcluster: Name = "default"
+
+
+class ServerConfig(Struct, frozen=True, kw_only=True):
+    data_dir: Annotated[str, Meta(min_length=1)]
+    api: ApiSection
+    name: Name = "server"
+    mode: Literal["dev", "production"] = "production"
+    log: LogSection = LogSection()
+    node_agent: NodeAgentSection = NodeAgentSection()
+    scheduling: SchedulingSection = SchedulingSection()
+    snapshots: SnapshotsSection = SnapshotsSection()
+    archive: ArchiveSection = ArchiveSection()
+    object_store: ObjectStoreSection = ObjectStoreSection()
+    defaults: DefaultsSection = DefaultsSection()
+    log_level: Literal["debug", "info", "warning", "error"] = "info"

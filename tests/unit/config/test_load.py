@@ -1,0 +1,114 @@
+"""What a person reads when a configuration file is wrong, and what a right one gives."""
+
+from pathlib import Path
+
+import pytest
+
+from lattice.config.load import ConfigError, load, parse_duration
+from lattice.config.schema import ServerConfig
+
+GOOD = """\
+name: s1
+mode: dev
+data_dir: /var/lib/lattice
+api:
+  hmac_secret: file:///etc/lattice/secret
+  rest_listen: 127.0.0.1:0
+node_agent:
+  grace_period_s: 1m30s
+  heartbeat_timeout_s: 0.5
+archive: {after_s: 500ms}
+"""
+
+
+def written(tmp_path: Path, text: str | bytes) -> Path:
+    path = tmp_path / "server.yaml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def complaint(tmp_path: Path, text: str | bytes, *overrides: str) -> str:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, ServerConfig, overrides)
+    return str(caught.value).replace(str(path), "F")
+
+
+def test_a_good_file_gives_values_and_defaults(tmp_path: Path) -> None:
+    config = load(written(tmp_path, GOOD), ServerConfig)
+    assert config.name == "s1"
+    assert config.api.rest_listen == "127.0.0.1:0"
+    assert config.node_agent.grace_period_s == 90.0
+    assert config.node_agent.heartbeat_timeout_s == 0.5
+    assert config.node_agent.heartbeat_interval_s == 10.0
+    assert config.archive.after_s == 0.5
+    assert config.scheduling.merge_ms == 50
+
+
+def test_an_override_wins_over_the_file_and_over_defaults(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    overrides = ["node_agent.grace_period_s=2", "snapshots.keep=7", "defaults.walltime=2h", "name=s2"]
+    config = load(path, ServerConfig, overrides)
+    assert config.node_agent.grace_period_s == 2.0
+    assert config.node_agent.heartbeat_timeout_s == 0.5
+    assert config.snapshots.keep == 7
+    assert config.defaults.walltime == 7200.0
+    assert config.name == "s2"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GOOD.replace("grace_period_s", "grace_perod_s"), 'F:8:3: unknown key "grace_perod_s" in "node_agent"; did you mean "grace_period_s"?'),
+        (GOOD + "quorom: {}\n", 'F:11:1: unknown key "quorom"; known keys: api, archive'),
+        (GOOD.replace("1m30s", "soon"), 'F:8:19: cannot read "soon" as a duration for "node_agent.grace_period_s"'),
+        (GOOD.replace("1m30s", "0"), 'F:8:19: "node_agent.grace_period_s": expected'),
+        (GOOD.replace("0.5", "[1]"), 'F:9:24: "node_agent.heartbeat_timeout_s": expected'),
+        (GOOD.replace("mode: dev", "mode: test"), 'F:2:7: "mode": invalid enum value'),
+        (GOOD.replace("mode: dev", "mode: [dev"), "F:3:9: not valid YAML"),
+        (GOOD.replace("name: s1", "name: no"), 'F:1:7: "name": expected `str`, got `bool`'),
+        (GOOD.replace("name: s1", "name: s1\nname: s2"), 'F:2:1: "name" is given twice'),
+        (GOOD.replace("127.0.0.1:0", "nowhere"), 'F:6:16: "api.rest_listen": expected'),
+        (GOOD.replace("  hmac_secret: file:///etc/lattice/secret\n", ""), 'F:5:3: "api.hmac_secret" is missing'),
+        (GOOD.replace("data_dir: /var/lib/lattice\n", ""), 'F:1:1: "data_dir" is missing'),
+        ("", 'F:1:1: "data_dir" is missing'),
+        ("- a\n- b\n", "F:1:1: the file must hold `key: value` pairs"),
+        (GOOD.replace("archive: {after_s: 500ms}", "archive: 5"), 'F:10:10: "archive" must hold `key: value` pairs'),
+        ("a: !!python/object:os.system x\n", 'F:1:1: unknown key "a"'),
+        ("name: !!python/object:os.system x\n", "F:1:7: not a plain value"),
+        (b"name: s1\ndata_dir: /\xff\n", "F:2:12: not UTF-8 text"),
+        ("name:\n\t- x\n", "F:2:1: not valid YAML"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_with_line_and_column(tmp_path: Path, text: str | bytes, expected: str) -> None:
+    assert complaint(tmp_path, text).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("node_agent.grace=1", 'unknown key "grace" in "node_agent"; did you mean "grace_period_s"?'),
+        ("name", "write it as section.key=value"),
+        ("name.first=x", '"name" has no keys of its own'),
+        ("snapshots.keep=0", '"snapshots.keep": expected'),
+        ("snapshots.keep=[", "not valid YAML"),
+        ("node_agent.grace_period_s=later", 'cannot read "later" as a duration'),
+    ],
+)  # fmt: skip
+def test_a_wrong_override_is_refused_by_name(tmp_path: Path, override: str, expected: str) -> None:
+    said = complaint(tmp_path, GOOD, override)
+    assert said.startswith(f"--set {override}")
+    assert expected in said
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read: No such file"):
+        load(tmp_path / "none.yaml", ServerConfig)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10", 10.0), ("0.25", 0.25), ("250ms", 0.25), ("1h30m", 5400.0), ("1.5m", 90.0), ("x", None), ("5 minutes", None)],
+)  # fmt: skip
+def test_durations(text: str, seconds: float | None) -> None:
+    assert parse_duration(text) == seconds
