@@ -1,15 +1,19 @@
-"""The agents that are connected now, as the loops and the API reach them.
+"""The agents that are connected now: how the loops and the API reach them, and what the loops are told of them.
 
 Errors of this boundary::
 
     AgentUnreachable     no stream to the node, or it ended before the answer was complete
     OutputUnavailable    the node answered that it cannot read what was asked for
+    RegistrationRefused  the node may not take part, or a newer stream of it was first
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
+
+from lattice.core.model.allocations import Cause, PartPhase
+from lattice.core.model.nodes import Hardware
 
 OutputName = Literal["stdout", "stderr"]
 
@@ -20,6 +24,10 @@ class AgentUnreachable(Exception):
 
 class OutputUnavailable(Exception):
     """The node has no such output; the text says why."""
+
+
+class RegistrationRefused(Exception):
+    """The node is not taken; the text says why."""
 
 
 class OutputPiece(Struct, frozen=True, kw_only=True):
@@ -107,4 +115,84 @@ class AgentLinks(Protocol):
 
         With `follow` it ends when the run has ended. Raises AgentUnreachable or OutputUnavailable.
         """
+        ...
+
+
+class RunKey(Struct, frozen=True, gc=False):
+    """One start of one allocation."""
+
+    number: int
+    run: int
+
+
+class Registration(Struct, frozen=True, kw_only=True):
+    """How an agent introduces itself; `runs` are all whose end was not acknowledged yet."""
+
+    node: str
+    hardware: Hardware
+    address: str = ""
+    boot_id: str = ""
+    agent_version: str = ""
+    runs: tuple[RunKey, ...] = ()
+
+
+class Greeting(Struct, frozen=True, kw_only=True):
+    """The answer to a registration: every other run is to be ended before the node confirms."""
+
+    session: int
+    wanted: tuple[RunKey, ...]
+    heartbeat_interval_s: float
+    down_after_s: float
+    server_name: str
+
+
+class Beat(Struct, frozen=True, kw_only=True, gc=False):
+    """A sign of life; `seq` rises as long as the agent's process lives."""
+
+    seq: int
+    running: int = 0
+    load1: float = 0.0
+    memory_used_mb: int = 0
+
+
+class Report(Struct, frozen=True, kw_only=True, gc=False):
+    """What a node says of one run; `is_stopped` = it ended because it was told to."""
+
+    key: RunKey
+    phase: PartPhase
+    seq: int
+    cause: Cause | None = None
+    is_stopped: bool = False
+    exit_code: int = 0
+    signal: int = 0
+    message: str = ""
+    cpu_s: float = 0.0
+    peak_memory_mb: int = 0
+
+
+class AgentDesk(Protocol):
+    """Where the streams bring what the agents say. A call for a session that was replaced changes nothing."""
+
+    async def register(self, registration: Registration) -> Greeting:
+        """Opens a session, ending an older one of the same node; raises RegistrationRefused."""
+        ...
+
+    async def confirm(self, node: str, session: int) -> bool:
+        """The node has ended every run that is not wanted; True when it may be given orders now."""
+        ...
+
+    def opened(self, node: str, session: int) -> None:
+        """Orders reach the node from now on."""
+        ...
+
+    async def report(self, node: str, session: int, reports: Sequence[Report]) -> None:
+        """Returns when the reports are durable, and with that may be acknowledged."""
+        ...
+
+    def beat(self, node: str, session: int, beat: Beat) -> None:
+        """Notes a sign of life."""
+        ...
+
+    def closed(self, node: str, session: int) -> None:
+        """The stream is gone."""
         ...

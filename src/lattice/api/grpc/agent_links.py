@@ -1,0 +1,196 @@
+"""The open streams, one per node: what is queued for each, and who reads output through it."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from itertools import count
+
+from lattice.api.grpc.agent_messages import order_message
+from lattice.ports.agents import (
+    AgentUnreachable,
+    Order,
+    OutputName,
+    OutputPiece,
+    OutputUnavailable,
+)
+from lattice.wire.pb import agent_pb2 as pb
+
+OUTBOX_MAX = 20_000
+CHUNKS_MAX = 64
+_STREAMS: dict[OutputName, pb.OutputStream] = {
+    "stdout": pb.OUTPUT_STREAM_STDOUT,
+    "stderr": pb.OUTPUT_STREAM_STDERR,
+}
+
+
+class OutputReader:
+    """One reading of one file. Holds a bounded number of chunks: what comes beyond is dropped and asked for again."""
+
+    def __init__(self) -> None:
+        self.chunks: deque[pb.OutputChunk] = deque()
+        self.is_cut = False  # chunks were dropped since the last request
+        self.is_lost = False  # the stream ended
+        self._arrived = asyncio.Event()
+
+    def take(self, chunk: pb.OutputChunk) -> bool:
+        """Keeps the chunk; False when it had to be dropped."""
+        if self.is_cut or len(self.chunks) >= CHUNKS_MAX:
+            self.is_cut = True
+            return False
+        self.chunks.append(chunk)
+        self._arrived.set()
+        return True
+
+    def lose(self) -> None:
+        self.is_lost = True
+        self._arrived.set()
+
+    async def next_chunk(self) -> pb.OutputChunk | None:
+        """The next chunk; None when the rest was cut off and must be asked for again."""
+        while not self.chunks:
+            if self.is_cut:
+                return None
+            if self.is_lost:
+                raise AgentUnreachable("the connection to the node was lost")
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self.chunks.popleft()
+
+
+class Link:
+    """One stream: messages wait here until they are written."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.is_confirmed = False
+        self.is_closing = False
+        self.readers: dict[int, OutputReader] = {}
+        self._outbox: deque[pb.ServerMessage] = deque()
+        self._wake = asyncio.Event()
+
+    def put(self, message: pb.ServerMessage) -> bool:
+        """Queues a message; False when the stream is closing or its queue is full."""
+        if self.is_closing or len(self._outbox) >= OUTBOX_MAX:
+            return False
+        self._outbox.append(message)
+        self._wake.set()
+        return True
+
+    def close(self, why: str) -> None:
+        """Says goodbye behind what is queued; nothing more is taken."""
+        if self.is_closing:
+            return
+        self.is_confirmed = False
+        self._outbox.append(pb.ServerMessage(goodbye=pb.Goodbye(why=why)))
+        self.is_closing = True
+        self._wake.set()
+
+    async def next_message(self) -> pb.ServerMessage | None:
+        """The next message to write; None after the goodbye."""
+        while not self._outbox:
+            if self.is_closing:
+                return None
+            self._wake.clear()
+            await self._wake.wait()
+        return self._outbox.popleft()
+
+    def take_chunk(self, chunk: pb.OutputChunk) -> None:
+        reader = self.readers.get(chunk.reader)
+        if reader is None or not reader.take(chunk):
+            self.put(pb.ServerMessage(stop_reading=pb.StopReading(reader=chunk.reader)))
+
+    def lose(self) -> None:
+        """The stream is gone."""
+        self.is_closing = True
+        self.is_confirmed = False
+        for reader in self.readers.values():
+            reader.lose()
+
+
+class AgentLinkTable:
+    """Implements `AgentLinks` over the open streams."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, Link] = {}
+        self._reader_ids = count(1)
+
+    def adopt(self, link: Link) -> None:
+        """Makes this the node's stream; an older one is closed."""
+        older = self._links.get(link.node)
+        if older is not None and older is not link:
+            older.close("replaced by a newer stream")
+        self._links[link.node] = link
+
+    def drop(self, link: Link) -> None:
+        link.lose()
+        if self._links.get(link.node) is link:
+            del self._links[link.node]
+
+    def send(self, node: str, order: Order) -> bool:
+        link = self._links.get(node)
+        return link is not None and link.is_confirmed and link.put(order_message(order))
+
+    def connected(self) -> frozenset[str]:
+        return frozenset(node for node, link in self._links.items() if link.is_confirmed)
+
+    def close(self, node: str, why: str) -> None:
+        link = self._links.get(node)
+        if link is not None:
+            link.close(why)
+
+    def close_all(self, why: str) -> None:
+        for link in self._links.values():
+            link.close(why)
+
+    async def read_output(
+        self,
+        node: str,
+        number: int,
+        run: int,
+        stream: OutputName,
+        *,
+        offset: int = 0,
+        tail_lines: int = 0,
+        follow: bool = False,
+    ) -> AsyncIterator[OutputPiece]:
+        ask = pb.ReadOutput(
+            key=pb.RunKey(number=number, run=run),
+            stream=_STREAMS[stream],
+            offset=offset,
+            tail_lines=tail_lines,
+            follow=follow,
+        )
+        while True:
+            is_complete = False
+            async for chunk in self._chunks(node, ask):
+                if chunk.error:
+                    raise OutputUnavailable(chunk.error)
+                ask.offset = chunk.offset + len(chunk.data)
+                ask.tail_lines = 0
+                is_complete = chunk.eof
+                if chunk.data:
+                    yield OutputPiece(offset=chunk.offset, data=chunk.data)
+            if is_complete:
+                return
+
+    async def _chunks(self, node: str, ask: pb.ReadOutput) -> AsyncIterator[pb.OutputChunk]:
+        """Chunks of one request, up to its end or to where chunks were dropped."""
+        link = self._links.get(node)
+        reader_id = next(self._reader_ids)
+        request = pb.ReadOutput()
+        request.CopyFrom(ask)
+        request.reader = reader_id
+        if link is None or not link.put(pb.ServerMessage(read_output=request)):
+            raise AgentUnreachable(f"node {node} is not connected")
+        reader = link.readers[reader_id] = OutputReader()
+        is_over = False
+        try:
+            while (chunk := await reader.next_chunk()) is not None:
+                is_over = chunk.eof or bool(chunk.error)
+                yield chunk
+                if is_over:
+                    return
+        finally:
+            del link.readers[reader_id]
+            if not is_over:
+                link.put(pb.ServerMessage(stop_reading=pb.StopReading(reader=reader_id)))

@@ -1,0 +1,142 @@
+"""Agents' messages in the words of the ports, and orders in the words of the wire."""
+
+import re
+from typing import assert_never
+
+from lattice.core.model.allocations import Cause, PartPhase
+from lattice.core.model.nodes import Hardware
+from lattice.ports.agents import (
+    Beat,
+    Greeting,
+    Order,
+    Registration,
+    Report,
+    RunKey,
+    StartOrder,
+    StopOrder,
+    UpdateOrder,
+)
+from lattice.wire.pb import agent_pb2 as pb
+
+_NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_MAX_TEXT = 4096
+_PHASES = {pb.PHASE_RUNNING: PartPhase.RUNNING, pb.PHASE_ENDED: PartPhase.ENDED}
+_CAUSES = {
+    pb.END_CAUSE_EXIT: Cause.EXIT,
+    pb.END_CAUSE_SIGNAL: Cause.SIGNAL,
+    pb.END_CAUSE_OOM: Cause.OOM,
+    pb.END_CAUSE_WALLTIME: Cause.WALLTIME,
+    pb.END_CAUSE_LAUNCH: Cause.LAUNCH,
+    pb.END_CAUSE_NODE: Cause.NODE,
+}
+
+
+class BadMessage(ValueError):
+    """An agent said something that makes no sense; the text may be sent back to it."""
+
+
+def registration_of(message: pb.Register) -> Registration:
+    """The checked registration; raises BadMessage."""
+    if not _NODE_ID.fullmatch(message.node_id):
+        raise BadMessage(
+            f'"{message.node_id[:80]}" cannot be the name of a node: up to 63 letters, digits, dots, dashes and underscores'
+        )
+    hardware = message.hardware
+    if not hardware.cpus or not hardware.memory_mb:
+        raise BadMessage(f"node {message.node_id} declares no CPUs or no memory")
+    return Registration(
+        node=message.node_id,
+        hardware=Hardware(
+            cpus=hardware.cpus,
+            memory_mb=hardware.memory_mb,
+            gpus=hardware.gpus,
+            gpu_type=hardware.gpu_type[:_MAX_TEXT],
+            group=hardware.group[:_MAX_TEXT],
+            features=tuple(sorted(set(hardware.features))),
+        ),
+        address=message.address[:_MAX_TEXT],
+        boot_id=message.boot_id[:_MAX_TEXT],
+        agent_version=message.agent_version[:_MAX_TEXT],
+        runs=tuple(RunKey(known.key.number, known.key.run) for known in message.runs),
+    )
+
+
+def report_of(message: pb.RunReport) -> Report | None:
+    """The report; None for a phase that the state does not keep."""
+    phase = _PHASES.get(message.phase)
+    if phase is None:
+        return None
+    has_ended = phase is PartPhase.ENDED
+    return Report(
+        key=RunKey(message.key.number, message.key.run),
+        phase=phase,
+        seq=message.seq,
+        cause=_CAUSES.get(message.cause) if has_ended else None,
+        is_stopped=has_ended and message.cause == pb.END_CAUSE_STOPPED,
+        exit_code=message.exit_code,
+        signal=message.signal,
+        message=message.message[:_MAX_TEXT],
+        cpu_s=message.cpu_s,
+        peak_memory_mb=message.peak_memory_mb,
+    )
+
+
+def beat_of(message: pb.Heartbeat) -> Beat:
+    return Beat(
+        seq=message.seq,
+        running=message.running,
+        load1=message.load1,
+        memory_used_mb=message.memory_used_mb,
+    )
+
+
+def welcome(greeting: Greeting) -> pb.ServerMessage:
+    return pb.ServerMessage(
+        welcome=pb.Welcome(
+            valid_runs=[pb.RunKey(number=key.number, run=key.run) for key in greeting.wanted],
+            heartbeat_interval_s=greeting.heartbeat_interval_s,
+            down_after_s=greeting.down_after_s,
+            server_name=greeting.server_name,
+            session=greeting.session,
+        )
+    )
+
+
+def order_message(order: Order) -> pb.ServerMessage:
+    key = pb.RunKey(number=order.number, run=order.run)
+    match order:
+        case StartOrder():
+            return pb.ServerMessage(start_run=_start_run(key, order))
+        case StopOrder():
+            return pb.ServerMessage(stop_run=pb.StopRun(key=key, grace_s=order.grace_s, why=order.why))
+        case UpdateOrder():
+            return pb.ServerMessage(update_run=pb.UpdateRun(key=key, walltime_s=order.walltime_s))
+        case _:
+            assert_never(order)
+
+
+def _start_run(key: pb.RunKey, order: StartOrder) -> pb.StartRun:
+    return pb.StartRun(
+        key=key,
+        allocation_id=order.allocation_id,
+        name=order.name,
+        user=order.account,
+        cwd=order.cwd,
+        argv=order.argv,
+        script=order.script,
+        script_args=order.script_args,
+        env=order.env,
+        nodes=order.nodes,
+        walltime_s=order.walltime_s,
+        grace_s=order.grace_s,
+        cpus=order.cpus,
+        memory_mb=order.memory_mb,
+        gpus=order.gpus,
+        task_index=order.task_index,
+        task_group_id=order.task_group_id,
+        submit_dir=order.submit_dir,
+        token=order.token,
+        api_url=order.api_url,
+        fence=order.is_fenced,
+        tasks=order.tasks,
+    )
