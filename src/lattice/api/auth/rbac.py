@@ -1,0 +1,126 @@
+"""Who may do what: one row per permission, one column per role.
+
+A token may carry several roles; the widest reach counts. What a reach means for one operation:
+
+    NONE    refused
+    OWN     what belongs to the caller
+    TENANT  what belongs to a tenant of the caller
+    ALL     everything
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum, StrEnum
+
+from lattice.ports.identity import Identity, Kind
+
+
+class Role(StrEnum):
+    SYSTEM_ADMIN = "SystemAdmin"
+    TENANT_ADMIN = "TenantAdmin"
+    OPERATOR = "Operator"
+    READ_ONLY = "ReadOnly"
+    USER = "User"
+    AGENT = "Agent"
+
+
+class Reach(IntEnum):
+    NONE = 0
+    OWN = 1
+    TENANT = 2
+    ALL = 3
+
+
+class Permission(StrEnum):
+    SUBMIT = "allocation:submit"  # always as oneself; the reach is about tenants
+    READ = "allocation:read"
+    CHANGE = "allocation:change"  # cancel, hold, release, requeue, update
+    READ_DETAILS = "allocation:details"  # script, arguments, environment
+    READ_OUTPUT = "allocation:output"
+    READ_NODES = "node:read"
+    CONTROL_NODES = "node:control"
+    READ_TENANTS = "tenant:read"
+    WRITE_TENANTS = "tenant:write"
+    READ_VCLUSTERS = "vcluster:read"
+    WRITE_VCLUSTERS = "vcluster:write"
+    READ_PROJECTS = "project:read"
+    WRITE_PROJECTS = "project:write"
+    READ_USAGE = "usage:read"
+    READ_SETTINGS = "setting:read"
+    WRITE_SETTINGS = "setting:write"
+    READ_SCHEDULER = "scheduler:read"
+    READ_SELF = "self:read"
+    CONNECT_AGENT = "agent:connect"
+
+
+_ROLES = (
+    Role.SYSTEM_ADMIN,
+    Role.TENANT_ADMIN,
+    Role.OPERATOR,
+    Role.READ_ONLY,
+    Role.USER,
+    Role.AGENT,
+)
+_N, _O, _T, _A = Reach.NONE, Reach.OWN, Reach.TENANT, Reach.ALL
+# fmt: off
+#                              SystemAdmin TenantAdmin Operator ReadOnly User Agent
+_ROWS: dict[Permission, tuple[Reach, ...]] = {
+    Permission.SUBMIT:          (_A, _T, _T, _N, _T, _N),
+    Permission.READ:            (_A, _T, _T, _T, _T, _N),
+    Permission.CHANGE:          (_A, _T, _O, _N, _O, _N),
+    Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _N),
+    Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _N),
+    Permission.READ_NODES:      (_A, _A, _A, _A, _A, _N),
+    Permission.CONTROL_NODES:   (_A, _N, _A, _N, _N, _N),
+    Permission.READ_TENANTS:    (_A, _T, _T, _T, _T, _N),
+    Permission.WRITE_TENANTS:   (_A, _N, _N, _N, _N, _N),
+    Permission.READ_VCLUSTERS:  (_A, _A, _A, _A, _A, _N),
+    Permission.WRITE_VCLUSTERS: (_A, _N, _N, _N, _N, _N),
+    Permission.READ_PROJECTS:   (_A, _T, _T, _T, _T, _N),
+    Permission.WRITE_PROJECTS:  (_A, _T, _N, _N, _N, _N),
+    Permission.READ_USAGE:      (_A, _T, _O, _O, _O, _N),
+    Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N),
+    Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N),
+    Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _N),
+    Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A),
+    Permission.CONNECT_AGENT:   (_N, _N, _N, _N, _N, _A),
+}
+# fmt: on
+TABLE: dict[tuple[Role, Permission], Reach] = {
+    (role, permission): reach for permission, row in _ROWS.items() for role, reach in zip(_ROLES, row, strict=True)
+}
+
+_SCOPES = {
+    "admin": Role.SYSTEM_ADMIN,
+    "system:admin": Role.SYSTEM_ADMIN,
+    "tenant:admin": Role.TENANT_ADMIN,
+    "operator": Role.OPERATOR,
+    "readonly": Role.READ_ONLY,
+}
+
+
+def roles_of(scopes: Iterable[str], kind: Kind) -> tuple[Role, ...]:
+    """The roles that a token's scopes give; words of other systems are passed over.
+
+    A token inside an allocation is never more than its user's, whatever it says.
+    """
+    if kind == "agent":
+        return (Role.AGENT,)
+    if kind == "allocation":
+        return (Role.USER,)
+    named = dict.fromkeys(_SCOPES[word] for word in scopes if word in _SCOPES)
+    return tuple(named) or (Role.USER,)
+
+
+def reach_of(identity: Identity, permission: Permission) -> Reach:
+    """How far the caller may go; NONE for a role that the table does not know."""
+    reach = Reach.NONE
+    for name in identity.roles:
+        found = _BY_NAME.get((name, permission), Reach.NONE)
+        if found > reach:
+            reach = found
+    return reach
+
+
+_BY_NAME: dict[tuple[str, Permission], Reach] = {
+    (str(role), permission): reach for (role, permission), reach in TABLE.items()
+}

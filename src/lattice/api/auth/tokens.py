@@ -1,0 +1,150 @@
+"""Tokens of a cluster with a shared secret: signed with HS256, verified on every request, remembered until they expire."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jwt
+
+from lattice.api.auth.rbac import roles_of
+from lattice.ports.clock import Clock
+from lattice.ports.identity import Identity, Kind, Unauthenticated
+from lattice.wire.times import rfc3339
+
+ALGORITHM = "HS256"
+MIN_SECRET_BYTES = 32
+MAX_TOKEN_CHARACTERS = 8192
+MAX_NAME = 128
+MAX_TENANTS = 1000
+
+_INVALID = "the token is not valid"
+_OPTIONS: Any = {
+    "require": ["sub", "exp"],
+    # Times are checked below, against the clock that was handed in.
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+    "verify_aud": False,
+    "verify_iss": False,
+}
+_KINDS: Mapping[str, Kind] = {"user": "user", "agent": "agent", "allocation": "allocation"}
+
+
+def sign_token(
+    secret: bytes,
+    *,
+    user: str,
+    issued_at_s: int,
+    lifetime_s: int,
+    account: str = "",
+    tenants: Iterable[str] = (),
+    scope: str = "",
+    kind: Kind = "user",
+    allocation: int | None = None,
+    node: str | None = None,
+) -> str:
+    """A token for `user`; `scope` holds the words of docs/architecture/api.md, separated by spaces."""
+    claims: dict[str, object] = {
+        "sub": user,
+        "account": account or user,
+        "tenants": list(tenants),
+        "scope": scope,
+        "kind": kind,
+        "iat": issued_at_s,
+        "exp": issued_at_s + lifetime_s,
+    }
+    if allocation is not None:
+        claims["allocation"] = allocation
+    if node is not None:
+        claims["node"] = node
+    return jwt.encode(claims, _checked(secret), algorithm=ALGORITHM)
+
+
+class TokenVerifier:
+    """Tells who a token stands for. The cache is bounded; nothing in it outlives the token's own end."""
+
+    def __init__(self, secret: bytes, clock: Clock, *, remembered: int = 4096) -> None:
+        self._secret = _checked(secret)
+        self._clock = clock
+        self._remembered = remembered
+        self._known: dict[str, Identity] = {}
+
+    def verify(self, token: str) -> Identity:
+        """The identity behind the token; raises Unauthenticated with a text that gives nothing away."""
+        known = self._known.get(token)
+        if known is None:
+            known = self._check(token)
+            self._remember(token, known)
+        if known.expires_at * 1000 <= self._clock.now_ms():
+            self._known.pop(token, None)
+            raise Unauthenticated(f"the token expired at {rfc3339(known.expires_at * 1000)}")
+        return known
+
+    def _check(self, token: str) -> Identity:
+        if len(token) > MAX_TOKEN_CHARACTERS:
+            raise Unauthenticated(_INVALID)
+        try:
+            claims = jwt.decode(token, self._secret, algorithms=[ALGORITHM], options=_OPTIONS)
+        except (jwt.InvalidTokenError, ValueError):
+            raise Unauthenticated(_INVALID) from None
+        not_before = claims.get("nbf", 0)
+        if not _is_moment(not_before) or not_before * 1000 > self._clock.now_ms():
+            raise Unauthenticated(_INVALID)
+        return _identity(claims)
+
+    def _remember(self, token: str, identity: Identity) -> None:
+        if len(self._known) >= self._remembered:
+            now_s = self._clock.now_ms() / 1000
+            for old in [key for key, value in self._known.items() if value.expires_at <= now_s]:
+                del self._known[old]
+        while len(self._known) >= self._remembered:
+            del self._known[next(iter(self._known))]
+        self._known[token] = identity
+
+
+def _checked(secret: bytes) -> bytes:
+    if len(secret) < MIN_SECRET_BYTES:
+        raise ValueError(f"a token secret needs at least {MIN_SECRET_BYTES} bytes")
+    return secret
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e11
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable() and not value.isspace()
+
+
+def _identity(claims: Mapping[str, Any]) -> Identity:
+    """What the claims say; every claim is checked, for a signature proves who wrote them and not that they make sense."""
+    user, expires_at = claims["sub"], claims["exp"]
+    account = claims.get("account") or user
+    tenants = claims.get("tenants", [])
+    kind = _KINDS.get(str(claims.get("kind", "user")))
+    scope = claims.get("scope", "")
+    allocation, node = claims.get("allocation"), claims.get("node")
+    if kind == "user" and allocation is not None:
+        kind = "allocation"
+    sound = (
+        _is_name(user)
+        and _is_name(account)
+        and _is_moment(expires_at)
+        and isinstance(tenants, list)
+        and len(tenants) <= MAX_TENANTS
+        and all(_is_name(tenant) for tenant in tenants)
+        and isinstance(scope, str)
+        and (allocation is None or (type(allocation) is int and allocation > 0))
+        and (node is None or _is_name(node))
+    )
+    if not sound or kind is None:
+        raise Unauthenticated(_INVALID)
+    return Identity(
+        user=user,
+        account=account,
+        tenants=tuple(dict.fromkeys(tenants)),
+        roles=tuple(roles_of(scope.split(), kind)),
+        expires_at=int(expires_at),
+        kind=kind,
+        allocation=allocation,
+        node=node,
+    )

@@ -1,0 +1,80 @@
+"""Nodes on the wire: the JSON view of a node's record and of what was last heard of it."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes import Node, NodeState
+from lattice.wire.times import rfc3339
+
+Holding = Literal["free", "whole", "shared", "claimed"]
+
+
+class FreeView(Struct, frozen=True, kw_only=True, gc=False):
+    cpus: int
+    memory_mb: int
+    gpus: int
+
+
+class NodeView(Struct, frozen=True, kw_only=True):
+    id: str
+    state: NodeState
+    reason: str
+    reason_by: str
+    down_cause: str | None
+    cpus: int
+    memory_mb: int
+    gpus: int
+    gpu_type: str
+    group: str
+    features: tuple[str, ...]
+    address: str
+    vcluster: str
+    allocations: tuple[str, ...]
+    free: FreeView
+    holding: Holding
+    last_heartbeat_s: float | None
+    load1: float | None
+    registered_at: str | None
+    changed_at: str | None
+
+
+def holding_of(node: Node) -> Holding:
+    if node.claimant:
+        return "claimed"
+    if node.holder:
+        return "whole"
+    return "shared" if node.tenures else "free"
+
+
+def free_of(node: Node) -> FreeView:
+    cpus, memory_mb, gpus = (0, 0, 0) if node.holder else node.free_share()
+    return FreeView(cpus=cpus, memory_mb=memory_mb, gpus=gpus)
+
+
+def node_view(node: Node, *, last_heartbeat_s: float | None, load1: float | None) -> NodeView:
+    """The JSON shape of a node; `last_heartbeat_s` is how long ago it was heard, None = never by this server."""
+    hardware = node.hardware
+    return NodeView(
+        id=node.id,
+        state=node.state,
+        reason=node.reason,
+        reason_by=node.reason_by,
+        down_cause=node.down_cause,
+        cpus=hardware.cpus,
+        memory_mb=hardware.memory_mb,
+        gpus=hardware.gpus,
+        gpu_type=hardware.gpu_type,
+        group=hardware.group,
+        features=hardware.features,
+        address=node.address,
+        vcluster=node.vcluster,
+        allocations=tuple(allocation_id(number) for number in node.holders()),
+        free=free_of(node),
+        holding=holding_of(node),
+        last_heartbeat_s=None if last_heartbeat_s is None else round(last_heartbeat_s, 3),
+        load1=load1,
+        registered_at=rfc3339(node.registered_at),
+        changed_at=rfc3339(node.changed_at),
+    )
