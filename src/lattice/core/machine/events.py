@@ -14,10 +14,12 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ev
 
 class AllocationSubmitted(Event, tag="allocation_submitted", frozen=True, kw_only=True):
     allocation: Allocation
+    payload: bytes = b""
 
 
 class TaskGroupSubmitted(Event, tag="task_group_submitted", frozen=True, kw_only=True):
     group: TaskGroup
+    payload: bytes = b""
 
 
 class TaskReleased(Event, tag="task_released", frozen=True, kw_only=True):

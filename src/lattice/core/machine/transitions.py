@@ -12,6 +12,7 @@ from lattice.core.model.nodes import NodeState as N
 class NodeTrigger(StrEnum):
     REGISTERED = "registered"
     CONFIRMED = "confirmed"
+    CONFIRMED_DRAINING = "confirmed_draining"  # back, and an operator's drain still stands
     SILENT = "silent"
     RESUMED = "resumed"
     GIVEN_UP = "given_up"  # the grace period is over
@@ -19,6 +20,7 @@ class NodeTrigger(StrEnum):
     DRAIN = "drain"
     EMPTIED = "emptied"
     UNDRAIN = "undrain"
+    UNDRAIN_UNHEARD = "undrain_unheard"  # undrained while its agent is silent
     DISABLE = "disable"
     ENABLE = "enable"
 
@@ -36,11 +38,11 @@ class AllocationTrigger(StrEnum):
 _T = NodeTrigger
 _ALIVE = (N.UNKNOWN, N.BOOTING, N.READY, N.DEGRADED, N.DRAINING, N.DRAINED)
 
-# A node whose drain is wanted takes DRAINED wherever the table says READY or BOOTING -> READY (see rules/nodes.py).
 NODE_TABLE: dict[tuple[N, NodeTrigger], N] = {
     (N.UNKNOWN, _T.REGISTERED): N.BOOTING,
     (N.DOWN, _T.REGISTERED): N.BOOTING,  # only after silence
     (N.BOOTING, _T.CONFIRMED): N.READY,
+    (N.BOOTING, _T.CONFIRMED_DRAINING): N.DRAINING,
     (N.READY, _T.SILENT): N.DEGRADED,
     (N.DEGRADED, _T.RESUMED): N.READY,
     (N.DEGRADED, _T.GIVEN_UP): N.DOWN,
@@ -50,7 +52,9 @@ NODE_TABLE: dict[tuple[N, NodeTrigger], N] = {
     (N.DEGRADED, _T.DRAIN): N.DRAINING,
     (N.BOOTING, _T.DRAIN): N.DRAINING,
     (N.DRAINING, _T.EMPTIED): N.DRAINED,
+    (N.DOWN, _T.DRAIN): N.DOWN,  # remembered: it comes back drained
     (N.DRAINED, _T.UNDRAIN): N.READY,
+    (N.DRAINED, _T.UNDRAIN_UNHEARD): N.DOWN,
     (N.DOWN, _T.UNDRAIN): N.BOOTING,  # only after drift
     (N.DOWN, _T.ENABLE): N.BOOTING,
     (N.FAILED, _T.ENABLE): N.BOOTING,
@@ -66,7 +70,7 @@ ALLOCATION_TABLE: dict[tuple[A, AllocationTrigger], A] = {
     (A.PENDING, _U.PLACE): A.STARTING,
     (A.STAGING, _U.PLACE): A.STARTING,
     (A.STARTING, _U.STARTED): A.RUNNING,
-    **{(state, _U.STOP): A.STOPPING for state in _ACTIVE},
+    **{(state, _U.STOP): A.STOPPING for state in (*_ACTIVE, A.STOPPING)},  # a stop may change its reason
     **{(state, _U.COMPLETE): A.COMPLETED for state in _ACTIVE},
     **{(state, _U.FAIL): A.FAILED for state in (*_ACTIVE, A.STOPPING)},
     **{(state, _U.CANCEL): A.CANCELLED for state in (*_BEFORE, A.SUSPENDED, A.STOPPING)},

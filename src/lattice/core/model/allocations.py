@@ -111,7 +111,7 @@ class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """The hot record. `payload` is the cold part (what to run, environment), opaque to the core."""
+    """The hot record. What to run (script, environment) is cold and lies in `State.payloads`, opaque to the core."""
 
     number: int
     name: str
@@ -150,7 +150,6 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
-    payload: bytes = b""
 
     @property
     def is_terminal(self) -> bool:

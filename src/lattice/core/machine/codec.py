@@ -1,0 +1,178 @@
+"""Commands and state as bytes, with versions, so that a reader that cannot understand something stops instead of guessing.
+
+Batches: a header with the format and the oldest reader that understands it, then the envelopes. State: named chunks.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+from msgspec import Struct
+
+from lattice.core.machine.commands import Envelope
+from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
+from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.nodes import Node
+from lattice.core.model.tenants import Project, Tenant, Vcluster
+
+FORMAT = 1  # what this version writes
+OLDEST_READER = 1  # the oldest version that understands what this one writes
+RECORDS_PER_CHUNK = 5_000
+
+
+class UnreadableBatch(Exception):
+    """An entry or snapshot that this version does not understand, or that is damaged."""
+
+
+class Batch(Struct, frozen=True):
+    batch_id: str
+    envelopes: tuple[Envelope, ...]
+
+
+class _Header(Struct, frozen=True, array_like=True):
+    format: int
+    oldest_reader: int
+    batch_id: str
+    envelopes: msgspec.Raw
+
+
+_encoder = msgspec.msgpack.Encoder()
+_header_decoder = msgspec.msgpack.Decoder(_Header)
+_envelopes_decoder = msgspec.msgpack.Decoder(tuple[Envelope, ...])
+
+
+def encode_batch(batch_id: str, envelopes: Sequence[Envelope]) -> bytes:
+    """One log entry."""
+    return _encoder.encode((FORMAT, OLDEST_READER, batch_id, envelopes))
+
+
+def decode_batch(payload: bytes) -> Batch:
+    """The commands of a log entry; UnreadableBatch when a newer version wrote it or it is damaged."""
+    try:
+        header = _header_decoder.decode(payload)
+        if header.oldest_reader > FORMAT:
+            raise UnreadableBatch(
+                f"the log entry has format {header.format}, readable from version {header.oldest_reader} on; "
+                f"this server reads up to {FORMAT}: upgrade it"
+            )
+        return Batch(header.batch_id, _envelopes_decoder.decode(header.envelopes))
+    except msgspec.MsgspecError as problem:
+        raise UnreadableBatch(f"the log entry cannot be decoded: {problem}") from problem
+
+
+class _Meta(Struct, frozen=True, kw_only=True):
+    format: int
+    oldest_reader: int
+    next_number: int
+    last_at: int
+    snapshot: SnapshotPointer
+    finished: dict[AllocationState, int]
+    settings: dict[str, str]
+    tenants: tuple[Tenant, ...]
+    projects: tuple[Project, ...]
+    vclusters: tuple[Vcluster, ...]
+    digest: str
+
+
+def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
+    """The state as named chunks of bounded size; lazily, so that the writer can pause in between."""
+    meta = _Meta(
+        format=FORMAT,
+        oldest_reader=OLDEST_READER,
+        next_number=view.next_number,
+        last_at=view.last_at,
+        snapshot=view.snapshot,
+        finished=view.finished,
+        settings=view.settings,
+        tenants=tuple(view.tenants.values()),
+        projects=tuple(view.projects.values()),
+        vclusters=tuple(view.vclusters.values()),
+        digest=view.digest,
+    )
+    yield "meta", _encoder.encode(meta)
+    yield from _chunks("nodes", view.nodes.values(), RECORDS_PER_CHUNK)
+    yield from _chunks("allocations", view.allocations.values(), RECORDS_PER_CHUNK)
+    yield from _chunks("groups", view.groups.values(), RECORDS_PER_CHUNK)
+    yield from _chunks("payloads", view.payloads.items(), 1_000)
+    yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
+
+
+def _chunks(name: str, records: Iterable[object], size: int) -> Iterator[tuple[str, bytes]]:
+    iterator = iter(records)
+    count = 0
+    while chunk := tuple(islice(iterator, size)):
+        yield f"{name}-{count:06d}", _encoder.encode(chunk)
+        count += 1
+
+
+_meta_decoder = msgspec.msgpack.Decoder(_Meta)
+_chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
+    "nodes": msgspec.msgpack.Decoder(tuple[Node, ...]),
+    "allocations": msgspec.msgpack.Decoder(tuple[Allocation, ...]),
+    "groups": msgspec.msgpack.Decoder(tuple[TaskGroup, ...]),
+    "payloads": msgspec.msgpack.Decoder(tuple[tuple[int, bytes], ...]),
+    "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
+}
+
+
+def decode_state_chunks(chunks: Iterable[tuple[str, bytes]]) -> State:
+    """The state from its chunks, its digest summed anew and compared; UnreadableBatch when anything is amiss."""
+    state = State.empty()
+    expected: str | None = None
+    for name, data in chunks:
+        try:
+            if name == "meta":
+                expected = _load_meta(state, _meta_decoder.decode(data))
+            else:
+                _load_chunk(state, name.rpartition("-")[0], data)
+        except (msgspec.MsgspecError, KeyError, ValueError) as problem:
+            raise UnreadableBatch(f"snapshot chunk {name} cannot be decoded: {problem}") from problem
+    _count_nodes(state)
+    if expected != state.digest():
+        raise UnreadableBatch(f"the snapshot's digest is {state.digest()}, expected {expected}")
+    return state
+
+
+def _load_meta(state: State, meta: _Meta) -> str:
+    if meta.oldest_reader > FORMAT:
+        raise UnreadableBatch(f"the snapshot has format {meta.format}; this server reads up to {FORMAT}: upgrade it")
+    state.next_number = meta.next_number
+    state.last_at = meta.last_at
+    state.snapshot = meta.snapshot
+    state.finished = dict(meta.finished)
+    for key, value in meta.settings.items():
+        state.put_setting(key, value)
+    for tenant in meta.tenants:
+        state.put_tenant(tenant)
+    for project in meta.projects:
+        state.put_project(project)
+    for vcluster in meta.vclusters:
+        state.put_vcluster(vcluster)
+    return meta.digest
+
+
+def _load_chunk(state: State, kind: str, data: bytes) -> None:
+    for record in _chunk_decoders[kind].decode(data):
+        match record:
+            case Allocation():
+                state.put_allocation(record)
+            case Node():
+                state.put_node(record)
+            case TaskGroup():
+                state.put_group(record)
+            case Recent():
+                state.put_recent(record)
+            case (int() as number, bytes() as payload):
+                state.put_payload(number, payload)
+            case _:
+                raise ValueError(f"unknown record in chunk of {kind}")
+
+
+def _count_nodes(state: State) -> None:
+    """Node counts per tenant follow from the holders of the nodes."""
+    for node in state.nodes.values():
+        tenants = {tenure.tenant for tenure in node.tenures}
+        if node.holder:
+            tenants = {state.allocations[node.holder].tenant}
+        for tenant in sorted(tenants):
+            state.count_tenant(tenant, nodes=1)

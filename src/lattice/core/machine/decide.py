@@ -1,0 +1,122 @@
+"""Judges a command against the state and says what follows from it. Changes nothing."""
+
+from typing import assert_never
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine import events as ev
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import administration, allocations, nodes, placement, runs, submission
+from lattice.core.machine.state import State
+
+Decision = tuple[ev.AnyEvent, ...] | Rejected
+
+
+def decide(state: State, envelope: cmd.Envelope) -> Decision:
+    """The events of a command, or why it is refused."""
+    command, at = envelope.command, envelope.at
+    match command:
+        case cmd.SubmitAllocation():
+            return submission.submit(state, command, at)
+        case cmd.ReportPart():
+            return runs.report(state, command, at)
+        case cmd.PlaceAllocation():
+            return placement.place(state, command, at)
+        case cmd.LosePart():
+            return runs.lose(state, command, at)
+        case cmd.ExpireAllocation():
+            return runs.expire(state, command)
+        case (
+            cmd.CancelAllocation()
+            | cmd.HoldAllocation()
+            | cmd.ReleaseAllocation()
+            | cmd.RequeueAllocation()
+            | cmd.UpdateAllocation()
+            | cmd.ArchiveAllocations()
+        ):
+            return _decide_allocation(state, command)
+        case cmd.SetTenant() | cmd.SetProject() | cmd.SetVcluster() | cmd.SetSetting() | cmd.RecordSnapshot():
+            return _decide_administration(state, command, at)
+        case _:
+            return _decide_node(state, command, envelope.actor, at)
+
+
+_AllocationCommand = (
+    cmd.CancelAllocation
+    | cmd.HoldAllocation
+    | cmd.ReleaseAllocation
+    | cmd.RequeueAllocation
+    | cmd.UpdateAllocation
+    | cmd.ArchiveAllocations
+)
+_AdministrationCommand = cmd.SetTenant | cmd.SetProject | cmd.SetVcluster | cmd.SetSetting | cmd.RecordSnapshot
+_NodeCommand = (
+    cmd.RegisterNode
+    | cmd.ConfirmNode
+    | cmd.DegradeNode
+    | cmd.RecoverNode
+    | cmd.DownNode
+    | cmd.DrainNode
+    | cmd.UndrainNode
+    | cmd.DisableNode
+    | cmd.EnableNode
+)
+
+
+def _decide_allocation(state: State, command: _AllocationCommand) -> Decision:
+    match command:
+        case cmd.CancelAllocation():
+            return allocations.cancel(state, command)
+        case cmd.HoldAllocation():
+            return allocations.hold(state, command)
+        case cmd.ReleaseAllocation():
+            return allocations.release(state, command)
+        case cmd.RequeueAllocation():
+            return allocations.requeue(state, command)
+        case cmd.UpdateAllocation():
+            return allocations.update(state, command)
+        case cmd.ArchiveAllocations():
+            return allocations.archive(state, command)
+        case _:
+            assert_never(command)
+
+
+def _decide_administration(state: State, command: _AdministrationCommand, at: int) -> Decision:
+    match command:
+        case cmd.SetTenant():
+            return administration.set_tenant(state, command, at)
+        case cmd.SetProject():
+            return administration.set_project(state, command, at)
+        case cmd.SetVcluster():
+            return administration.set_vcluster(state, command, at)
+        case cmd.SetSetting():
+            return administration.set_setting(state, command)
+        case cmd.RecordSnapshot():
+            newer = command.index > state.snapshot.index
+            recorded = ev.SnapshotRecorded(index=command.index, digest=command.digest, sha256=command.sha256)
+            return (recorded,) if newer else ()
+        case _:
+            assert_never(command)
+
+
+def _decide_node(state: State, command: _NodeCommand, actor: str, at: int) -> Decision:
+    match command:
+        case cmd.RegisterNode():
+            return nodes.register(state, command)
+        case cmd.ConfirmNode():
+            return nodes.confirm(state, command)
+        case cmd.DegradeNode():
+            return nodes.degrade(state, command)
+        case cmd.RecoverNode():
+            return nodes.recover(state, command)
+        case cmd.DownNode():
+            return nodes.down(state, command, actor, at)
+        case cmd.DrainNode():
+            return nodes.drain(state, command, actor)
+        case cmd.UndrainNode():
+            return nodes.undrain(state, command)
+        case cmd.DisableNode():
+            return nodes.disable(state, command, actor, at)
+        case cmd.EnableNode():
+            return nodes.enable(state, command)
+        case _:
+            assert_never(command)

@@ -1,0 +1,313 @@
+"""Folds one event into the state. The only code that writes to State; it cannot refuse and may not fail.
+
+Before: the event was decided on exactly this state. After: every invariant holds again once all events of one command
+are folded (a node is given back in the same command in which its last holder ended).
+"""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from lattice.core.machine import events as ev
+from lattice.core.machine.state import SnapshotPointer, State, task_record
+from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
+from lattice.core.model.nodes import Node, NodeState, Share, Tenure
+
+
+def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
+    """Folds `event`, which happened at `at`."""
+    match event:
+        case ev.PartChanged() | ev.AllocationSubmitted() | ev.AllocationPlaced() | ev.AllocationStarted():
+            _evolve_run(state, event, at)
+        case ev.AllocationEnded():
+            _ended(state, event, at)
+        case ev.AllocationStopping():
+            _stopping(state, event, at)
+        case ev.AllocationRequeued():
+            _requeued(state, event)
+        case ev.AllocationHeld() | ev.AllocationReleased() | ev.AllocationUpdated() | ev.AllocationsArchived():
+            _evolve_wish(state, event)
+        case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld():
+            _evolve_group(state, event, at)
+        case ev.NodeRegistered() | ev.NodeMoved():
+            _evolve_node(state, event, at)
+        case ev.TenantSet() | ev.ProjectSet() | ev.VclusterSet() | ev.SettingSet() | ev.SnapshotRecorded():
+            _evolve_administration(state, event)
+        case _:
+            assert_never(event)
+
+
+_RunEvent = ev.PartChanged | ev.AllocationSubmitted | ev.AllocationPlaced | ev.AllocationStarted
+_WishEvent = ev.AllocationHeld | ev.AllocationReleased | ev.AllocationUpdated | ev.AllocationsArchived
+_GroupEvent = ev.TaskGroupSubmitted | ev.TaskReleased | ev.TasksCancelled | ev.TaskGroupHeld
+_NodeEvent = ev.NodeRegistered | ev.NodeMoved
+_AdministrationEvent = ev.TenantSet | ev.ProjectSet | ev.VclusterSet | ev.SettingSet | ev.SnapshotRecorded
+
+
+def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
+    match event:
+        case ev.TenantSet():
+            state.put_tenant(event.tenant)
+        case ev.ProjectSet():
+            state.put_project(event.project)
+        case ev.VclusterSet():
+            state.put_vcluster(event.vcluster)
+        case ev.SettingSet():
+            state.put_setting(event.key, event.value)
+        case ev.SnapshotRecorded():
+            state.snapshot = SnapshotPointer(index=event.index, digest=event.digest, sha256=event.sha256)
+
+
+# allocations
+
+
+def _evolve_run(state: State, event: _RunEvent, at: int) -> None:
+    match event:
+        case ev.PartChanged():
+            _part_changed(state, event)
+        case ev.AllocationSubmitted():
+            state.put_allocation(event.allocation)
+            state.put_payload(event.allocation.number, event.payload)
+            state.next_number = event.allocation.number + 1
+        case ev.AllocationPlaced():
+            _placed(state, event)
+        case ev.AllocationStarted():
+            _change(state, event.number, state=AllocationState.RUNNING, started_at=at)
+
+
+def _evolve_wish(state: State, event: _WishEvent) -> None:
+    match event:
+        case ev.AllocationHeld():
+            _change(state, event.number, hold=event.hold)
+        case ev.AllocationReleased():
+            _change(state, event.number, hold=Hold.NONE)
+        case ev.AllocationUpdated():
+            _updated(state, event)
+        case ev.AllocationsArchived():
+            _archived(state, event)
+
+
+def _change(state: State, number: int, /, **changes: object) -> Allocation:
+    """Puts the changed record and, for a task, the changed counters of its group."""
+    old = state.allocations[number]
+    new = replace(old, **changes)
+    state.put_allocation(new)
+    if old.group and old.state is not new.state and old.group in state.groups:
+        state.put_group(_recount(state.groups[old.group], old, new))
+    return new
+
+
+def _recount(group: TaskGroup, old: Allocation, new: Allocation) -> TaskGroup:
+    return replace(
+        group,
+        live=group.live - (not old.is_terminal) + (not new.is_terminal),
+        holding=group.holding - old.is_holding + new.is_holding,
+        completed=group.completed + (new.state is AllocationState.COMPLETED),
+        failed=group.failed + (new.state is AllocationState.FAILED),
+        cancelled=group.cancelled + (new.state is AllocationState.CANCELLED),
+        ended_at=max(group.ended_at, new.ended_at),
+    )
+
+
+def _part_changed(state: State, event: ev.PartChanged) -> None:
+    old = state.allocations[event.number]
+    parts = tuple(event.part if part.node == event.part.node else part for part in old.parts)
+    state.put_allocation(replace(old, parts=parts))
+
+
+def _placed(state: State, event: ev.AllocationPlaced) -> None:
+    record = _change(
+        state,
+        event.number,
+        state=AllocationState.STARTING,
+        run=event.run,
+        shares=event.shares,
+        parts=event.parts,
+        restart_count=event.run - 1,
+        message="",
+    )
+    for share in event.shares:
+        _take(state, record, share)
+
+
+def _take(state: State, record: Allocation, share: Share) -> None:
+    node = state.nodes[share.node]
+    if share.whole:
+        state.put_node(replace(node, holder=record.number, vcluster=record.vcluster))
+        state.count_tenant(record.tenant, nodes=+1)
+        return
+    if not any(tenure.tenant == record.tenant for tenure in node.tenures):
+        state.count_tenant(record.tenant, nodes=+1)
+    tenure = Tenure(
+        number=record.number,
+        tenant=record.tenant,
+        cpus=share.cpus,
+        memory_mb=share.memory_mb,
+        gpus=share.gpus,
+    )
+    state.put_node(replace(node, tenures=(*node.tenures, tenure), vcluster=record.vcluster))
+
+
+def _give_back(state: State, record: Allocation) -> None:
+    for share in record.shares:
+        node = state.nodes[share.node]
+        if share.whole:
+            state.put_node(replace(node, holder=0, vcluster=""))
+            state.count_tenant(record.tenant, nodes=-1)
+            continue
+        tenures = tuple(tenure for tenure in node.tenures if tenure.number != record.number)
+        if not any(tenure.tenant == record.tenant for tenure in tenures):
+            state.count_tenant(record.tenant, nodes=-1)
+        state.put_node(replace(node, tenures=tenures, vcluster=node.vcluster if tenures else ""))
+
+
+def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
+    old = state.allocations[event.number]
+    _change(
+        state,
+        event.number,
+        state=AllocationState.STOPPING,
+        intent=event.intent,
+        lost_node=event.lost_node or old.lost_node,
+        stop_asked_at=old.stop_asked_at or at,
+    )
+
+
+def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
+    old = state.allocations[event.number]
+    was_holding = old.is_holding
+    _change(
+        state,
+        event.number,
+        state=event.state,
+        cause=event.cause,
+        exit_code=event.exit_code,
+        signal=event.signal,
+        message=event.message,
+        cpu_s=event.cpu_s,
+        peak_memory_mb=event.peak_memory_mb,
+        ended_at=at,
+        started_at=old.started_at or (at if was_holding and event.cause in _RAN else 0),
+        intent=None,
+    )
+    state.finished[event.state] = state.finished.get(event.state, 0) + 1
+    if was_holding:
+        _give_back(state, old)
+
+
+# A run that ended before its start was noticed did run, and has a start.
+_RAN = frozenset({Cause.EXIT, Cause.SIGNAL, Cause.OOM, Cause.WALLTIME})
+
+
+def _requeued(state: State, event: ev.AllocationRequeued) -> None:
+    """Everything that belonged to the last run is cleared; the submission time stays."""
+    old = state.allocations[event.number]
+    _change(
+        state,
+        event.number,
+        state=AllocationState.PENDING,
+        requeue_count=old.requeue_count + event.counted,
+        eligible_at=event.eligible_at,
+        hold=event.hold if event.hold is not Hold.NONE else old.hold,
+        message=event.message,
+        shares=(),
+        parts=(),
+        intent=None,
+        lost_node="",
+        started_at=0,
+        stop_asked_at=0,
+        cpu_s=0.0,
+        peak_memory_mb=0,
+    )
+    _give_back(state, old)
+
+
+def _updated(state: State, event: ev.AllocationUpdated) -> None:
+    changes = {"walltime_s": event.walltime_s, "preemption_class": event.preemption_class, "name": event.name}
+    group = state.groups.get(event.number)
+    if group is not None:
+        state.put_group(replace(group, template=replace(group.template, **changes)))
+    else:
+        _change(state, event.number, **changes)
+
+
+def _archived(state: State, event: ev.AllocationsArchived) -> None:
+    for number in event.numbers:
+        if number in state.groups:
+            state.drop_group(number)
+        else:
+            state.drop_allocation(number)
+        state.drop_payload(number)
+
+
+# task groups
+
+
+def _evolve_group(state: State, event: _GroupEvent, at: int) -> None:
+    match event:
+        case ev.TaskGroupSubmitted():
+            state.put_group(event.group)
+            state.put_payload(event.group.number, event.payload)
+            state.next_number = event.group.number + event.group.size + 1
+        case ev.TaskReleased():
+            _task_released(state, event)
+        case ev.TasksCancelled():
+            group = state.groups[event.group]
+            state.put_group(replace(group, pending=(), cancelled=group.cancelled + event.count, ended_at=at))
+            ended = AllocationState.CANCELLED
+            state.finished[ended] = state.finished.get(ended, 0) + event.count
+        case ev.TaskGroupHeld():
+            group = state.groups[event.group]
+            state.put_group(replace(group, template=replace(group.template, hold=event.hold)))
+
+
+def _task_released(state: State, event: ev.TaskReleased) -> None:
+    group = state.groups[event.group]
+    pending: list[tuple[int, int]] = []
+    for start, stop in group.pending:
+        if start <= event.position < stop:
+            pending += [(start, event.position)] if start < event.position else []
+            pending += [(event.position + 1, stop)] if event.position + 1 < stop else []
+        else:
+            pending.append((start, stop))
+    record = task_record(group, event.position)
+    state.put_group(replace(group, pending=tuple(pending), live=group.live + 1))
+    state.put_allocation(record)
+
+
+# nodes
+
+
+def _evolve_node(state: State, event: _NodeEvent, at: int) -> None:
+    match event:
+        case ev.NodeRegistered():
+            _node_registered(state, event, at)
+        case ev.NodeMoved():
+            node = state.nodes[event.node]
+            state.put_node(
+                replace(
+                    node,
+                    state=event.state,
+                    down_cause=event.down_cause,
+                    drain_wanted=event.drain_wanted,
+                    reason=event.reason,
+                    reason_by=event.by,
+                    changed_at=at,
+                )
+            )
+
+
+def _node_registered(state: State, event: ev.NodeRegistered, at: int) -> None:
+    old = state.nodes.get(event.node)
+    if old is None:
+        old = Node(id=event.node, hardware=event.hardware, state=NodeState.UNKNOWN, changed_at=at)
+    state.put_node(
+        replace(
+            old,
+            hardware=event.hardware,
+            address=event.address,
+            boot_id=event.boot_id,
+            agent_version=event.agent_version,
+            registered_at=at,
+        )
+    )

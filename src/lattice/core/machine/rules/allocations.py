@@ -1,0 +1,207 @@
+"""What users ask of their allocations: cancel, hold, release, requeue, update; and the archive of finished work."""
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine import events as ev
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import runs
+from lattice.core.machine.rules.submission import check_walltime
+from lattice.core.machine.rules.tasks import live_tasks, materialise
+from lattice.core.machine.state import State
+from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
+from lattice.core.model.allocations import Allocation, AllocationState, Hold, StopIntent, TaskGroup
+from lattice.core.model.ids import allocation_id
+
+Events = tuple[ev.AnyEvent, ...]
+_MAX_ARCHIVED_AT_ONCE = 10_000
+
+
+def cancel(state: State, command: cmd.CancelAllocation) -> Events | Rejected:
+    group = state.groups.get(command.number)
+    if group is not None:
+        return _cancel_group(state, group)
+    found = materialise(state, command.number)
+    if found is None:
+        return _not_found(command.number)
+    allocation, released = found
+    if allocation.is_terminal:
+        return _conflict(allocation, f"is already {allocation.state}")
+    return (*released, _cancel_one(allocation))
+
+
+def _cancel_one(allocation: Allocation) -> ev.AnyEvent:
+    if next_allocation_state(allocation.state, AllocationTrigger.STOP) is not None:
+        return ev.AllocationStopping(number=allocation.number, intent=StopIntent.CANCEL)
+    return runs.cancelled(allocation)
+
+
+def _cancel_group(state: State, group: TaskGroup) -> Events | Rejected:
+    if group.is_done:
+        return Rejected(code="conflict", message=f"task group {allocation_id(group.number)} has already ended")
+    events: list[ev.AnyEvent] = []
+    if group.pending:
+        events.append(ev.TasksCancelled(group=group.number, count=group.pending_count))
+    events += [_cancel_one(task) for task in live_tasks(state, group.number)]
+    return tuple(events)
+
+
+def hold(state: State, command: cmd.HoldAllocation) -> Events | Rejected:
+    group = state.groups.get(command.number)
+    if group is not None:
+        return _hold_group(state, group, command.hold)
+    found = materialise(state, command.number)
+    if found is None:
+        return _not_found(command.number)
+    allocation, released = found
+    if allocation.state is not AllocationState.PENDING:
+        return _conflict(allocation, f"is {allocation.state}; only pending allocations can be held")
+    if allocation.hold is Hold.OPERATOR or allocation.hold is command.hold:
+        return ()
+    return (*released, ev.AllocationHeld(number=allocation.number, hold=command.hold))
+
+
+def _hold_group(state: State, group: TaskGroup, wanted: Hold) -> Events | Rejected:
+    if group.is_done:
+        return Rejected(code="conflict", message=f"task group {allocation_id(group.number)} has already ended")
+    if group.template.hold is Hold.OPERATOR and wanted is Hold.USER:
+        return ()
+    tasks = [task for task in live_tasks(state, group.number) if task.state is AllocationState.PENDING]
+    return (
+        ev.TaskGroupHeld(group=group.number, hold=wanted),
+        *(ev.AllocationHeld(number=task.number, hold=wanted) for task in tasks),
+    )
+
+
+def release(state: State, command: cmd.ReleaseAllocation) -> Events | Rejected:
+    group = state.groups.get(command.number)
+    if group is not None:
+        return _release_group(state, group, as_operator=command.as_operator)
+    found = materialise(state, command.number)
+    if found is None:
+        return _not_found(command.number)
+    allocation, released = found
+    if allocation.is_terminal:
+        return _conflict(allocation, f"is already {allocation.state}")
+    if allocation.hold is Hold.NONE:
+        return ()
+    if allocation.hold is Hold.OPERATOR and not command.as_operator:
+        return _held_by_operator(allocation.number)
+    return (*released, ev.AllocationReleased(number=allocation.number))
+
+
+def _release_group(state: State, group: TaskGroup, *, as_operator: bool) -> Events | Rejected:
+    if group.template.hold is Hold.OPERATOR and not as_operator:
+        return _held_by_operator(group.number)
+    held = [task for task in live_tasks(state, group.number) if task.hold is not Hold.NONE]
+    own = [task for task in held if as_operator or task.hold is Hold.USER]
+    return (
+        ev.TaskGroupHeld(group=group.number, hold=Hold.NONE),
+        *(ev.AllocationReleased(number=task.number) for task in own),
+    )
+
+
+def _held_by_operator(number: int) -> Rejected:
+    return Rejected(
+        code="forbidden",
+        message=f"{allocation_id(number)} is held by an operator",
+        hint="Only an operator can release it.",
+    )
+
+
+def requeue(state: State, command: cmd.RequeueAllocation) -> Events | Rejected:
+    """Ends the present run and runs again under the same id; terminal states never change."""
+    group = state.groups.get(command.number)
+    if group is not None:
+        running = [task for task in live_tasks(state, group.number) if _can_requeue(task)]
+        if not running:
+            return Rejected(code="conflict", message=f"task group {allocation_id(group.number)} has no running task")
+        return tuple(event for task in running for event in _requeue_one(task, command))
+    allocation = state.find(command.number)
+    if allocation is None:
+        return _not_found(command.number)
+    if not _can_requeue(allocation):
+        return _conflict(allocation, f"is {allocation.state}; only starting or running allocations can be requeued")
+    return _requeue_one(allocation, command)
+
+
+def _can_requeue(allocation: Allocation) -> bool:
+    return allocation.state in (AllocationState.STARTING, AllocationState.RUNNING)
+
+
+def _requeue_one(allocation: Allocation, command: cmd.RequeueAllocation) -> Events:
+    stopping = ev.AllocationStopping(number=allocation.number, intent=StopIntent.REQUEUE)
+    if not command.hold:
+        return (stopping,)
+    return (ev.AllocationHeld(number=allocation.number, hold=Hold.USER), stopping)
+
+
+def update(state: State, command: cmd.UpdateAllocation) -> Events | Rejected:
+    group = state.groups.get(command.number)
+    released: Events = ()
+    if group is not None:
+        allocation = group.template
+    else:
+        found = materialise(state, command.number)
+        if found is None:
+            return _not_found(command.number)
+        allocation, released = found
+    if allocation.is_terminal or (group is not None and group.is_done):
+        return _conflict(allocation, "has already ended")
+    refusal = _check_update(state, allocation, command)
+    if refusal is not None:
+        return refusal
+    updated = ev.AllocationUpdated(
+        number=command.number,
+        walltime_s=allocation.walltime_s if command.walltime_s is None else command.walltime_s,
+        preemption_class=(
+            allocation.preemption_class if command.preemption_class is None else command.preemption_class
+        ),
+        name=allocation.name if command.name is None else command.name,
+    )
+    return (*released, updated)
+
+
+def _check_update(state: State, allocation: Allocation, command: cmd.UpdateAllocation) -> Rejected | None:
+    most = state.tenants[allocation.tenant].max_class
+    wanted = command.preemption_class
+    if wanted is not None and not 0 <= wanted <= most:
+        return Rejected(
+            code="forbidden",
+            message=f'tenant "{allocation.tenant}" may not use preemption class {wanted}',
+            current=f"class {allocation.preemption_class}",
+            requested=f"class {wanted}",
+            limit=f"class {most}",
+        )
+    if command.walltime_s is None:
+        return None
+    if command.walltime_s <= 0:
+        return Rejected(code="invalid", message="the walltime must be positive")
+    return check_walltime(command.walltime_s, state.vclusters[allocation.vcluster])
+
+
+def archive(state: State, command: cmd.ArchiveAllocations) -> Events:
+    """Takes along what has ended; what has not, or is gone already, is left alone."""
+    numbers = tuple(number for number in command.numbers[:_MAX_ARCHIVED_AT_ONCE] if _is_archivable(state, number))
+    return (ev.AllocationsArchived(numbers=numbers),) if numbers else ()
+
+
+def _is_archivable(state: State, number: int) -> bool:
+    group = state.groups.get(number)
+    if group is not None:
+        # The group goes last: its tasks find their payload and their counters in it.
+        return group.is_done and not any(
+            task in state.allocations for task in range(number + 1, number + group.size + 1)
+        )
+    record = state.allocations.get(number)
+    return record is not None and record.is_terminal
+
+
+def _not_found(number: int) -> Rejected:
+    return Rejected(
+        code="not_found",
+        message=f"no allocation {allocation_id(number)}",
+        hint="`lattice status --all` lists yours.",
+    )
+
+
+def _conflict(allocation: Allocation, why: str) -> Rejected:
+    return Rejected(code="conflict", message=f"{allocation_id(allocation.number)} {why}")

@@ -1,0 +1,194 @@
+"""Judges a submission: known names, limits of the vCluster, quota, and whether the machine could ever run it."""
+
+from msgspec.structs import replace
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine import events as ev
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import quotas
+from lattice.core.machine.state import State
+from lattice.core.model.allocations import Allocation, Lifecycle, Request, TaskGroup
+from lattice.core.model.shares import matches, suits
+from lattice.core.model.tenants import Tenant, Vcluster
+from lattice.core.model.units import format_duration
+
+MAX_CLASS = 10
+MAX_REQUEUE = 100
+MAX_TASKS = 100_000
+
+
+def submit(state: State, command: cmd.SubmitAllocation, at: int) -> tuple[ev.AnyEvent, ...] | Rejected:
+    tenant = state.tenants.get(command.tenant)
+    if tenant is None:
+        return _unknown("tenant", command.tenant, state.tenants)
+    vcluster = state.vclusters.get(command.vcluster)
+    if vcluster is None:
+        return _unknown("vCluster", command.vcluster, state.vclusters)
+    size = _task_count(command)
+    refusal = (
+        _check_shape(command, size)
+        or _check_membership(state, command, vcluster)
+        or _check_tenant(state, command, tenant, size)
+        or _check_vcluster(command, vcluster)
+        or check_feasible(state, command.request, vcluster)
+        or quotas.check_submission(state, tenant, command.request.nodes, queue=command.queue_on_quota)
+    )
+    if refusal is not None:
+        return refusal
+    record = _record(state, command, vcluster, at)
+    if not command.tasks:
+        return (ev.AllocationSubmitted(allocation=record, payload=command.payload),)
+    group = TaskGroup(
+        number=record.number,
+        template=record,
+        indices=command.tasks,
+        size=size,
+        pending=((0, size),),
+        concurrency=command.concurrency,
+    )
+    return (ev.TaskGroupSubmitted(group=group, payload=command.payload),)
+
+
+def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at: int) -> Allocation:
+    bounded = command.lifecycle is Lifecycle.BOUNDED
+    walltime_s = command.walltime_s or (vcluster.default_walltime_s if bounded else 0)
+    return Allocation(
+        number=state.next_number,
+        name=command.name,
+        user=command.user,
+        account=command.account,
+        tenant=command.tenant,
+        project=command.project,
+        vcluster=command.vcluster,
+        request=command.request,
+        submitted_at=at,
+        lifecycle=command.lifecycle,
+        per_node=command.per_node if command.per_node is not None else not bounded,
+        preemption_class=command.preemption_class,
+        walltime_s=walltime_s,
+        eligible_at=command.eligible_at,
+        hold=command.hold,
+        requeue=command.requeue,
+        max_requeue=command.max_requeue,
+        tags=command.tags,
+    )
+
+
+def _task_count(command: cmd.SubmitAllocation) -> int:
+    return sum((last - first) // step + 1 for first, last, step in command.tasks if step > 0)
+
+
+def _check_shape(command: cmd.SubmitAllocation, size: int) -> Rejected | None:
+    request = command.request
+    if request.nodes < 1 or (request.max_nodes and request.max_nodes < request.nodes):
+        return _invalid("the number of nodes must be at least 1, and a range must rise", f"nodes {request.nodes}")
+    if min(request.cpus, request.memory_mb, request.gpus, request.min_memory_mb) < 0:
+        return _invalid("cpus, memory and gpus cannot be negative")
+    if not 0 <= command.preemption_class <= MAX_CLASS:
+        return _invalid(f"the preemption class must lie between 0 and {MAX_CLASS}", str(command.preemption_class))
+    if not 0 <= command.max_requeue <= MAX_REQUEUE:
+        return _invalid(f"max_requeue must lie between 0 and {MAX_REQUEUE}", str(command.max_requeue))
+    if command.walltime_s < 0:
+        return _invalid("the walltime must be positive")
+    if any(step < 1 or first < 0 or last < first for first, last, step in command.tasks):
+        return _invalid("task ranges must rise and start at 0 or above")
+    if size > MAX_TASKS or command.concurrency < 0:
+        return _invalid(f"a task group has at most {MAX_TASKS} tasks", f"{size} tasks")
+    return None
+
+
+def _check_membership(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
+    if vcluster.tenants and command.tenant not in vcluster.tenants:
+        usable = sorted(v.name for v in state.vclusters.values() if not v.tenants or command.tenant in v.tenants)
+        return Rejected(
+            code="forbidden",
+            message=f'tenant "{command.tenant}" may not use vCluster "{vcluster.name}"',
+            hint=f"Available to it: {', '.join(usable) or 'none'}.",
+        )
+    known = sorted(name for tenant, name in state.projects if tenant == command.tenant)
+    if command.project and known and command.project not in known:
+        return _unknown("project", command.project, dict.fromkeys(known))
+    return None
+
+
+def _check_tenant(state: State, command: cmd.SubmitAllocation, tenant: Tenant, size: int) -> Rejected | None:
+    if command.preemption_class > tenant.max_class:
+        return Rejected(
+            code="forbidden",
+            message=f'tenant "{tenant.name}" may not use preemption class {command.preemption_class}',
+            requested=f"class {command.preemption_class}",
+            limit=f"class {tenant.max_class}",
+        )
+    limit = tenant.max_pending_per_user
+    pending = state.user_use(tenant.name, command.user).pending
+    added = size if command.tasks else 1
+    if limit is not None and pending + added > limit:
+        return Rejected(
+            code="quota",
+            message=f'user "{command.user}" has too many pending allocations in tenant "{tenant.name}"',
+            current=f"{pending} pending",
+            requested=f"{added} more",
+            limit=f"{limit} pending",
+            hint="Wait until some have started, or cancel pending ones.",
+        )
+    return None
+
+
+def _check_vcluster(command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
+    if vcluster.max_nodes and command.request.nodes > vcluster.max_nodes:
+        return Rejected(
+            code="infeasible",
+            message=f'vCluster "{vcluster.name}" allows at most {vcluster.max_nodes} nodes per allocation',
+            requested=f"{command.request.nodes} nodes",
+            limit=f"{vcluster.max_nodes} nodes",
+        )
+    return check_walltime(command.walltime_s, vcluster)
+
+
+def check_walltime(walltime_s: int, vcluster: Vcluster) -> Rejected | None:
+    if not vcluster.max_walltime_s or walltime_s <= vcluster.max_walltime_s:
+        return None
+    return Rejected(
+        code="infeasible",
+        message=f'the walltime is longer than vCluster "{vcluster.name}" allows',
+        requested=format_duration(walltime_s),
+        limit=format_duration(vcluster.max_walltime_s),
+        hint="Ask for less, or use checkpoints and several allocations.",
+    )
+
+
+def check_feasible(state: State, request: Request, vcluster: Vcluster) -> Rejected | None:
+    """Refuses what no set of the vCluster's nodes could ever satisfy. A machine without nodes yet refuses nothing."""
+    if vcluster.nodes or request.node_list or request.exclude:
+        members = [node for node in state.nodes.values() if not vcluster.nodes or node.id in vcluster.nodes]
+        total = len(members)
+        suitable = sum(matches(request, node.hardware, node.id) for node in members)
+    else:
+        total = len(state.nodes)
+        suitable = sum(count for hardware, count in state.hardware_counts.items() if suits(request, hardware))
+    if not total or suitable >= request.nodes:
+        return None
+    return Rejected(
+        code="infeasible",
+        message=f'vCluster "{vcluster.name}" has not enough nodes matching the request',
+        current=f"{suitable} of {total} nodes match",
+        requested=f"{request.nodes} nodes{_wishes(request)}",
+        limit=f"{suitable} nodes",
+        hint="Reduce the node count or relax the constraints; `lattice nodes` shows what there is.",
+    )
+
+
+def _wishes(request: Request) -> str:
+    plain = replace(request, nodes=1, max_nodes=0)
+    fields = ("cpus", "memory_mb", "gpus", "gpu_type", "min_memory_mb", "features", "node_list", "exclude")
+    wishes = [f"{name}={getattr(plain, name)}" for name in fields if getattr(plain, name)]
+    return f" with {', '.join(wishes)}" if wishes else ""
+
+
+def _unknown(what: str, name: str, known: dict[str, object] | object) -> Rejected:
+    names = ", ".join(sorted(known)) if isinstance(known, dict) else ""
+    return Rejected(code="not_found", message=f'unknown {what} "{name}"', hint=f"Known: {names or 'none'}.")
+
+
+def _invalid(message: str, requested: str = "") -> Rejected:
+    return Rejected(code="invalid", message=message, requested=requested)

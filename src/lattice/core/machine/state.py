@@ -1,0 +1,306 @@
+"""The replicated state: dicts of frozen records, and what is derived from them.
+
+Only `evolve` (and the codec, when loading) calls the `put_*` and `drop_*` methods; they keep the digest and every derived
+counter true. Readers on the owner's thread may look at the dicts; others take `frozen_view()`.
+"""
+
+from bisect import bisect_right, insort
+from collections import deque
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lattice.core.machine.digest import Digest
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.nodes import Hardware, Node
+from lattice.core.model.tenants import Project, Tenant, TenantUse, Vcluster
+
+RECENT_WINDOW_MS = 180_000
+RECENT_MAX = 200_000
+
+
+class Recent(Struct, frozen=True, gc=False, omit_defaults=True, array_like=True):
+    """What a command with an id came to, remembered for a while so that a repeat gets the same answer."""
+
+    command_id: str
+    at: int
+    fingerprint: bytes
+    number: int = 0
+    rejected: Rejected | None = None
+
+
+class SnapshotPointer(Struct, frozen=True, kw_only=True):
+    """The newest snapshot that a server recorded in the log."""
+
+    index: int = 0
+    digest: str = ""
+    sha256: str = ""
+
+
+class UserUse(Struct, frozen=True, gc=False):
+    """Live work of one user in one tenant; derived."""
+
+    pending: int = 0
+    holding: int = 0
+
+
+class FrozenView(Struct, frozen=True, kw_only=True):
+    """Shallow copies of the dicts at one index: safe to read from another thread."""
+
+    nodes: dict[str, Node]
+    allocations: dict[int, Allocation]
+    groups: dict[int, TaskGroup]
+    payloads: dict[int, bytes]
+    tenants: dict[str, Tenant]
+    projects: dict[tuple[str, str], Project]
+    vclusters: dict[str, Vcluster]
+    settings: dict[str, str]
+    recent: tuple[Recent, ...]
+    finished: dict[AllocationState, int]
+    next_number: int
+    last_at: int
+    snapshot: SnapshotPointer
+    digest: str
+
+
+_NO_USE = TenantUse()
+_NO_USER_USE = UserUse()
+
+
+class State:
+    """All that was committed. Owned by one task."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.allocations: dict[int, Allocation] = {}
+        self.groups: dict[int, TaskGroup] = {}
+        self.payloads: dict[int, bytes] = {}
+        self.tenants: dict[str, Tenant] = {}
+        self.projects: dict[tuple[str, str], Project] = {}
+        self.vclusters: dict[str, Vcluster] = {}
+        self.settings: dict[str, str] = {}
+        self.recent: dict[str, Recent] = {}
+        self.recent_order: deque[str] = deque()
+        self.finished: dict[AllocationState, int] = {}  # how many ever ended in a state
+        self.next_number = 1
+        self.last_at = 0
+        self.snapshot = SnapshotPointer()
+        # derived
+        self.uses: dict[str, TenantUse] = {}
+        self.user_uses: dict[tuple[str, str], UserUse] = {}
+        self.project_nodes: dict[tuple[str, str], int] = {}
+        self.state_counts: dict[AllocationState, int] = {}
+        self.hardware_counts: dict[Hardware, int] = {}
+        self._group_numbers: list[int] = []
+        self._digest = Digest()
+
+    @classmethod
+    def empty(cls) -> "State":
+        return cls()
+
+    def digest(self) -> str:
+        """Equal on all replicas that applied the same log."""
+        head = Digest(self._digest.value)
+        head.add(b"head", (self.next_number, self.last_at, self.snapshot))
+        head.add(b"finished", sorted((str(k), v) for k, v in self.finished.items()))
+        return head.hexdigest()
+
+    # reading
+
+    def payload_of(self, allocation: Allocation) -> bytes:
+        """The cold part of an allocation; tasks share that of their group."""
+        return self.payloads.get(allocation.group or allocation.number, b"")
+
+    def group_of(self, number: int) -> TaskGroup | None:
+        """The group in whose block a task number lies."""
+        place = bisect_right(self._group_numbers, number) - 1
+        if place < 0:
+            return None
+        group = self.groups[self._group_numbers[place]]
+        return group if group.number < number <= group.number + group.size else None
+
+    def find(self, number: int) -> Allocation | None:
+        """The allocation with this number; a task that is still an entry of its group is made up from the template."""
+        record = self.allocations.get(number)
+        if record is not None:
+            return record
+        group = self.group_of(number)
+        if group is None or not group.is_pending(number - group.number - 1):
+            return None
+        return task_record(group, number - group.number - 1)
+
+    def use_of(self, tenant: str) -> TenantUse:
+        return self.uses.get(tenant, _NO_USE)
+
+    def user_use(self, tenant: str, user: str) -> UserUse:
+        return self.user_uses.get((tenant, user), _NO_USER_USE)
+
+    def frozen_view(self) -> FrozenView:
+        return FrozenView(
+            nodes=dict(self.nodes),
+            allocations=dict(self.allocations),
+            groups=dict(self.groups),
+            payloads=dict(self.payloads),
+            tenants=dict(self.tenants),
+            projects=dict(self.projects),
+            vclusters=dict(self.vclusters),
+            settings=dict(self.settings),
+            recent=tuple(self.recent.values()),
+            finished=dict(self.finished),
+            next_number=self.next_number,
+            last_at=self.last_at,
+            snapshot=self.snapshot,
+            digest=self.digest(),
+        )
+
+    # writing, for evolve and the codec alone
+
+    def put_node(self, node: Node) -> None:
+        old = self.nodes.get(node.id)
+        if old is not None:
+            self._digest.remove(b"node", old)
+        if old is None or old.hardware != node.hardware:
+            if old is not None:
+                self._count_hardware(old.hardware, -1)
+            self._count_hardware(node.hardware, +1)
+        self._digest.add(b"node", node)
+        self.nodes[node.id] = node
+
+    def _count_hardware(self, hardware: Hardware, step: int) -> None:
+        count = self.hardware_counts.get(hardware, 0) + step
+        if count:
+            self.hardware_counts[hardware] = count
+        else:
+            del self.hardware_counts[hardware]
+
+    def put_allocation(self, new: Allocation) -> None:
+        old = self.allocations.get(new.number)
+        if old is not None:
+            self._digest.remove(b"allocation", old)
+        self._digest.add(b"allocation", new)
+        self.allocations[new.number] = new
+        if old is None or old.state is not new.state:
+            self._count_allocation(old, new)
+
+    def drop_allocation(self, number: int) -> None:
+        old = self.allocations.pop(number)
+        self._digest.remove(b"allocation", old)
+        self._count_allocation(old, None)
+
+    def _count_allocation(self, old: Allocation | None, new: Allocation | None) -> None:
+        for record, step in ((old, -1), (new, +1)):
+            if record is None:
+                continue
+            count = self.state_counts.get(record.state, 0) + step
+            if count:
+                self.state_counts[record.state] = count
+            else:
+                self.state_counts.pop(record.state, None)
+            self._count_user(record, step)
+            if record.is_holding:
+                self._count_holding(record, step)
+
+    def _count_user(self, record: Allocation, step: int) -> None:
+        if record.is_terminal:
+            return
+        holding = step if record.is_holding else 0
+        self.count_user(record.tenant, record.user, pending=step - holding, holding=holding)
+
+    def count_user(self, tenant: str, user: str, *, pending: int = 0, holding: int = 0) -> None:
+        key = (tenant, user)
+        use = self.user_uses.get(key, _NO_USER_USE)
+        after = UserUse(use.pending + pending, use.holding + holding)
+        if after == _NO_USER_USE:
+            self.user_uses.pop(key, None)
+        else:
+            self.user_uses[key] = after
+
+    def _count_holding(self, record: Allocation, step: int) -> None:
+        self.count_tenant(record.tenant, allocations=step)
+        if record.project:
+            key = (record.tenant, record.project)
+            held = self.project_nodes.get(key, 0) + step * len(record.shares)
+            if held:
+                self.project_nodes[key] = held
+            else:
+                self.project_nodes.pop(key, None)
+
+    def count_tenant(self, tenant: str, *, nodes: int = 0, allocations: int = 0) -> None:
+        use = self.use_of(tenant)
+        after = TenantUse(nodes=use.nodes + nodes, allocations=use.allocations + allocations)
+        if after == _NO_USE:
+            self.uses.pop(tenant, None)
+        else:
+            self.uses[tenant] = after
+
+    def put_group(self, new: TaskGroup) -> None:
+        old = self.groups.get(new.number)
+        if old is None:
+            insort(self._group_numbers, new.number)
+        else:
+            self._digest.remove(b"group", old)
+        self._digest.add(b"group", new)
+        self.groups[new.number] = new
+        pending = new.pending_count - (old.pending_count if old is not None else 0)
+        if pending:
+            self.count_user(new.template.tenant, new.template.user, pending=pending)
+
+    def drop_group(self, number: int) -> None:
+        self._digest.remove(b"group", self.groups.pop(number))
+        self._group_numbers.remove(number)
+
+    def put_payload(self, number: int, payload: bytes) -> None:
+        self._digest.add(b"payload", (number, payload))
+        self.payloads[number] = payload
+
+    def drop_payload(self, number: int) -> None:
+        payload = self.payloads.pop(number, None)
+        if payload is not None:
+            self._digest.remove(b"payload", (number, payload))
+
+    def put_tenant(self, tenant: Tenant) -> None:
+        self._swap(b"tenant", self.tenants.get(tenant.name), tenant)
+        self.tenants[tenant.name] = tenant
+
+    def put_project(self, project: Project) -> None:
+        key = (project.tenant, project.name)
+        self._swap(b"project", self.projects.get(key), project)
+        self.projects[key] = project
+
+    def put_vcluster(self, vcluster: Vcluster) -> None:
+        self._swap(b"vcluster", self.vclusters.get(vcluster.name), vcluster)
+        self.vclusters[vcluster.name] = vcluster
+
+    def put_setting(self, key: str, value: str) -> None:
+        old = self.settings.get(key)
+        self._swap(b"setting", None if old is None else (key, old), (key, value))
+        self.settings[key] = value
+
+    def _swap(self, kind: bytes, old: object | None, new: object) -> None:
+        if old is not None:
+            self._digest.remove(kind, old)
+        self._digest.add(kind, new)
+
+    def put_recent(self, recent: Recent) -> None:
+        """Remembers an answer and forgets those that are too old or too many; the same on every replica."""
+        self.recent[recent.command_id] = recent
+        self.recent_order.append(recent.command_id)
+        self._digest.add(b"recent", recent)
+        oldest_allowed = recent.at - RECENT_WINDOW_MS
+        while self.recent_order:
+            oldest = self.recent[self.recent_order[0]]
+            if oldest.at >= oldest_allowed and len(self.recent_order) <= RECENT_MAX:
+                break
+            self._digest.remove(b"recent", oldest)
+            del self.recent[self.recent_order.popleft()]
+
+
+def task_record(group: TaskGroup, position: int) -> Allocation:
+    """The allocation record that a pending task of the group would start from."""
+    return replace(
+        group.template,
+        number=group.number + 1 + position,
+        group=group.number,
+        task_index=group.index_at(position),
+    )

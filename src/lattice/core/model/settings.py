@@ -1,0 +1,49 @@
+"""Settings that the whole cluster shares and an administrator may change while it runs."""
+
+from msgspec import Struct
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    kind: str  # "seconds", "count" or "bool"
+    default: str
+    help: str
+
+
+SETTINGS: dict[str, Setting] = {
+    "archive.after_s": Setting(kind="seconds", default="300", help="how long finished work stays in the hot state"),
+    "scheduler.cycle_interval_s": Setting(
+        kind="seconds", default="5", help="longest time between two scheduling cycles"
+    ),
+    "agent.grace_s": Setting(kind="seconds", default="30", help="time between SIGTERM and SIGKILL"),
+    "accounting.enabled": Setting(kind="bool", default="false", help="report usage to the accounting service"),
+}
+
+
+def setting_value(settings: dict[str, str], key: str) -> str:
+    """The value in force: what was set, else the default."""
+    return settings.get(key, SETTINGS[key].default)
+
+
+def check_setting(key: str, value: str) -> tuple[str, str] | None:
+    """A sentence and a hint when the setting cannot be made; None when it can."""
+    setting = SETTINGS.get(key)
+    if setting is None:
+        return f'unknown setting "{key[:80]}"', f"Known: {', '.join(sorted(SETTINGS))}."
+    if setting.kind == "bool":
+        good = value in ("true", "false")
+    elif setting.kind == "count":
+        good = value.isascii() and value.isdigit() and len(value) < 12
+    else:
+        good = _is_seconds(value)
+    if good:
+        return None
+    wanted = {"bool": "true or false", "count": "a whole number", "seconds": "a number of seconds"}[setting.kind]
+    return f'"{value[:80]}" is no value for {key}', f"It takes {wanted}; the default is {setting.default}."
+
+
+def _is_seconds(value: str) -> bool:
+    try:
+        seconds = float(value)
+    except ValueError:
+        return False
+    return 0 <= seconds < 1e9
