@@ -117,9 +117,7 @@ def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
     state.down_after_s = welcome.down_after_s
     state.session_to_confirm = welcome.session
     state.stale = frozenset(
-        run.key
-        for run in state.runs.values()
-        if run.phase is not Phase.ENDED and run.key not in welcome.valid
+        run.key for run in state.runs.values() if run.phase is not Phase.ENDED and run.key not in welcome.valid
     )
     instructions: Instructions = []
     for run in list(state.runs.values()):
@@ -157,9 +155,7 @@ def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
         if older.phase is not Phase.ENDED:
             instructions += _stop(state, older.key, StopWish(0.0, "superseded"))
     state.highest[key.number] = key.run
-    state.runs[key] = Run(
-        key=key, phase=Phase.STARTING, allocation_id=order.allocation_id, fence=order.fence
-    )
+    state.runs[key] = Run(key=key, phase=Phase.STARTING, allocation_id=order.allocation_id, fence=order.fence)
     state.waiting[key.number] = order
     return instructions + _launch(state, key.number)
 

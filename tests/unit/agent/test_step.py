@@ -42,15 +42,11 @@ EXITED = End(cause=Cause.EXIT, exit_code=3)
 
 
 def welcome(*valid: RunKey, session: int = 1) -> Welcomed:
-    return Welcomed(
-        valid=frozenset(valid), session=session, heartbeat_interval_s=10.0, down_after_s=90.0
-    )
+    return Welcomed(valid=frozenset(valid), session=session, heartbeat_interval_s=10.0, down_after_s=90.0)
 
 
 def shim_ready(*alive: RunKey, ended: dict[RunKey, End] | None = None) -> ShimReady:
-    return ShimReady(
-        alive=dict.fromkeys(alive, 5.0), ended=ended or {}, lost_message="the shim died"
-    )
+    return ShimReady(alive=dict.fromkeys(alive, 5.0), ended=ended or {}, lost_message="the shim died")
 
 
 def order(key: RunKey = KEY, *, fence: bool = False, walltime_s: float = 60.0) -> RunOrder:
@@ -136,9 +132,7 @@ def test_a_lower_run_is_refused() -> None:
 
 def test_a_newer_run_waits_until_the_older_one_is_gone() -> None:
     state = running_state()
-    assert step(state, StartAsked(order=order(NEXT))) == [
-        StopRun(key=KEY, grace_s=0.0, why="superseded")
-    ]
+    assert step(state, StartAsked(order=order(NEXT))) == [StopRun(key=KEY, grace_s=0.0, why="superseded")]
     assert LaunchRun(order=order(NEXT)) in step(state, RunEnded(key=KEY, end=EXITED))
 
 
@@ -189,12 +183,8 @@ def test_an_update_reaches_the_run_at_once_or_after_its_launch() -> None:
     state = ready_state()
     step(state, StartAsked(order=order()))
     assert step(state, UpdateAsked(key=KEY, walltime_s=90.0)) == []
-    assert UpdateRun(key=KEY, walltime_s=90.0) in step(
-        state, RunStarted(key=KEY, started_boot_s=1.0)
-    )
-    assert step(state, UpdateAsked(key=KEY, walltime_s=99.0)) == [
-        UpdateRun(key=KEY, walltime_s=99.0)
-    ]
+    assert UpdateRun(key=KEY, walltime_s=90.0) in step(state, RunStarted(key=KEY, started_boot_s=1.0))
+    assert step(state, UpdateAsked(key=KEY, walltime_s=99.0)) == [UpdateRun(key=KEY, walltime_s=99.0)]
 
 
 def test_an_update_of_a_waiting_run_changes_its_order() -> None:
@@ -209,9 +199,7 @@ def test_registration_names_every_run_whose_end_was_not_acknowledged() -> None:
     state = ended_state()
     step(state, StartAsked(order=order(RunKey(8, 1))))
     step(state, Disconnected())
-    assert step(state, Connected()) == [
-        SendRegister(runs=((KEY, Phase.ENDED), (RunKey(8, 1), Phase.STARTING)))
-    ]
+    assert step(state, Connected()) == [SendRegister(runs=((KEY, Phase.ENDED), (RunKey(8, 1), Phase.STARTING)))]
 
 
 def test_nothing_is_reported_before_the_welcome_and_everything_after_it() -> None:

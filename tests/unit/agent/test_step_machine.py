@@ -63,6 +63,7 @@ class AgentMachine(RuleBasedStateMachine):
         self.shim_alive = False
         self.valid: frozenset[RunKey] = frozenset()
         self.session = 0
+        self.repeated: set[RunKey] = set()
 
     @initialize()
     def shim_comes_up(self) -> None:
@@ -146,6 +147,11 @@ class AgentMachine(RuleBasedStateMachine):
         self.processes.remove(key)
         self.feed(RunEnded(key=key, end=End(cause=Cause.EXIT, exit_code=code)))
 
+    @rule(key=KEYS, code=st.integers(0, 3))
+    def late_end_is_told_again(self, key: RunKey, code: int) -> None:
+        if key not in self.processes and key not in self.launching:
+            self.feed(RunEnded(key=key, end=End(cause=Cause.EXIT, exit_code=code)))
+
     @precondition(lambda self: self.unsettled)
     @rule(data=st.data())
     def output_is_settled(self, data: st.DataObject) -> None:
@@ -181,9 +187,7 @@ class AgentMachine(RuleBasedStateMachine):
         self.valid = valid
         self.session += 1
         self.welcomed = True
-        self.feed(
-            Welcomed(valid=valid, session=self.session, heartbeat_interval_s=1.0, down_after_s=30.0)
-        )
+        self.feed(Welcomed(valid=valid, session=self.session, heartbeat_interval_s=1.0, down_after_s=30.0))
 
     @precondition(lambda self: self.connected)
     @rule()
@@ -210,6 +214,7 @@ class AgentMachine(RuleBasedStateMachine):
         instructions = self.feed(Tick(now_s=self.now_s, heard_s=heard_s, wall_s=self.now_s))
         repeated = {i.key for i in instructions if isinstance(i, SendReport)}
         assert not repeated & self.acknowledged, "acknowledged ends are not repeated"
+        self.repeated = repeated
 
     @invariant()
     def one_process_per_allocation(self) -> None:
@@ -238,8 +243,9 @@ class AgentMachine(RuleBasedStateMachine):
             for key in self.unsettled[:]:
                 self.unsettled.remove(key)
                 self.feed(OutputSettled(key=key, stored_bytes=10))
-        self.time_passes(10.0)
         assert set(self.ends) == self.accepted
+        self.time_passes(10.0)
+        assert self.repeated == self.accepted - self.acknowledged
         for key in sorted(self.accepted - self.acknowledged):
             self.feed(Acknowledged(key=key, seq=2))
         assert not self.state.runs
