@@ -92,6 +92,10 @@ class AgentLinks(Protocol):
         """Queues the order for the node; False when there is no confirmed stream, or it cannot take more now."""
         ...
 
+    def is_connected(self, node: str) -> bool:
+        """Whether the node's stream is open and confirmed, so that it takes orders."""
+        ...
+
     def connected(self) -> frozenset[str]:
         """Nodes whose stream is open and confirmed: those that take orders."""
         ...

@@ -130,6 +130,10 @@ class AgentLinkTable:
         link = self._links.get(node)
         return link is not None and link.is_confirmed and link.put(order_message(order))
 
+    def is_connected(self, node: str) -> bool:
+        link = self._links.get(node)
+        return link is not None and link.is_confirmed
+
     def connected(self) -> frozenset[str]:
         return frozenset(node for node, link in self._links.items() if link.is_confirmed)
 

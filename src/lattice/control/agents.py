@@ -1,0 +1,204 @@
+"""Sessions of the agents: Register, Welcome, Confirmed, then reports and heartbeats.
+
+What holds: a node is confirmed only after its agent ended every run that the state does not want, and after the runs that the
+state believed in and the agent does not know were given up. A report is acknowledged when it was committed. Heartbeats
+never reach the log; only the return of a Degraded node does.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from msgspec import Struct
+
+from lattice.control.runs import is_wanted, running_runs, wanted_runs
+from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, RegisterNode, ReportPart
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.model.allocations import PartPhase
+from lattice.core.model.nodes import DownCause, NodeState
+from lattice.core.model.observations import Observations
+from lattice.ports.agents import (
+    AgentLinks,
+    Beat,
+    Greeting,
+    Registration,
+    RegistrationRefused,
+    Report,
+    RunKey,
+    StopOrder,
+)
+from lattice.ports.clock import Clock
+from lattice.ports.log import LogError
+from lattice.ports.replica import Replica, ReplicaStopped
+
+_log = logging.getLogger(__name__)
+
+
+class SessionSettings(Struct, frozen=True, kw_only=True):
+    server_name: str = "server"
+    heartbeat_interval_s: float = 10.0
+    down_after_s: float = 90.0
+
+
+@dataclass(slots=True)
+class _Session:
+    id: int
+    node: str
+    missing: tuple[RunKey, ...] = ()  # running by the state, unknown to the agent when it registered
+    is_confirmed: bool = False
+    running: int | None = None  # live runs, as the newest heartbeat counted them
+
+
+@dataclass
+class AgentSessions:
+    """Implements `AgentDesk`: one session per node, the newest."""
+
+    replica: Replica
+    links: AgentLinks
+    observations: Observations
+    clock: Clock
+    settings: SessionSettings
+    on_opened: Callable[[str], None]
+    counts: Counter[str] = field(default_factory=Counter)
+    _sessions: dict[str, _Session] = field(default_factory=dict)
+    _ids: "count[int]" = field(default_factory=lambda: count(1))
+    _recovering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def register(self, registration: Registration) -> Greeting:
+        node = registration.node
+        session = self._sessions[node] = _Session(id=next(self._ids), node=node)
+        self.observations.leave(node)
+        command = RegisterNode(
+            node=node,
+            hardware=registration.hardware,
+            address=registration.address,
+            boot_id=registration.boot_id,
+            agent_version=registration.agent_version,
+        )
+        outcome = await self.replica.propose(command, actor=_actor(node))
+        if isinstance(outcome, Rejected):
+            raise RegistrationRefused(outcome.message)
+        if self._sessions.get(node) is not session:
+            raise RegistrationRefused(f"a newer stream of node {node} was first")
+        known = frozenset(registration.runs)
+        state = self.replica.state
+        session.missing = tuple(key for key in running_runs(state, node) if key not in known)
+        self.observations.join(node, self.clock.monotonic_s())
+        self.counts["registrations"] += 1
+        return Greeting(
+            session=session.id,
+            wanted=wanted_runs(state, node),
+            heartbeat_interval_s=self.settings.heartbeat_interval_s,
+            down_after_s=self.settings.down_after_s,
+            server_name=self.settings.server_name,
+        )
+
+    async def confirm(self, node: str, session: int) -> bool:
+        current = self._current(node, session)
+        if current is None:
+            return False
+        self.observations.touch(node, self.clock.monotonic_s())
+        lost = [LosePart(number=key.number, run=key.run, node=node) for key in current.missing]
+        if lost:
+            self.counts["lost_parts"] += len(lost)
+            _log.warning("node does not know %d of its runs", len(lost), extra={"node_id": node})
+        await self.replica.propose_many([*lost, ConfirmNode(node=node)], _actor(node))
+        if self._current(node, session) is None:
+            return False
+        record = self.replica.state.nodes[node]
+        if record.state is NodeState.DOWN and record.down_cause is DownCause.SILENCE:
+            # Given up between Register and Confirmed: only another registration brings it back.
+            self.links.close(node, "given up meanwhile; register again")
+            return False
+        current.is_confirmed = True
+        return True
+
+    def opened(self, node: str, session: int) -> None:
+        if self._current(node, session) is not None:
+            _log.info("agent connected", extra={"node_id": node})
+            self.on_opened(node)
+
+    async def report(self, node: str, session: int, reports: Sequence[Report]) -> None:
+        """Commits the reports, those of a replaced session too: what they say is true of the node all the same."""
+        if self._current(node, session) is not None:
+            self.observations.touch(node, self.clock.monotonic_s())
+        commands = [_command(node, report) for report in reports]
+        await self.replica.propose_many(commands, _actor(node))
+        for report in reports:
+            if report.phase is PartPhase.RUNNING:
+                self._stop_unwanted(node, report.key)
+
+    def _stop_unwanted(self, node: str, key: RunKey) -> None:
+        if is_wanted(self.replica.state, node, key):
+            return
+        self.counts["unwanted_runs"] += 1
+        self.links.send(node, StopOrder(number=key.number, run=key.run, grace_s=0.0, why="stale"))
+
+    def beat(self, node: str, session: int, beat: Beat) -> None:
+        current = self._current(node, session)
+        is_new = current is not None and self.observations.hear(
+            node,
+            self.clock.monotonic_s(),
+            seq=beat.seq,
+            load1=beat.load1,
+            memory_used_mb=beat.memory_used_mb,
+        )
+        if current is None or not is_new:
+            self.counts["stale_heartbeats"] += 1
+            return
+        current.running = beat.running
+        record = self.replica.state.nodes.get(node)
+        if current.is_confirmed and record is not None and record.state is NodeState.DEGRADED:
+            self._recover(node)
+
+    def closed(self, node: str, session: int) -> None:
+        if self._current(node, session) is None:
+            return
+        del self._sessions[node]
+        self.observations.leave(node)
+        _log.info("agent disconnected", extra={"node_id": node})
+
+    def running_of(self, node: str) -> int | None:
+        """How many live runs the node counted in its last heartbeat; None when it has not said yet."""
+        session = self._sessions.get(node)
+        return session.running if session is not None and session.is_confirmed else None
+
+    def _current(self, node: str, session: int) -> _Session | None:
+        current = self._sessions.get(node)
+        return current if current is not None and current.id == session else None
+
+    def _recover(self, node: str) -> None:
+        if node not in self._recovering:
+            self._recovering[node] = asyncio.create_task(self._propose_recovery(node))
+
+    async def _propose_recovery(self, node: str) -> None:
+        try:
+            await self.replica.propose(RecoverNode(node=node), actor=_actor(node))
+        except (LogError, ReplicaStopped) as error:
+            _log.warning("recovery not recorded: %s", error, extra={"node_id": node})
+        finally:
+            del self._recovering[node]
+
+
+def _actor(node: str) -> str:
+    return f"node/{node}"
+
+
+def _command(node: str, report: Report) -> ReportPart:
+    return ReportPart(
+        number=report.key.number,
+        run=report.key.run,
+        node=node,
+        seq=report.seq,
+        phase=report.phase,
+        cause=report.cause,
+        stopped=report.is_stopped,
+        exit_code=report.exit_code,
+        signal=report.signal,
+        message=report.message,
+        cpu_s=report.cpu_s,
+        peak_memory_mb=report.peak_memory_mb,
+    )

@@ -1,0 +1,31 @@
+"""What a cluster cannot do without, made when its state has none of it."""
+
+from msgspec import Struct
+
+from lattice.core.machine.commands import SetTenant, SetVcluster
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.model.tenants import Tenant, Vcluster
+from lattice.ports.replica import Replica
+
+ACTOR = "server"
+
+
+class Defaults(Struct, frozen=True, kw_only=True):
+    tenant: str = "default"
+    vcluster: str = "default"
+    walltime_s: int = 3600
+
+
+async def make_defaults(replica: Replica, defaults: Defaults) -> None:
+    """Creates the default tenant and a vCluster over all nodes where there is no tenant or no vCluster at all."""
+    commands: list[SetTenant | SetVcluster] = []
+    if not replica.state.tenants:
+        commands.append(SetTenant(tenant=Tenant(name=defaults.tenant), create=True))
+    if not replica.state.vclusters:
+        vcluster = Vcluster(name=defaults.vcluster, default_walltime_s=defaults.walltime_s)
+        commands.append(SetVcluster(vcluster=vcluster, create=True))
+    if not commands:
+        return
+    for outcome in await replica.propose_many(commands, ACTOR):
+        if isinstance(outcome, Rejected) and outcome.code != "already_exists":
+            raise RuntimeError(f"the defaults were refused: {outcome.message}")

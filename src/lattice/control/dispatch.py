@@ -1,0 +1,193 @@
+"""Carries to the nodes what the state wants of them: start, stop, new limit.
+
+The state is the only memory: an order is derived from it each time, and sent again until the state shows that it arrived.
+Every order may be repeated without harm. Nothing is kept for a node that is not connected; when it is, all its orders are
+derived anew.
+"""
+
+import heapq
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from lattice.control.loop import Alarm, Slices, keep_turning
+from lattice.control.orders import start_order, stop_order, update_order
+from lattice.control.runs import open_parts
+from lattice.control.settings import seconds_setting
+from lattice.core.machine.commands import Envelope, ReportPart
+from lattice.core.machine.events import (
+    AllocationPlaced,
+    AllocationStopping,
+    AllocationUpdated,
+    AnyEvent,
+)
+from lattice.core.model.allocations import Allocation, AllocationState, Cause, Part, PartPhase
+from lattice.core.model.ids import allocation_id
+from lattice.ports.agents import AgentLinks
+from lattice.ports.clock import Clock
+from lattice.ports.replica import Replica
+from lattice.wire.allocations import decode_work
+
+_log = logging.getLogger(__name__)
+
+ACTOR = "dispatch"
+
+
+class DispatchSettings(Struct, frozen=True, kw_only=True):
+    retry_s: float = 2.0
+    grace_s: float = 30.0
+    api_url: str = ""
+
+
+class Dispatch:
+    """Sends orders; `mint` makes the token that an allocation gets for itself."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        links: AgentLinks,
+        clock: Clock,
+        settings: DispatchSettings,
+        mint: Callable[[Allocation], str],
+    ) -> None:
+        self._replica = replica
+        self._links = links
+        self._clock = clock
+        self._settings = settings
+        self._mint = mint
+        self._alarm = Alarm()
+        self._fresh: deque[int] = deque()
+        self._again: list[tuple[float, int]] = []
+        self._waiting: set[int] = set()  # numbers in `_again`
+        self._opened: deque[str] = deque()
+        self._updated: deque[int] = deque()
+        self._unreadable: list[ReportPart] = []
+        replica.subscribe(self._note)
+
+    def node_opened(self, node: str) -> None:
+        """The node takes orders from now on: derives all of them."""
+        self._opened.append(node)
+        self._alarm.ring()
+
+    def reset(self) -> None:
+        """Derives every order of every node anew; for a new leader."""
+        for node in sorted(self._links.connected()):
+            self.node_opened(node)
+
+    async def run(self) -> None:
+        await keep_turning("dispatch", self._turn)
+
+    async def _turn(self) -> None:
+        due = self._again[0][0] - self._clock.monotonic_s() if self._again else None
+        await self._alarm.wait(due)
+        await self.send_due()
+
+    async def send_due(self) -> None:
+        """Sends everything that is new or due again, letting others run in between."""
+        slices = Slices()
+        while self._opened:
+            self._send_all(self._opened.popleft())
+            await slices.pause()
+        while self._fresh:
+            self._send(self._fresh.popleft())
+            await slices.pause()
+        while self._updated:
+            self._send_update(self._updated.popleft())
+            await slices.pause()
+        now = self._clock.monotonic_s()
+        while self._again and self._again[0][0] <= now:
+            _, number = heapq.heappop(self._again)
+            self._waiting.discard(number)
+            self._send(number)
+            await slices.pause()
+        if self._unreadable:
+            reports, self._unreadable = self._unreadable, []
+            await self._replica.propose_many(reports, ACTOR)
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
+        for event in events:
+            if isinstance(event, AllocationPlaced | AllocationStopping):
+                self._fresh.append(event.number)
+                self._alarm.ring()
+            elif isinstance(event, AllocationUpdated):
+                self._updated.append(event.number)
+                self._alarm.ring()
+
+    def _send_all(self, node: str) -> None:
+        for allocation, part in open_parts(self._replica.state, node):
+            self._send(allocation.number)
+            if part.phase is PartPhase.RUNNING and allocation.walltime_s:
+                self._links.send(node, update_order(allocation))
+
+    def _send(self, number: int) -> None:
+        allocation = self._replica.state.allocations.get(number)
+        if allocation is None or not allocation.is_holding:
+            return
+        if allocation.state is AllocationState.STOPPING:
+            is_open = self._send_stop(allocation)
+        else:
+            is_open = self._send_start(allocation)
+        if is_open and number not in self._waiting:
+            self._waiting.add(number)
+            due = self._clock.monotonic_s() + self._settings.retry_s
+            heapq.heappush(self._again, (due, number))
+
+    def _send_stop(self, allocation: Allocation) -> bool:
+        order = stop_order(allocation, self._grace_s())
+        nodes = [
+            part.node
+            for part in allocation.parts
+            if part.phase is not PartPhase.ENDED and self._links.is_connected(part.node)
+        ]
+        for node in nodes:
+            self._links.send(node, order)
+        return bool(nodes)
+
+    def _send_start(self, allocation: Allocation) -> bool:
+        parts = [
+            part
+            for part in allocation.parts
+            if part.phase is PartPhase.ASSIGNED and self._links.is_connected(part.node)
+        ]
+        if not parts:
+            return False
+        state = self._replica.state
+        try:
+            work = decode_work(state.payload_of(allocation))
+        except ValueError as error:
+            self._give_up(allocation, parts, error)
+            return False
+        token, grace_s, api_url = self._mint(allocation), self._grace_s(), self._settings.api_url
+        for part in parts:
+            order = start_order(state, allocation, part, work, token=token, grace_s=grace_s, api_url=api_url)
+            self._links.send(part.node, order)
+        return True
+
+    def _give_up(self, allocation: Allocation, parts: list[Part], error: ValueError) -> None:
+        _log.error("payload unreadable", extra={"allocation_id": allocation_id(allocation.number)})
+        self._unreadable += [
+            ReportPart(
+                number=allocation.number,
+                run=allocation.run,
+                node=part.node,
+                seq=part.seq + 1,
+                phase=PartPhase.ENDED,
+                cause=Cause.LAUNCH,
+                message=f"what to run cannot be read: {error}",
+            )
+            for part in parts
+        ]
+
+    def _send_update(self, number: int) -> None:
+        allocation = self._replica.state.allocations.get(number)
+        if allocation is None or not allocation.is_holding:
+            return
+        order = update_order(allocation)
+        for part in allocation.parts:
+            if part.phase is not PartPhase.ENDED:
+                self._links.send(part.node, order)
+
+    def _grace_s(self) -> float:
+        return seconds_setting(self._replica.state, "agent.grace_s", self._settings.grace_s)

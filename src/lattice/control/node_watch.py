@@ -1,0 +1,137 @@
+"""Turns silence into node states: Ready becomes Degraded after the time-out, and Down after the grace period.
+
+Nobody is blamed for what the server missed: all nodes get a fresh time-out when it starts, when it takes over, and when
+it finds that it was itself held up. A node that changes hands between operator and agent (down, enabled again) is made
+to register anew, so that what still runs there is compared with the state first.
+"""
+
+import asyncio
+import heapq
+import logging
+
+from msgspec import Struct
+
+from lattice.control.loop import keep_turning
+from lattice.core.machine.commands import DegradeNode, DownNode, Envelope
+from lattice.core.machine.events import AnyEvent, NodeMoved
+from lattice.core.machine.transitions import NodeTrigger
+from lattice.core.model.nodes import DownCause, Node, NodeState
+from lattice.core.model.observations import Observations
+from lattice.ports.agents import AgentLinks
+from lattice.ports.clock import Clock
+from lattice.ports.replica import Replica
+
+_log = logging.getLogger(__name__)
+
+ACTOR = "node_watch"
+_WATCHED = frozenset({NodeState.READY, NodeState.DEGRADED, NodeState.BOOTING, NodeState.DRAINING})
+
+
+class WatchSettings(Struct, frozen=True, kw_only=True):
+    timeout_s: float = 30.0
+    grace_s: float = 60.0
+
+
+class NodeWatch:
+    """Looks at a node only when its time may be over: a heap of the earliest moments."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        links: AgentLinks,
+        observations: Observations,
+        clock: Clock,
+        settings: WatchSettings,
+    ) -> None:
+        self._replica = replica
+        self._links = links
+        self._observations = observations
+        self._clock = clock
+        self._settings = settings
+        self._tick_s = min(1.0, settings.timeout_s / 10, settings.grace_s / 10)
+        self._fresh_since = 0.0
+        self._due: list[tuple[float, str]] = []
+        self._queued: set[str] = set()
+        self._last_look = 0.0
+        replica.subscribe(self._note)
+        self.reset()
+
+    def reset(self) -> None:
+        """Gives every node a fresh time-out."""
+        self._fresh_since = self._last_look = self._clock.monotonic_s()
+        for node in self._replica.state.nodes.values():
+            self._watch(node)
+
+    async def run(self) -> None:
+        self.reset()
+        await keep_turning("node_watch", self._turn)
+
+    async def _turn(self) -> None:
+        await asyncio.sleep(self._tick_s)
+        await self.look()
+
+    async def look(self) -> None:
+        """Proposes what silence has come to by now."""
+        now = self._clock.monotonic_s()
+        held_up_s = now - self._last_look - self._tick_s
+        self._last_look = now
+        if held_up_s > max(1.0, self._settings.timeout_s / 4):
+            # Heartbeats that came meanwhile are still unread; nobody is silent because this process was.
+            _log.warning("the server was held up for %.1f s; nodes get a fresh time-out", held_up_s)
+            self._fresh_since = now
+        commands = self._overdue(now)
+        if not commands:
+            return
+        try:
+            await self._replica.propose_many(commands, ACTOR)
+        finally:
+            for command in commands:
+                node = self._replica.state.nodes.get(command.node)
+                if node is not None:
+                    self._watch(node)
+
+    def _overdue(self, now: float) -> list[DegradeNode | DownNode]:
+        commands: list[DegradeNode | DownNode] = []
+        while self._due and self._due[0][0] <= now:
+            _, name = heapq.heappop(self._due)
+            self._queued.discard(name)
+            node = self._replica.state.nodes.get(name)
+            if node is None or node.state not in _WATCHED:
+                continue
+            if self._deadline(node) > now:
+                self._watch(node)
+            else:
+                commands.append(self._verdict(node, now))
+        return commands
+
+    def _verdict(self, node: Node, now: float) -> DegradeNode | DownNode:
+        reason = f"no heartbeat for {now - self._heard(node.id):.0f} s"
+        if node.state is NodeState.READY:
+            return DegradeNode(node=node.id, reason=reason)
+        return DownNode(node=node.id, cause=DownCause.SILENCE, reason=reason)
+
+    def _heard(self, node: str) -> float:
+        observation = self._observations.get(node)
+        heard = self._fresh_since if observation is None else observation.last_heard
+        return max(heard, self._fresh_since)
+
+    def _deadline(self, node: Node) -> float:
+        wait_s = self._settings.timeout_s
+        if node.state is not NodeState.READY:
+            wait_s += self._settings.grace_s
+        return self._heard(node.id) + wait_s
+
+    def _watch(self, node: Node) -> None:
+        if node.state in _WATCHED and node.id not in self._queued:
+            self._queued.add(node.id)
+            heapq.heappush(self._due, (self._deadline(node), node.id))
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
+        for event in events:
+            if not isinstance(event, NodeMoved):
+                continue
+            self._watch(self._replica.state.nodes[event.node])
+            if event.state is NodeState.DOWN:
+                self._links.close(event.node, f"the node is Down: {event.reason or event.trigger}")
+            elif event.state is NodeState.BOOTING and event.trigger is not NodeTrigger.REGISTERED:
+                self._links.close(event.node, "the node is wanted again; register")

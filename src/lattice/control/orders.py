@@ -1,0 +1,80 @@
+"""Orders as they follow from the state. Pure: the same state gives the same order, however often it is asked."""
+
+from lattice.core.machine.state import State
+from lattice.core.model.allocations import Allocation, Part, StopIntent
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes import Share
+from lattice.core.model.tenants import Fencing
+from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
+from lattice.wire.allocations import Work
+
+_WHY = {
+    StopIntent.CANCEL: "cancelled",
+    StopIntent.REQUEUE: "requeued",
+    StopIntent.NODE_LOST: "node_lost",
+    StopIntent.PART_FAILED: "part_failed",
+    StopIntent.WALLTIME: "walltime",
+    None: "stopped",
+}
+
+
+def start_order(
+    state: State,
+    allocation: Allocation,
+    part: Part,
+    work: Work,
+    *,
+    token: str,
+    grace_s: float,
+    api_url: str,
+) -> StartOrder:
+    """What the part's node needs to start its part of the present run."""
+    share = next(share for share in allocation.shares if share.node == part.node)
+    cpus, memory_mb, gpus = _limits(state, share)
+    vcluster = state.vclusters.get(allocation.vcluster)
+    return StartOrder(
+        number=allocation.number,
+        run=allocation.run,
+        allocation_id=allocation_id(allocation.number),
+        name=allocation.name,
+        account=allocation.account,
+        cwd=work.cwd,
+        nodes=allocation.nodes,
+        tasks=len(allocation.shares),
+        grace_s=grace_s,
+        argv=work.argv,
+        script=work.script.encode(),
+        script_args=work.script_args,
+        env=work.env,
+        submit_dir=work.submit_dir or work.cwd,
+        walltime_s=float(allocation.walltime_s),
+        cpus=cpus,
+        memory_mb=memory_mb,
+        gpus=gpus,
+        task_index=allocation.task_index if allocation.group else None,
+        task_group_id=allocation_id(allocation.group) if allocation.group else "",
+        token=token,
+        api_url=api_url,
+        is_fenced=vcluster is not None and vcluster.fencing is Fencing.STRICT,
+    )
+
+
+def _limits(state: State, share: Share) -> tuple[int, int, int]:
+    """CPUs, memory limit and GPUs on the node; a whole node has no memory limit but its own."""
+    if not share.whole:
+        return share.cpus, share.memory_mb, share.gpus
+    hardware = state.nodes[share.node].hardware
+    return hardware.cpus, 0, hardware.gpus
+
+
+def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
+    return StopOrder(
+        number=allocation.number,
+        run=allocation.run,
+        grace_s=grace_s,
+        why=_WHY[allocation.intent],
+    )
+
+
+def update_order(allocation: Allocation) -> UpdateOrder:
+    return UpdateOrder(number=allocation.number, run=allocation.run, walltime_s=float(allocation.walltime_s))
