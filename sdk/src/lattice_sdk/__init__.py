@@ -1,0 +1,100 @@
+"""Client library of Lattice.
+
+from lattice_sdk import Client, Submission
+
+with Client.from_environment() as client:
+    allocation = client.submit(Submission(entrypoint=["hostname"]))
+    print(client.wait(allocation.id).state)
+"""
+
+from lattice_sdk.client import Client, new_request_id
+from lattice_sdk.errors import (
+    ApiError,
+    BadAnswer,
+    Conflict,
+    Forbidden,
+    Invalid,
+    LatticeError,
+    NotAuthenticated,
+    NotFound,
+    NoToken,
+    Refused,
+    ServerFault,
+    Unavailable,
+    Unreachable,
+    WaitTimedOut,
+)
+from lattice_sdk.models import (
+    TERMINAL_STATES,
+    Allocation,
+    AllocationFilter,
+    CancelOutcome,
+    Constraints,
+    Counts,
+    Details,
+    Event,
+    LifecycleRequest,
+    LogChunk,
+    Node,
+    Page,
+    Project,
+    ResourceRequest,
+    Resources,
+    SchedulerStatus,
+    Setting,
+    Submission,
+    TaskCounts,
+    Tenant,
+    Usage,
+    UserUsage,
+    Vcluster,
+    Whoami,
+)
+from lattice_sdk.retry import RetryPolicy
+from lattice_sdk.streams import LogStream, Watch
+
+__all__ = [
+    "TERMINAL_STATES",
+    "Allocation",
+    "AllocationFilter",
+    "ApiError",
+    "BadAnswer",
+    "CancelOutcome",
+    "Client",
+    "Conflict",
+    "Constraints",
+    "Counts",
+    "Details",
+    "Event",
+    "Forbidden",
+    "Invalid",
+    "LatticeError",
+    "LifecycleRequest",
+    "LogChunk",
+    "LogStream",
+    "NoToken",
+    "Node",
+    "NotAuthenticated",
+    "NotFound",
+    "Page",
+    "Project",
+    "Refused",
+    "ResourceRequest",
+    "Resources",
+    "RetryPolicy",
+    "SchedulerStatus",
+    "ServerFault",
+    "Setting",
+    "Submission",
+    "TaskCounts",
+    "Tenant",
+    "Unavailable",
+    "Unreachable",
+    "Usage",
+    "UserUsage",
+    "Vcluster",
+    "WaitTimedOut",
+    "Watch",
+    "Whoami",
+    "new_request_id",
+]

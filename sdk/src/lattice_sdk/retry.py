@@ -1,0 +1,66 @@
+"""When to ask again, how long to pause, and when to give up."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic, sleep
+
+DEFAULT_RETRY_FOR_S = 60.0
+NOTE_AFTER_S = 1.0
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 2.0
+
+
+def silent(_message: str) -> None:
+    """Takes a note and tells nobody."""
+
+
+def jitter() -> float:
+    """A factor between a half and one, so that many clients do not come back together."""
+    return 0.5 + os.urandom(1)[0] / 510
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """How long one call may go on being repeated; `note` hears about it once a second has passed."""
+
+    retry_for_s: float = DEFAULT_RETRY_FOR_S
+    note: Callable[[str], None] = silent
+    clock: Callable[[], float] = monotonic
+    pause: Callable[[float], None] = sleep
+    jitter: Callable[[], float] = jitter
+
+    def begin(self) -> "Attempts":
+        return Attempts(self)
+
+
+class Attempts:
+    """The story of one call: when it began, how often it failed, whether anybody was told."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
+        self._began_at = policy.clock()
+        self._failures = 0
+        self._is_noted = False
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._policy.clock() - self._began_at
+
+    def again(self, why: str) -> bool:
+        """Pause and say True, or say False when the time is over."""
+        left = self._policy.retry_for_s - self.elapsed_s
+        if left <= 0:
+            return False
+        if self.elapsed_s >= NOTE_AFTER_S:
+            self.tell(f"{why}; trying again for up to {left:.0f} s")
+        pause = min(FIRST_PAUSE_S * 2**self._failures, LONGEST_PAUSE_S) * self._policy.jitter()
+        self._failures = min(self._failures + 1, 10)
+        self._policy.pause(min(pause, left))
+        return True
+
+    def tell(self, message: str) -> None:
+        """Hand the message on, unless one was handed on before."""
+        if not self._is_noted:
+            self._is_noted = True
+            self._policy.note(message)
