@@ -1,0 +1,139 @@
+"""The life of a local cluster: start it, tell when it is ready, keep it running."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+
+from lattice.daemons.local import commands, readiness
+from lattice.daemons.local.credentials import LIFETIME_S, RENEW_BEFORE_S, ensure_secret, write_tokens
+from lattice.daemons.local.keeper import Keeper, Program, manner
+from lattice.daemons.local.layout import Layout
+from lattice.daemons.local.logtail import tail
+from lattice.daemons.local.options import HOST, Options, StartFailed
+from lattice.daemons.local.ports import choose_port
+from lattice.daemons.local.record import Record
+from lattice.daemons.local.shims import watch_shim
+
+_log = logging.getLogger(__name__)
+
+NO_PROGRESS_S = 60.0
+LOOK_EVERY_S = 0.05
+AGENT_DEATHS_ALLOWED = 2
+TOKEN_LOOK_EVERY_S = 3600.0
+
+Progress = Callable[[str], None]
+
+
+class Cluster:
+    """The processes of one folder, and the tasks that keep them."""
+
+    def __init__(self, layout: Layout, options: Options) -> None:
+        self._layout = layout
+        self._options = options
+        self._tasks: list[asyncio.Task[None]] = []
+        self.rest_port = choose_port(options.rest_port, "--rest-port")
+        grpc_port = choose_port(options.grpc_port, "--grpc-port", frozenset({self.rest_port}))
+        self.api_url = f"http://{HOST}:{self.rest_port}"
+        self._grpc = f"{HOST}:{grpc_port}"
+        self.record = Record(layout, api_url=self.api_url, grpc=self._grpc)
+        self._secret = ensure_secret(layout)
+        write_tokens(layout, self._secret)
+        commands.write_server_config(layout, self.rest_port, grpc_port)
+
+    async def start(self, progress: Progress) -> dict[str, str]:
+        """Start everything; nodes and their states once they are settled. StartFailed says where to look."""
+        self._spawn(self._renew_tokens())
+        progress("starting the server")
+        await self._start_server()
+        agents = [self._start_agent(node) for node in self._options.node_names()]
+        return await self._wait_for_nodes(agents, progress)
+
+    async def stop_keeping(self) -> None:
+        """From here on nothing is restarted, and cluster.json no longer follows."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        self._tasks.append(asyncio.create_task(work))
+
+    async def _renew_tokens(self) -> None:
+        made = time.time()
+        while True:
+            await asyncio.sleep(TOKEN_LOOK_EVERY_S)
+            if time.time() - made > LIFETIME_S - RENEW_BEFORE_S:
+                try:
+                    write_tokens(self._layout, self._secret)
+                except OSError as error:
+                    _log.error("cannot renew the tokens: %s", error)
+                else:
+                    made = time.time()
+
+    async def _start_server(self) -> None:
+        layout = self._layout
+        program = Program(
+            role="server",
+            name="server",
+            command=commands.server_command(layout, self._options),
+            log=layout.log_of("server", "server"),
+            addresses=(self.api_url, self._grpc),
+            before_start=lambda: layout.endpoints.unlink(missing_ok=True),
+        )
+        server = Keeper(program, self.record, restart=self._options.restart)
+        self._spawn(server.run())
+        until = time.monotonic() + NO_PROGRESS_S
+        while not layout.endpoints.exists():
+            if server.deaths:
+                raise StartFailed(_ended(server))
+            if time.monotonic() > until:
+                raise StartFailed(f"the server did not listen within {NO_PROGRESS_S:g} s; {_end_of_log(server)}")
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def _start_agent(self, node: str) -> Keeper:
+        program = Program(
+            role="agent",
+            name=node,
+            command=commands.agent_command(self._layout, self._options, node, self._grpc),
+            log=self._layout.log_of("agent", node),
+        )
+        keeper = Keeper(program, self.record, restart=self._options.restart)
+        self._spawn(keeper.run())
+        self._spawn(watch_shim(self._layout, node, self.record))
+        return keeper
+
+    async def _wait_for_nodes(self, agents: list[Keeper], progress: Progress) -> dict[str, str]:
+        states: dict[str, str] = {}
+        last_progress = time.monotonic()
+        while True:
+            known = len(states)
+            problem = ""
+            try:
+                found = await asyncio.to_thread(readiness.settled_nodes, self._layout, self.rest_port)
+                states = {
+                    agent.program.name: found[agent.program.name] for agent in agents if agent.program.name in found
+                }
+            except readiness.NotYet as error:
+                problem = f"; {error}"
+            if not problem and len(states) == len(agents):
+                return states
+            if len(states) > known:
+                last_progress = time.monotonic()
+                progress(f"{len(states)} of {len(agents)} nodes ready")
+            waiting = [agent for agent in agents if agent.program.name not in states]
+            for agent in waiting:
+                if agent.deaths > (AGENT_DEATHS_ALLOWED if self._options.restart else 0):
+                    raise StartFailed(_ended(agent))
+            if time.monotonic() > last_progress + NO_PROGRESS_S:
+                first = f"; {_end_of_log(waiting[0])}" if waiting else ""
+                raise StartFailed(f"{len(states)} of {len(agents)} nodes became ready{problem}{first}")
+            await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _ended(keeper: Keeper) -> str:
+    program = keeper.program
+    return f"{program.role} {program.name} ended during the start ({manner(keeper.last_code)}); {_end_of_log(keeper)}"
+
+
+def _end_of_log(keeper: Keeper) -> str:
+    return f"the end of {keeper.program.log}:\n{tail(keeper.program.log, keeper.log_from)}"

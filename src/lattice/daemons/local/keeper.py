@@ -1,0 +1,105 @@
+"""One process of the cluster, kept running and kept in cluster.json for as long as it does."""
+
+import asyncio
+import logging
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lattice.daemons.local.commands import environment
+from lattice.daemons.local.layout import open_log
+from lattice.daemons.local.record import Record
+from lattice.daemons.local.restarts import RestartPolicy
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Program:
+    role: str
+    name: str
+    command: list[str]
+    log: Path
+    addresses: tuple[str, ...] = ()
+    before_start: Callable[[], None] = lambda: None
+
+
+class Keeper:
+    """Runs until it is cancelled, or until the process has ended where it is not to be restarted."""
+
+    def __init__(self, program: Program, record: Record, *, restart: bool) -> None:
+        self.program = program
+        self.deaths = 0
+        self.last_code = 0
+        self.log_from = 0  # where the latest process began to write
+        self.died = asyncio.Event()
+        self._record = record
+        self._restart = restart
+        self._policy = RestartPolicy()
+
+    async def run(self) -> None:
+        while True:
+            lived_s = await self._live()
+            if not self._restart:
+                return
+            await asyncio.sleep(self._policy.delay_after(lived_s))
+
+    async def _live(self) -> float:
+        """One life of the process; its length in seconds."""
+        program = self.program
+        born = time.monotonic()
+        try:
+            process = self._start()
+        except OSError as error:
+            _log.error("cannot start %s %s: %s", program.role, program.name, error)
+            self.last_code = 127
+        else:
+            self._record.put(program.role, program.name, process.pid, program.addresses)
+            await ended(process.pid)
+            self.last_code = process.wait()
+            self._record.drop(program.role, program.name)
+            _log.warning("%s %s (pid %d) ended: %s", program.role, program.name, process.pid, manner(self.last_code))
+        self.deaths += 1
+        self.died.set()
+        return time.monotonic() - born
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        self.program.before_start()
+        log = open_log(self.program.log)
+        try:
+            self.log_from = os.fstat(log).st_size
+            return subprocess.Popen(
+                self.program.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment(),
+                cwd="/",
+                # Signals from the terminal go to whoever runs `lattice up`, not to the whole cluster.
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+
+
+async def ended(pid: int) -> None:
+    """Wait for the end of a process, ours or not; it may have ended already, and been reaped."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    loop.add_reader(fd, over.set)
+    try:
+        await over.wait()
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
+
+
+def manner(code: int) -> str:
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

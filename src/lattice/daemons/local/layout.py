@@ -1,0 +1,77 @@
+"""The folder of a local cluster: names of its files, who may read them, and how they are written."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from lattice.cli.local_cluster import AGENT_TOKEN_FILE, CLUSTER_FILE, TOKEN_FILE
+
+LOG_BYTES = 16 << 20
+
+
+class Layout:
+    """Paths below DIR; all absolute, without symbolic links, so that a process is known by its arguments."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.cluster_file = self.root / CLUSTER_FILE
+        self.lock = self.root / "supervisor.lock"
+        self.secret = self.root / "secret"
+        self.token = self.root / TOKEN_FILE
+        self.agent_token = self.root / AGENT_TOKEN_FILE
+        self.server_config = self.root / "server.yaml"
+        self.data = self.root / "data"
+        self.endpoints = self.data / "endpoints.json"
+        self.objects = self.root / "objects"
+        self.agents = self.root / "agents"
+
+    def log_of(self, role: str, name: str) -> Path:
+        return self.agents / f"{name}.log" if role == "agent" else self.root / f"{role}.log"
+
+    def state_of(self, node: str) -> Path:
+        return self.agents / node
+
+    def nodes(self) -> list[str]:
+        """Nodes that have a state directory, of this start or of earlier ones."""
+        try:
+            return sorted(entry.name for entry in os.scandir(self.agents) if entry.is_dir(follow_symlinks=False))
+        except FileNotFoundError:
+            return []
+
+    def prepare(self) -> None:
+        """Make the folders. One that exists keeps its mode; what we make is ours alone."""
+        self.root.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self.root, self.data, self.objects, self.agents):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace the file in one step; nobody but its owner may read it, at no time."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(data)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def open_log(path: Path) -> int:
+    """A descriptor that appends; what was written before is put aside when it has grown large."""
+    if path.exists() and path.stat().st_size > LOG_BYTES:
+        path.replace(path.with_name(f"{path.name}.1"))
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def take_lock(path: Path) -> int | None:
+    """A descriptor that holds the cluster for as long as it is open; None while somebody else does."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd

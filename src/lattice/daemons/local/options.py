@@ -1,0 +1,29 @@
+"""What a local cluster is asked to be."""
+
+from dataclasses import dataclass, field
+
+REST_PORT = 8080
+GRPC_PORT = 50051
+HOST = "127.0.0.1"
+
+
+class StartFailed(Exception):
+    """The cluster could not be started; the text is for the person who asked."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Options:
+    nodes: int = 1
+    rest_port: int = REST_PORT
+    grpc_port: int = GRPC_PORT
+    node_cpus: int = 4
+    node_memory_mb: int = 4096
+    restart: bool = True
+    settings: list[str] = field(default_factory=list)  # KEY=VALUE, handed on to the server
+
+    def node_names(self) -> list[str]:
+        return [f"n{number}" for number in range(1, self.nodes + 1)]

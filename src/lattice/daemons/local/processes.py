@@ -1,0 +1,157 @@
+"""Processes of a local cluster, found by what they were started with, named so that nobody else is hit.
+
+A pid alone may belong to somebody else by the time it is used. Here a process is a pid with its start
+time, and every signal goes through a pidfd that was opened before the start time was read again."""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lattice.daemons.local.layout import Layout
+
+KILL_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    started: int  # clock ticks since boot
+
+
+@dataclass(frozen=True)
+class Member:
+    """A process that belongs to the cluster, and what it is there."""
+
+    role: str
+    name: str
+    process: Process
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def process_of(pid: int) -> Process | None:
+    """The process behind the pid; None when it has ended, reaped or not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    # The second field is the name in parentheses and may hold anything, spaces and parentheses too.
+    fields = text[text.rindex(")") + 2 :].split()
+    return None if fields[0] in {"Z", "X", "x"} else Process(pid, int(fields[19]))
+
+
+def is_alive(process: Process) -> bool:
+    return process_of(process.pid) == process
+
+
+def open_pidfd(process: Process) -> int | None:
+    """A descriptor that becomes readable when the process ends; None when it has already."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return None
+    if is_alive(process):
+        return fd
+    os.close(fd)
+    return None
+
+
+def arguments_of(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []
+
+
+def option(arguments: list[str], name: str) -> str | None:
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == name:
+            return following
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+    return None
+
+
+def role_of(arguments: list[str], layout: Layout) -> tuple[str, str] | None:
+    """Role and name of a process with these arguments in this cluster."""
+    programs = {os.path.basename(word) for word in arguments[:6]}
+    if "lattice-server" in programs and option(arguments, "--config") == str(layout.server_config):
+        return "server", "server"
+    if "lattice-supervisor" in programs and "run" in arguments and option(arguments, "--dir") == str(layout.root):
+        return "supervisor", "supervisor"
+    state = option(arguments, "--state-dir")
+    if state is None or os.path.dirname(state) != str(layout.agents):
+        return None
+    if "lattice-agent" in programs:
+        return "agent", os.path.basename(state)
+    if programs & {"shim.py", "lattice.agent.shim"}:
+        return "shim", os.path.basename(state)
+    return None
+
+
+def find_members(layout: Layout) -> list[Member]:
+    """Every process of the cluster but the caller, recorded in cluster.json or not."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        pid = int(entry.name)
+        process = process_of(pid)
+        role = role_of(arguments_of(pid), layout)
+        if process is not None and role is not None:
+            found.append(Member(*role, process))
+    return found
+
+
+def shim_of(layout: Layout, node: str) -> Process | None:
+    """The node's shim, as its pid file names it, unless that pid is a stranger's by now."""
+    try:
+        pid = int((layout.state_of(node) / "shim.pid").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    process = process_of(pid)
+    if process is None or role_of(arguments_of(pid), layout) != ("shim", node):
+        return None
+    return process
+
+
+def stop(processes: Iterable[Process], patience_s: float) -> list[Process]:
+    """SIGTERM, and SIGKILL to those that are there after `patience_s`; returns those that even that did not end."""
+    fds = {process: fd for process in processes if (fd := open_pidfd(process)) is not None}
+    try:
+        for fd in fds.values():
+            # A stopped process would look at SIGTERM only after being continued.
+            _signal(fd, signal.SIGTERM, signal.SIGCONT)
+        left = _wait(fds, patience_s)
+        for process in left:
+            _signal(fds[process], signal.SIGKILL)
+        return _wait({process: fds[process] for process in left}, KILL_PATIENCE_S)
+    finally:
+        for fd in fds.values():
+            os.close(fd)
+
+
+def _signal(fd: int, *numbers: int) -> None:
+    with suppress(ProcessLookupError):
+        for number in numbers:
+            signal.pidfd_send_signal(fd, number)
+
+
+def _wait(fds: dict[Process, int], patience_s: float) -> list[Process]:
+    until = time.monotonic() + patience_s
+    poller = select.poll()
+    waiting = {fd: process for process, fd in fds.items()}
+    for fd in waiting:
+        poller.register(fd, select.POLLIN)
+    while waiting and (left := until - time.monotonic()) > 0:
+        for fd, _ in poller.poll(left * 1000):
+            poller.unregister(fd)
+            del waiting[fd]
+    return list(waiting.values())

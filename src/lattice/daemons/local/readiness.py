@@ -1,0 +1,52 @@
+"""Is the cluster ready: asked of its API, as anybody else would."""
+
+import http.client
+import json
+from typing import Any
+
+from lattice.daemons.local.layout import Layout
+from lattice.daemons.local.options import HOST
+
+ASK_TIMEOUT_S = 5.0
+
+# An operator took the node out of service, and that outlasts restarts: there is nothing to wait for.
+PUT_ASIDE = {"Draining", "Drained", "Quarantine"}
+
+
+class NotYet(Exception):
+    """The API does not answer."""
+
+
+def ask(layout: Layout, port: int, path: str) -> Any:  # noqa: ANN401 - JSON
+    token = layout.token.read_text().strip()
+    connection = http.client.HTTPConnection(HOST, port, timeout=ASK_TIMEOUT_S)
+    try:
+        connection.request("GET", f"/api/v1{path}", headers={"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise NotYet(f"GET {path}: status {answer.status}: {body[:500].decode(errors='replace')}")
+        return json.loads(body)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotYet(f"GET {path}: {error}") from error
+    finally:
+        connection.close()
+
+
+def settled_nodes(layout: Layout, port: int) -> dict[str, str]:
+    """Nodes that will not become readier than they are, with their states. After a restart the state remembers a
+    node as Ready before its agent is back, so it counts only once it was heard."""
+    found = {}
+    for node in ask(layout, port, "/nodes?limit=10000")["items"]:
+        state = node["state"]
+        heard = node.get("last_heartbeat_s") is not None
+        disabled = state == "Down" and node.get("down_cause") == "operator"
+        if (state == "Ready" and heard) or state in PUT_ASIDE or disabled:
+            found[node["id"]] = state
+    return found
+
+
+def next_number(layout: Layout, port: int) -> int:
+    """The number that the next submission will most likely get."""
+    items = ask(layout, port, "/allocations?limit=1&all=true&tasks=true")["items"]
+    return int(items[0]["number"]) + 1 if items else 1

@@ -1,0 +1,25 @@
+"""Shims in cluster.json. They are the agents' to start and outlive them, so they are only watched."""
+
+import asyncio
+
+from lattice.daemons.local.keeper import ended
+from lattice.daemons.local.layout import Layout
+from lattice.daemons.local.processes import is_alive, shim_of
+from lattice.daemons.local.record import Record
+
+LOOK_EVERY_S = 0.1
+
+
+async def watch_shim(layout: Layout, node: str, record: Record) -> None:
+    """Looks for a shim only while there is none; its end is told by the kernel."""
+    address = f"unix:{layout.state_of(node) / 'shim.sock'}"
+    while True:
+        shim = shim_of(layout, node)
+        if shim is not None:
+            record.put("shim", node, shim.pid, (address,))
+            # A pid that was given to somebody else just now must not be waited for.
+            if is_alive(shim):
+                await ended(shim.pid)
+            record.drop("shim", node)
+        record.flush()
+        await asyncio.sleep(LOOK_EVERY_S)

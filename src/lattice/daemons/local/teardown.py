@@ -1,0 +1,94 @@
+"""The end of a cluster, however it got there: agents first, so that nobody starts shims or work again, then the
+shims with all their work, then the server. Whatever an unclean death left behind is found and ended too."""
+
+import logging
+import os
+import time
+from contextlib import suppress
+
+from lattice.agent.cgroups import open_root
+from lattice.agent.shim import default_cgroup_root
+from lattice.agent.shim_tree import Forest
+from lattice.daemons.local.layout import Layout, take_lock
+from lattice.daemons.local.processes import Process, find_members, stop
+
+_log = logging.getLogger(__name__)
+
+AGENT_PATIENCE_S = 5.0
+SHIM_PATIENCE_S = 15.0
+SERVER_PATIENCE_S = 10.0
+SUPERVISOR_PATIENCE_S = 45.0
+SWEEP_S = 5.0
+ROUNDS = 5
+
+
+class StopFailed(Exception):
+    """Something of the cluster is still there; the text is for the person who asked."""
+
+
+def stop_cluster(layout: Layout) -> str:
+    """End the cluster of this folder, with or without the help of its supervisor; what to tell about it."""
+    if not layout.lock.exists() and not layout.cluster_file.exists():
+        return f"not running (nothing in {layout.root})"
+    _check_owner(layout)
+    running = bool(find_members(layout))
+    left = stop_role(layout, "supervisor", SUPERVISOR_PATIENCE_S)
+    lock = _wait_for_lock(layout)
+    try:
+        left += stop_members(layout)
+    finally:
+        os.close(lock)
+    if left:
+        raise StopFailed(f"could not end the processes {', '.join(str(process.pid) for process in left)}")
+    return f"stopped the cluster in {layout.root}" if running else f"not running (in {layout.root})"
+
+
+def stop_members(layout: Layout) -> list[Process]:
+    """End everything but the supervisor and forget that it was there; returns what could not be ended."""
+    left = stop_role(layout, "agent", AGENT_PATIENCE_S)
+    left += stop_role(layout, "shim", SHIM_PATIENCE_S)
+    for node in layout.nodes():
+        sweep_node(layout, node)
+    left += stop_role(layout, "server", SERVER_PATIENCE_S)
+    layout.endpoints.unlink(missing_ok=True)
+    layout.cluster_file.unlink(missing_ok=True)
+    return left
+
+
+def stop_role(layout: Layout, role: str, patience_s: float) -> list[Process]:
+    """End every process of the role. One that was being started while we looked is found in the next round."""
+    stubborn: list[Process] = []
+    for _ in range(ROUNDS):
+        found = [member.process for member in find_members(layout) if member.role == role]
+        if all(process in stubborn for process in found):
+            break
+        stubborn = stop(found, patience_s)
+    return stubborn
+
+
+def sweep_node(layout: Layout, node: str) -> None:
+    """End the work of a shim that was killed, and remove its cgroups and its socket."""
+    state = layout.state_of(node)
+    groups = open_root(default_cgroup_root(str(state)))
+    if groups is not None:
+        groups.sweep(SWEEP_S)
+        groups.remove()
+    Forest(str(state)).sweep(SWEEP_S)
+    for name in ("shim.sock", "shim.pid"):
+        with suppress(FileNotFoundError):
+            os.unlink(state / name)
+
+
+def _check_owner(layout: Layout) -> None:
+    owner = layout.lock.stat().st_uid if layout.lock.exists() else layout.root.stat().st_uid
+    if os.geteuid() not in {0, owner}:
+        raise StopFailed(f"the cluster in {layout.root} belongs to another user (uid {owner})")
+
+
+def _wait_for_lock(layout: Layout) -> int:
+    until = time.monotonic() + SUPERVISOR_PATIENCE_S
+    while (lock := take_lock(layout.lock)) is None:
+        if time.monotonic() > until:
+            raise StopFailed(f"the supervisor of {layout.root} does not let go of {layout.lock}")
+        time.sleep(0.05)
+    return lock

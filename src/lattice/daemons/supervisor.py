@@ -1,0 +1,211 @@
+"""`lattice-supervisor`: starts a local cluster, restarts what dies, keeps cluster.json true, and ends it.
+
+    lattice-supervisor run --dir DIR ...     until SIGTERM, or until stdin closes with --until-stdin-closes
+    lattice-supervisor stop --dir DIR        ends the cluster in DIR, whether its supervisor lives or not
+
+`run` tells its caller on stdout, one JSON object per line, then closes it: {"progress": text}, {"ready": {...}}
+or {"failed": text}. Exit codes: 0, 1 failed, 2 wrong arguments, 3 a cluster is already running in DIR."""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lattice.cli.local_cluster import read_cluster
+from lattice.core.model.units import BadUnit, parse_size_mb
+from lattice.daemons.local import readiness
+from lattice.daemons.local.cluster import Cluster
+from lattice.daemons.local.layout import Layout, open_log, take_lock
+from lattice.daemons.local.options import GRPC_PORT, REST_PORT, Options, StartFailed
+from lattice.daemons.local.teardown import StopFailed, stop_cluster, stop_members
+from lattice.observe.logging import configure
+
+_log = logging.getLogger(__name__)
+
+ALREADY_RUNNING = 3
+
+
+class Caller:
+    """Whoever started us and wants to know how it went; may be gone at any time."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def tell(self, **message: Any) -> None:  # noqa: ANN401 - JSON
+        try:
+            os.write(self._fd, json.dumps(message).encode() + b"\n")
+        except OSError:
+            _log.debug("nobody listens")
+
+    def progress(self, text: str) -> None:
+        _log.info(text)
+        self.tell(progress=text)
+
+    def release(self) -> None:
+        """Nothing follows: end of file for the caller."""
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, self._fd)
+        os.close(null)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parse(argv)
+    layout = Layout(arguments.dir)
+    configure("supervisor", "info")
+    if arguments.action == "stop":
+        return stop(layout)
+    options = Options(
+        nodes=arguments.nodes,
+        rest_port=arguments.rest_port,
+        grpc_port=arguments.grpc_port,
+        node_cpus=arguments.node_cpus,
+        node_memory_mb=arguments.node_memory,
+        restart=not arguments.no_restart,
+        settings=arguments.set,
+    )
+    caller = Caller(sys.stdout.fileno())
+    try:
+        return run(layout, options, caller, until_stdin_closes=arguments.until_stdin_closes)
+    except StartFailed as error:
+        _log.error(str(error))
+        caller.tell(failed=str(error))
+        return error.code
+    except OSError as error:
+        _log.exception("failed")
+        caller.tell(failed=f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        return 1
+
+
+def run(layout: Layout, options: Options, caller: Caller, *, until_stdin_closes: bool) -> int:
+    layout.prepare()
+    lock = take_lock(layout.lock)
+    if lock is None:
+        raise StartFailed(already_running(layout), ALREADY_RUNNING)
+    log_to_file(layout)
+    try:
+        left = stop_members(layout)
+        if left:
+            raise StartFailed(f"processes of an earlier start cannot be ended: {[process.pid for process in left]}")
+        return asyncio.run(supervise(layout, options, caller, until_stdin_closes))
+    finally:
+        stop_members(layout)
+        os.close(lock)
+
+
+def log_to_file(layout: Layout) -> None:
+    """The caller's terminal is not ours to keep open, nor its directory."""
+    log = open_log(layout.log_of("supervisor", "supervisor"))
+    os.dup2(log, sys.stderr.fileno())
+    os.close(log)
+    os.chdir("/")
+
+
+def already_running(layout: Layout) -> str:
+    cluster = read_cluster(layout.root)
+    where = f" at {cluster.api_url}" if cluster is not None and cluster.api_url else ""
+    return (
+        f"a cluster is already running in {layout.root}{where}\n"
+        f"Hint: `lattice down --dir {layout.root}` stops it, another --dir gives a second one"
+    )
+
+
+async def supervise(layout: Layout, options: Options, caller: Caller, until_stdin_closes: bool) -> int:
+    stopping = stop_asked(until_stdin_closes)
+    cluster = Cluster(layout, options)
+    cluster.record.put("supervisor", "supervisor", os.getpid())
+    try:
+        starting = asyncio.create_task(start(cluster, layout, caller))
+        asked = asyncio.create_task(stopping.wait())
+        await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            caller.release()
+            await asked
+        else:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+        _log.info("stopping")
+    finally:
+        await cluster.stop_keeping()
+    return 0
+
+
+def stop_asked(until_stdin_closes: bool) -> asyncio.Event:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+
+    def stdin_closed() -> None:
+        loop.remove_reader(sys.stdin.fileno())
+        asked.set()
+
+    if until_stdin_closes:
+        loop.add_reader(sys.stdin.fileno(), stdin_closed)
+    return asked
+
+
+async def start(cluster: Cluster, layout: Layout, caller: Caller) -> None:
+    states = await cluster.start(caller.progress)
+    number = await asyncio.to_thread(readiness.next_number, layout, cluster.rest_port)
+    _log.info("ready at %s", cluster.api_url)
+    caller.tell(ready={"api_url": cluster.api_url, "nodes": states, "next_number": number, "dir": str(layout.root)})
+
+
+def stop(layout: Layout) -> int:
+    try:
+        outcome = stop_cluster(layout)
+    except StopFailed as error:
+        print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - the answer to a person
+        return 1
+    print(outcome)  # noqa: T201 - the answer to a person
+    return 0
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="lattice-supervisor", description="Runs a local cluster for `lattice up`.")
+    actions = parser.add_subparsers(dest="action", required=True)
+    run_parser = actions.add_parser("run", help="start a cluster and keep it running")
+    stop_parser = actions.add_parser("stop", help="end the cluster")
+    for action in (run_parser, stop_parser):
+        action.add_argument("--dir", type=Path, required=True)
+    run_parser.add_argument("--nodes", type=bounded(0, 1000), default=Options.nodes)
+    run_parser.add_argument("--rest-port", type=bounded(0, 65535), default=REST_PORT)
+    run_parser.add_argument("--grpc-port", type=bounded(0, 65535), default=GRPC_PORT)
+    run_parser.add_argument("--node-cpus", type=bounded(1, 65536), default=Options.node_cpus)
+    run_parser.add_argument("--node-memory", type=size_mb, default=Options.node_memory_mb)
+    run_parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    run_parser.add_argument("--no-restart", action="store_true")
+    run_parser.add_argument("--until-stdin-closes", action="store_true")
+    return parser.parse_args(argv)
+
+
+def bounded(lowest: int, highest: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = lowest - 1
+        if not lowest <= value <= highest:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
+        return value
+
+    return number
+
+
+def size_mb(text: str) -> int:
+    try:
+        return parse_size_mb(text)
+    except BadUnit as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""The parts of a local cluster that need no server: who is who, what is written, what is said."""
+
+import json
+import os
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lattice.cli.local_cluster import default_directory, read_cluster
+from lattice.daemons.local import commands
+from lattice.daemons.local.credentials import current_user, ensure_secret, write_tokens
+from lattice.daemons.local.layout import Layout, take_lock, write_private
+from lattice.daemons.local.logtail import tail
+from lattice.daemons.local.options import Options, StartFailed
+from lattice.daemons.local.ports import choose_port
+from lattice.daemons.local.processes import Process, is_alive, process_of, role_of, stop
+from lattice.daemons.local.record import Record
+from lattice.daemons.local.restarts import LONGEST_DELAY_S, RestartPolicy
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = Layout(tmp_path / "cluster")
+    made.prepare()
+    return made
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(["sleep", "60"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_first_deaths_are_answered_at_once() -> None:
+    policy = RestartPolicy()
+    assert [policy.delay_after(0.1) for _ in range(3)] == [0, 0, 0]
+
+
+def test_repeated_quick_deaths_slow_down_up_to_a_bound() -> None:
+    policy = RestartPolicy()
+    delays = [policy.delay_after(0.1) for _ in range(20)]
+    assert delays == sorted(delays)
+    assert delays[3] > 0
+    assert delays[-1] == LONGEST_DELAY_S
+
+
+def test_a_long_life_forgives_earlier_deaths() -> None:
+    policy = RestartPolicy()
+    for _ in range(10):
+        policy.delay_after(0.1)
+    assert policy.delay_after(60) == 0
+    assert policy.delay_after(0.1) == 0
+
+
+def test_files_with_secrets_are_private_at_any_umask(layout: Layout) -> None:
+    before = os.umask(0)
+    try:
+        write_tokens(layout, ensure_secret(layout))
+        write_private(layout.cluster_file, b"{}")
+    finally:
+        os.umask(before)
+    assert {mode(path) for path in (layout.secret, layout.token, layout.agent_token, layout.cluster_file)} == {0o600}
+    assert mode(layout.root) == 0o700
+
+
+def test_a_folder_that_exists_keeps_its_files_and_mode(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir(mode=0o755)
+    (folder / "thesis.tex").write_text("x")
+    Layout(folder).prepare()
+    assert mode(folder) == 0o755
+    assert (folder / "thesis.tex").read_text() == "x"
+
+
+def test_the_secret_is_kept_between_starts(layout: Layout) -> None:
+    assert ensure_secret(layout) == ensure_secret(layout)
+
+
+def test_one_holder_of_a_cluster_at_a_time(layout: Layout) -> None:
+    held = take_lock(layout.lock)
+    assert held is not None
+    assert take_lock(layout.lock) is None
+    os.close(held)
+    again = take_lock(layout.lock)
+    assert again is not None
+    os.close(again)
+
+
+def test_a_process_is_its_pid_and_its_start(sleeper: "subprocess.Popen[bytes]") -> None:
+    process = process_of(sleeper.pid)
+    assert process is not None
+    assert is_alive(process)
+    assert not is_alive(Process(process.pid, process.started + 1))
+
+
+def test_stop_leaves_a_stranger_with_the_same_pid_alone(sleeper: "subprocess.Popen[bytes]") -> None:
+    process = process_of(sleeper.pid)
+    assert process is not None
+    assert stop([Process(process.pid, process.started - 1)], 0.1) == []
+    assert sleeper.poll() is None
+
+
+def test_stop_ends_a_process_that_is_stopped(sleeper: "subprocess.Popen[bytes]") -> None:
+    process = process_of(sleeper.pid)
+    assert process is not None
+    os.kill(sleeper.pid, 19)
+    assert stop([process], 5) == []
+    assert not is_alive(process)
+
+
+def test_stop_kills_what_ignores_it() -> None:
+    stubborn = subprocess.Popen(["sh", "-c", "trap '' TERM; echo; while :; do sleep 1; done"], stdout=subprocess.PIPE)
+    assert stubborn.stdout is not None
+    stubborn.stdout.readline()
+    process = process_of(stubborn.pid)
+    assert process is not None
+    assert stop([process], 0.2) == []
+    assert stubborn.wait() == -9
+    stubborn.stdout.close()
+
+
+def test_members_are_known_by_their_arguments(layout: Layout) -> None:
+    python = "/x/bin/python"
+    state = str(layout.state_of("n1"))
+    server = [python, "/x/bin/lattice-server", "--config", str(layout.server_config)]
+    agent = [python, "/x/bin/lattice-agent", "--node-id", "n1", "--state-dir", state]
+    shim = [python, "-S", "-E", "/x/lattice/agent/shim.py", "--state-dir", state, "--detach"]
+    assert role_of(server, layout) == ("server", "server")
+    assert role_of(agent, layout) == ("agent", "n1")
+    assert role_of(shim, layout) == ("shim", "n1")
+    assert role_of([python, "/x/bin/lattice-supervisor", "stop", "--dir", str(layout.root)], layout) is None
+    assert role_of(["vi", str(layout.server_config)], layout) is None
+    assert role_of([*agent[:-1], "/elsewhere/agents/n1"], layout) is None
+
+
+def test_the_record_follows_every_change(layout: Layout) -> None:
+    record = Record(layout, api_url="http://127.0.0.1:1", grpc="127.0.0.1:2")
+    record.put("agent", "n10", os.getpid())
+    record.put("agent", "n2", os.getpid())
+    record.put("server", "server", os.getpid(), ("http://127.0.0.1:1",))
+    cluster = read_cluster(layout.root)
+    assert cluster is not None
+    assert [process.name for process in cluster.processes] == ["server", "n2", "n10"]
+    record.drop("server", "server")
+    cluster = read_cluster(layout.root)
+    assert cluster is not None
+    assert cluster.of_role("server") == ()
+    shape = json.loads(layout.cluster_file.read_bytes())
+    assert shape["processes"][0].keys() >= {"role", "name", "pid", "addresses"}
+
+
+def test_a_damaged_record_is_no_cluster(layout: Layout) -> None:
+    layout.cluster_file.write_bytes(b'{"processes": [{"ro')
+    assert read_cluster(layout.root) is None
+
+
+def test_a_port_in_use_is_refused_with_its_number() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StartFailed, match=rf"port {port} .* in use[\s\S]*--rest-port 0"):
+            choose_port(port, "--rest-port")
+
+
+def test_port_zero_is_a_free_one() -> None:
+    port = choose_port(0, "--rest-port")
+    with socket.create_server(("127.0.0.1", port)):
+        pass
+
+
+def test_children_get_paths_and_no_secrets(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATTICE_TOKEN", "s3cret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    secret = ensure_secret(layout)
+    write_tokens(layout, secret)
+    words = [*commands.server_command(layout, Options()), *commands.agent_command(layout, Options(), "n1", "h:1")]
+    shown = " ".join([*words, *commands.environment().values()])
+    assert "s3cret" not in shown
+    assert secret.decode() not in shown
+    assert layout.agent_token.read_text().strip() not in shown
+    assert current_user() in words
+
+
+def test_the_default_folder_follows_the_environment() -> None:
+    assert default_directory({"LATTICE_DIR": "/d", "HOME": "/h"}) == Path("/d")
+    assert default_directory({"XDG_STATE_HOME": "/s", "HOME": "/h"}) == Path("/s/lattice/local")
+    assert default_directory({"HOME": "/h"}) == Path("/h/.local/state/lattice/local")
+
+
+def test_the_tail_of_a_log_reads_like_prose(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text('old\n{"level": "ERROR", "message": "port 8080 is in use"}\nTraceback\n')
+    assert tail(log, since=4) == "  error: port 8080 is in use\n  Traceback"
