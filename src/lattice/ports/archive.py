@@ -48,8 +48,6 @@ class Archive(Protocol):
         """What the allocation or group was to run, as it was submitted; empty when there is none."""
         ...
 
-    async def archived_page(
-        self, wanted: ArchiveFilter, before: int | None, limit: int
-    ) -> list[ArchivedRecord]:
+    async def archived_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[ArchivedRecord]:
         """Up to `limit` matching records with numbers below `before`, highest number first."""
         ...

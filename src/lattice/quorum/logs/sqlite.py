@@ -263,9 +263,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _corrupt(path: Path, what: str) -> LogCorrupt:
-    return LogCorrupt(
-        f"{path}: the log is damaged ({what}); keep a copy of the folder and restore it from a backup"
-    )
+    return LogCorrupt(f"{path}: the log is damaged ({what}); keep a copy of the folder and restore it from a backup")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,131 @@
+"""The state and how far it has come: applies entries one after the other, and brings a fresh state up to the log's end.
+
+Before each entry the state contains exactly the entries up to `index`. What leaves the state goes to the archive in the same
+step, so that at no moment a record is in neither.
+"""
+
+import contextlib
+import gc
+import logging
+from asyncio import create_task, to_thread
+from collections.abc import Iterator
+
+from lattice.core.machine.apply import apply
+from lattice.core.machine.codec import decode_batch
+from lattice.core.machine.commands import ArchiveAllocations, Envelope
+from lattice.core.machine.events import AllocationsArchived
+from lattice.core.machine.outcomes import Accepted, Outcome
+from lattice.core.machine.state import State
+from lattice.ports.archive import ArchivedRecord
+from lattice.ports.log import Log, LogCorrupt
+from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.snapshots import SnapshotFolder
+
+_READ_PAGE = 32
+
+_log = logging.getLogger(__name__)
+
+
+class BrokenInvariant(Exception):
+    """Applying an entry raised. Going on would let replicas differ."""
+
+
+class Applier:
+    """Owns the state; used by one task."""
+
+    def __init__(self, archive: SqliteArchive) -> None:
+        self._archive = archive
+        self.state = State.empty()
+        self.index = 0
+
+    def apply(self, entry: int, envelope: Envelope) -> Outcome:
+        """The outcome of one command of an entry; BrokenInvariant when the machine itself fails over it."""
+        if isinstance(envelope.command, ArchiveAllocations):
+            return self._apply_archiving(entry, envelope, envelope.command)
+        return self._apply(entry, envelope)
+
+    def _apply(self, entry: int, envelope: Envelope) -> Outcome:
+        try:
+            return apply(self.state, envelope)
+        except Exception as error:
+            name = type(envelope.command).__name__
+            raise BrokenInvariant(
+                f"entry {entry}: applying {name} of {envelope.actor!r} raised {error!r}; "
+                "keep the data folder as it is and report this"
+            ) from error
+
+    def _apply_archiving(self, entry: int, envelope: Envelope, command: ArchiveAllocations) -> Outcome:
+        leaving = {number: self._record(number) for number in command.numbers}
+        outcome = self._apply(entry, envelope)
+        if isinstance(outcome, Accepted):
+            gone = [
+                number for event in outcome.events if isinstance(event, AllocationsArchived) for number in event.numbers
+            ]
+            records = (leaving.get(number) for number in gone)
+            self._archive.add(entry, [record for record in records if record is not None])
+        return outcome
+
+    def _record(self, number: int) -> tuple[ArchivedRecord, bytes] | None:
+        record = self.state.allocations.get(number) or self.state.groups.get(number)
+        return None if record is None else (record, self.state.payloads.get(number, b""))
+
+    async def recover(self, log: Log, folder: SnapshotFolder | None) -> int:
+        """Loads the newest good snapshot and applies the log behind it; how many commands that were."""
+        first, last = await log.bounds()
+        with _collector_paused():
+            await self._load_snapshot(folder, first, last)
+            removed = await self._archive.rewind(last)
+            if removed:
+                _log.warning("%d archived records came from entries that no longer exist: removed", removed)
+            return await self._replay(log, last)
+
+    async def _load_snapshot(self, folder: SnapshotFolder | None, first: int, last: int) -> None:
+        found = None
+        if folder is not None:
+            await to_thread(folder.remove_drafts)
+            found = await to_thread(folder.newest, first - 1)
+        if found is not None:
+            self.index, self.state = found
+        elif first > 1:
+            raise LogCorrupt(
+                f"the log begins at entry {first} and no good snapshot reaches up to it; "
+                "restore the data folder from a backup"
+            )
+        if self.index > last:
+            raise LogCorrupt(
+                f"the log ends at entry {last} but snapshot {self.index} exists: acknowledged entries are missing; "
+                "restore the log, or move the newer snapshots away to go on without those entries"
+            )
+        if self._archive.complete_to < self.index:
+            _log.error(
+                "the archive is complete up to entry %d only, the snapshot is at %d: older history is missing",
+                self._archive.complete_to,
+                self.index,
+            )
+
+    async def _replay(self, log: Log, last: int) -> int:
+        commands = 0
+        following = create_task(log.read(self.index + 1, _READ_PAGE))
+        while self.index < last:
+            page = await following
+            # Read ahead while this page is applied.
+            following = create_task(log.read(self.index + 1 + len(page), _READ_PAGE))
+            for entry in page:
+                for envelope in decode_batch(entry.payload).envelopes:
+                    self.apply(entry.index, envelope)
+                    commands += 1
+                self.index = entry.index
+        following.cancel()
+        return commands
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Loading makes many objects and no garbage: each full collection meanwhile would walk all of them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

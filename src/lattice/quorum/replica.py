@@ -1,0 +1,302 @@
+"""The replica: the only owner of the state. Brings commands into the log and the log into the state.
+
+Applies entries in index order, answers each proposer with the outcome of its command, tells subscribers what happened, lets
+snapshots be taken. It stops, and acknowledges nothing more, when an entry cannot be read or when applying one raises: going on
+would let replicas differ.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from lattice.core.machine.commands import AnyCommand, Envelope, RecordSnapshot
+from lattice.core.machine.events import AnyEvent
+from lattice.core.machine.outcomes import Outcome, Rejected
+from lattice.core.machine.state import State
+from lattice.ports.archive import ArchivedRecord, ArchiveFilter
+from lattice.ports.clock import Clock
+from lattice.ports.log import Log
+from lattice.ports.replica import ReplicaStopped, Subscriber
+from lattice.quorum.applier import Applier
+from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.group_commit import Committed, GroupCommit, Waiter, fail
+from lattice.quorum.snapshot_keeper import SnapshotKeeper
+from lattice.quorum.snapshots import SnapshotFolder
+
+SNAPSHOT_EVERY = 20_000
+SNAPSHOT_ON_STOP = 1_000
+ACTOR = "system"
+# How long applying may keep the event loop before others get their turn.
+_SLICE_S = 0.004
+_UNAPPLIED_ENTRIES = 2
+_DRAIN_S = 10.0
+_LAST_SNAPSHOT_S = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class ReplicaCounters:
+    """What happened since the start, for metrics. `on_commit` gets (seconds, commands) of every append."""
+
+    commands: int = 0
+    rejections: Counter[str] = field(default_factory=Counter)
+    subscriber_errors: int = 0
+    replayed: int = 0
+    on_commit: Callable[[float, int], None] = lambda seconds, commands: None
+
+
+class LogReplica:
+    """The replica over a log, an archive and a folder of snapshots (without one the log is never trimmed)."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        archive: SqliteArchive,
+        snapshots: SnapshotFolder | None,
+        clock: Clock,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        counters: ReplicaCounters | None = None,
+    ) -> None:
+        self._log = log
+        self._archive = archive
+        self._folder = snapshots
+        self._clock = clock
+        self._snapshot_every = snapshot_every
+        self.counters = counters or ReplicaCounters()
+        self.snapshots: SnapshotKeeper | None = None
+        self.failure: Exception | None = None
+        self._applier = Applier(archive)
+        self._subscribers: list[Subscriber] = []
+        self._index_waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._committed: asyncio.Queue[Committed] = asyncio.Queue(_UNAPPLIED_ENTRIES)
+        self._applying: Sequence[Waiter] = ()
+        self._commit: GroupCommit | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._refusal = "the replica has not started"
+        self._stopped = asyncio.Event()
+
+    @property
+    def state(self) -> State:
+        return self._applier.state
+
+    @property
+    def applied_index(self) -> int:
+        return self._applier.index
+
+    @property
+    def is_leader(self) -> bool:
+        return not self._refusal
+
+    # proposing
+
+    async def propose(
+        self, command: AnyCommand, *, actor: str, command_id: str = "", based_on: int | None = None
+    ) -> Outcome:
+        return await self._submit(command, actor, command_id, based_on)
+
+    async def propose_many(
+        self, commands: Sequence[AnyCommand], actor: str, *, based_on: int | None = None
+    ) -> list[Outcome]:
+        waiters = [self._submit(command, actor, "", based_on) for command in commands]
+        if waiters:
+            await asyncio.wait(waiters)
+        # Every failure is fetched, one is raised: the others say the same.
+        failures = [error for waiter in waiters if (error := waiter.exception()) is not None]
+        if failures:
+            raise failures[0]
+        return [waiter.result() for waiter in waiters]
+
+    def _submit(self, command: AnyCommand, actor: str, command_id: str, based_on: int | None) -> Waiter:
+        if self._refusal or self._commit is None:
+            raise ReplicaStopped(self._refusal)
+        seen = self.applied_index if based_on is None else based_on
+        return self._commit.submit(command, actor, command_id, seen)
+
+    async def _record_snapshot(self, command: RecordSnapshot) -> Outcome:
+        # Also while stopping, when nobody else may propose any more.
+        if self.failure is not None or self._commit is None:
+            raise ReplicaStopped(self._refusal)
+        return await self._commit.submit(command, ACTOR, "", self.applied_index)
+
+    # following
+
+    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
+        self._subscribers.append(callback)
+
+        def unsubscribe() -> None:
+            with contextlib.suppress(ValueError):
+                self._subscribers.remove(callback)
+
+        return unsubscribe
+
+    async def wait_for(self, index: int) -> None:
+        if index <= self.applied_index:
+            return
+        if self._stopped.is_set():
+            raise ReplicaStopped(self._refusal)
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._index_waiters.append((index, reached))
+        await reached
+
+    async def read_index(self) -> int:
+        # The only appender applies a command before it acknowledges it.
+        return self.applied_index
+
+    async def wait_stopped(self) -> None:
+        """Returns when the replica has ended; `failure` then says why, None after `stop`."""
+        await self._stopped.wait()
+
+    async def archived(self, number: int) -> ArchivedRecord | None:
+        return await self._archive.archived(number)
+
+    async def archived_payload(self, number: int) -> bytes:
+        return await self._archive.archived_payload(number)
+
+    async def archived_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[ArchivedRecord]:
+        return await self._archive.archived_page(wanted, before, limit)
+
+    # starting and stopping
+
+    async def start(self) -> None:
+        """Opens everything and brings the state up to the newest entry. Raises when that cannot be done safely."""
+        await self._log.open()
+        try:
+            await self._archive.open()
+            self.counters.replayed = await self._applier.recover(self._log, self._folder)
+        except BaseException:
+            await self._archive.close()
+            await self._log.close()
+            raise
+        self._commit = GroupCommit(
+            self._log,
+            self._clock,
+            last_index=self.applied_index,
+            last_at=self.state.last_at,
+            deliver=self._committed.put,
+            observe=self.counters.on_commit,
+        )
+        if self._folder is not None:
+            self.snapshots = SnapshotKeeper(
+                self._folder,
+                self._log,
+                self._archive,
+                self._record_snapshot,
+                every=self._snapshot_every,
+                commands_since=self.counters.replayed,
+            )
+        self._refusal = ""
+        for name, work in (("append", self._commit.run), ("apply", self._apply_forever)):
+            self._tasks.append(asyncio.create_task(self._guarded(work), name=f"replica {name}"))
+
+    async def stop(self) -> None:
+        """Finishes what was proposed, takes a last snapshot when much happened since, closes everything."""
+        if not self._tasks:
+            return
+        self._refusal = self._refusal or "the replica is shutting down"
+        await self._drain()
+        if self.snapshots is not None:
+            if self.failure is None:
+                await self._take_last_snapshot(self.snapshots)
+            await self.snapshots.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        await self._archive.close()
+        await self._log.close()
+        self._end(ReplicaStopped(self._refusal))
+
+    async def _drain(self) -> None:
+        """Returns when all that was proposed is applied, when the replica has failed, or after a while in any case."""
+        if self._commit is None:
+            return
+        failed = asyncio.create_task(self._stopped.wait())
+        for step in (self._commit.drained, self._committed.join):
+            waiting = asyncio.create_task(step())
+            await asyncio.wait((waiting, failed), timeout=_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+        failed.cancel()
+
+    async def _take_last_snapshot(self, keeper: SnapshotKeeper) -> None:
+        try:
+            async with asyncio.timeout(_LAST_SNAPSHOT_S):
+                await keeper.finish(self.applied_index, self.state, SNAPSHOT_ON_STOP)
+        except TimeoutError:
+            _log.error("no snapshot in %s s while stopping: the next start reads the log instead", _LAST_SNAPSHOT_S)
+        await self._drain()
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001  # whatever it is, nothing may be acknowledged after it
+            _log.critical("the replica stops and acknowledges nothing more: %s", error, exc_info=error)
+            self.failure = error
+            self._refusal = f"the replica has stopped: {error}"
+            self._end(ReplicaStopped(self._refusal))
+            for task in self._tasks:
+                if task is not asyncio.current_task():
+                    task.cancel()
+
+    def _end(self, error: ReplicaStopped) -> None:
+        fail(self._applying, error)
+        while not self._committed.empty():
+            fail(self._committed.get_nowait().waiters, error)
+        if self._commit is not None:
+            self._commit.fail_all(error)
+        for _, reached in self._index_waiters:
+            if not reached.done():
+                reached.set_exception(error)
+        self._index_waiters.clear()
+        self._stopped.set()
+
+    # applying
+
+    async def _apply_forever(self) -> None:
+        while True:
+            committed = await self._committed.get()
+            await self._apply_entry(committed)
+            self._committed.task_done()
+
+    async def _apply_entry(self, committed: Committed) -> None:
+        self._applying = committed.waiters
+        waiters = iter(committed.waiters)
+        slice_end = time.monotonic() + _SLICE_S
+        for envelope in committed.envelopes:
+            outcome = self._applier.apply(committed.index, envelope)
+            if isinstance(outcome, Rejected):
+                self.counters.rejections[outcome.code] += 1
+            elif outcome.events:
+                self._publish(committed.index, envelope, outcome.events)
+            waiter = next(waiters, None)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(outcome)
+            if time.monotonic() > slice_end:
+                await asyncio.sleep(0)
+                slice_end = time.monotonic() + _SLICE_S
+        self._applier.index = committed.index
+        self.counters.commands += len(committed.envelopes)
+        self._wake_index_waiters()
+        if self.snapshots is not None:
+            self.snapshots.note(len(committed.envelopes), self.applied_index, self.state)
+
+    def _publish(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
+        for callback in tuple(self._subscribers):
+            try:
+                callback(index, envelope, events)
+            except Exception:  # noqa: BLE001  # one subscriber's fault must not reach the others
+                self.counters.subscriber_errors += 1
+                _log.exception("a subscriber raised over entry %d", index)
+
+    def _wake_index_waiters(self) -> None:
+        if not self._index_waiters:
+            return
+        for index, reached in self._index_waiters:
+            if index <= self.applied_index and not reached.done():
+                reached.set_result(None)
+        self._index_waiters = [pair for pair in self._index_waiters if not pair[1].done()]

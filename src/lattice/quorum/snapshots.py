@@ -1,0 +1,166 @@
+"""Snapshots of the state as folders: `INDEX/manifest.json` and chunk files, each named with its hash in the manifest.
+
+A folder is written under a temporary name, made durable, then renamed: one that has a number for a name was complete. Damage
+that comes later is found by the hashes, and an older snapshot is used instead.
+"""
+
+import hashlib
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from lattice.core.machine.codec import UnreadableBatch, decode_state_chunks, encode_state_chunks
+from lattice.core.machine.state import FrozenView, State
+
+FORMAT_VERSION = 1
+_MANIFEST = "manifest.json"
+_BREATH_S = 0.0005
+
+_log = logging.getLogger(__name__)
+
+
+class SnapshotDamaged(Exception):
+    """A snapshot that cannot be used; another one may be."""
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a snapshot."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a snapshot consists of."""
+
+    format: int
+    index: int
+    digest: str
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A finished snapshot, as the log records it; `sha256` is that of the manifest, which names all other hashes."""
+
+    index: int
+    digest: str
+    sha256: str
+    size: int
+
+
+class SnapshotFolder:
+    """The snapshots of one server. Methods block: call them in a thread."""
+
+    def __init__(self, path: Path, keep: int = 5) -> None:
+        self._path = path
+        self._keep = keep
+
+    def indexes(self) -> list[int]:
+        """The indexes of all complete snapshots, oldest first."""
+        if not self._path.is_dir():
+            return []
+        names = (entry.name for entry in self._path.iterdir())
+        return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+
+    def write(self, index: int, view: FrozenView) -> Written:
+        """Writes a snapshot durably and removes those beyond the newest few."""
+        self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = self._path / f".{index}.{os.getpid()}"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        try:
+            written = _write_folder(draft, index, view)
+            final = self._path / str(index)
+            shutil.rmtree(final, ignore_errors=True)
+            draft.rename(final)
+            _sync(self._path)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        self._remove_old()
+        return written
+
+    def load(self, index: int) -> State:
+        """The state of that snapshot; SnapshotDamaged when it does not match its hashes."""
+        folder = self._path / str(index)
+        try:
+            manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
+            if manifest.format > FORMAT_VERSION:
+                raise SnapshotDamaged(f"{folder}: format {manifest.format} is newer than {FORMAT_VERSION}")
+            if manifest.index != index:
+                raise SnapshotDamaged(f"{folder}: its manifest is that of snapshot {manifest.index}")
+            state = decode_state_chunks(_checked_chunks(folder, manifest))
+        except (OSError, msgspec.MsgspecError, UnreadableBatch) as error:
+            raise SnapshotDamaged(f"{folder}: {error}") from error
+        if state.digest() != manifest.digest:
+            raise SnapshotDamaged(f"{folder}: the state does not have the digest of its manifest")
+        return state
+
+    def newest(self, at_least: int) -> tuple[int, State] | None:
+        """The newest good snapshot that is not older than `at_least`; None when there is none."""
+        for index in reversed(self.indexes()):
+            if index < at_least:
+                break
+            try:
+                return index, self.load(index)
+            except SnapshotDamaged as error:
+                _log.error("snapshot cannot be used, trying the one before: %s", error)
+        return None
+
+    def remove_drafts(self) -> None:
+        """Removes what an interrupted write left behind."""
+        if self._path.is_dir():
+            for entry in self._path.iterdir():
+                if entry.name.startswith("."):
+                    shutil.rmtree(entry, ignore_errors=True)
+
+    def _remove_old(self) -> None:
+        for index in self.indexes()[: -self._keep]:
+            shutil.rmtree(self._path / str(index), ignore_errors=True)
+
+
+def _write_folder(folder: Path, index: int, view: FrozenView) -> Written:
+    chunks = []
+    for name, data in encode_state_chunks(view):
+        _write_durably(folder / name, data)
+        chunks.append(Chunk(name=name, sha256=hashlib.sha256(data).hexdigest(), size=len(data)))
+        # The event loop's thread waits for the interpreter lock while a chunk is encoded: give it its turn.
+        time.sleep(_BREATH_S)
+    manifest = Manifest(format=FORMAT_VERSION, index=index, digest=view.digest, chunks=tuple(chunks))
+    data = msgspec.json.format(msgspec.json.encode(manifest))
+    _write_durably(folder / _MANIFEST, data)
+    _sync(folder)
+    size = sum(chunk.size for chunk in chunks)
+    return Written(index, view.digest, hashlib.sha256(data).hexdigest(), size)
+
+
+def _checked_chunks(folder: Path, manifest: Manifest) -> Iterator[tuple[str, bytes]]:
+    for chunk in manifest.chunks:
+        data = (folder / chunk.name).read_bytes()
+        if hashlib.sha256(data).hexdigest() != chunk.sha256:
+            raise SnapshotDamaged(f"{folder / chunk.name} does not match its hash")
+        yield chunk.name, data
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(fd)
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

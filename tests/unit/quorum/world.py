@@ -1,0 +1,102 @@
+"""Commands and clocks for tests of the log and the replica."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lattice.core.machine.commands import (
+    AnyCommand,
+    ArchiveAllocations,
+    CancelAllocation,
+    SetTenant,
+    SetVcluster,
+    SubmitAllocation,
+)
+from lattice.core.machine.outcomes import Accepted
+from lattice.core.model.allocations import Request
+from lattice.core.model.tenants import Tenant, Vcluster
+from lattice.ports.log import Log
+from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.logs.sqlite import SqliteLog
+from lattice.quorum.replica import LogReplica
+from lattice.quorum.snapshots import SnapshotFolder
+
+_T = TypeVar("_T")
+
+
+class HandClock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self, now: int = 1_000_000) -> None:
+        self.now = now
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def monotonic_s(self) -> float:
+        return self.now / 1000
+
+
+def run(scenario: Coroutine[Any, Any, _T]) -> _T:
+    return asyncio.run(asyncio.wait_for(scenario, 60))
+
+
+def founding() -> list[AnyCommand]:
+    return [
+        SetTenant(tenant=Tenant(name="default"), create=True),
+        SetVcluster(vcluster=Vcluster(name="default", default_walltime_s=3600), create=True),
+    ]
+
+
+def submission(name: str = "work", payload: bytes = b"#!/bin/sh\ntrue\n") -> SubmitAllocation:
+    return SubmitAllocation(
+        name=name,
+        user="ada",
+        account="ada",
+        tenant="default",
+        vcluster="default",
+        request=Request(),
+        payload=payload,
+    )
+
+
+async def submit(replica: LogReplica, name: str = "work", command_id: str = "") -> int:
+    """The number of a new allocation."""
+    outcome = await replica.propose(submission(name), actor="ada", command_id=command_id)
+    assert isinstance(outcome, Accepted)
+    return outcome.number
+
+
+async def finish(replica: LogReplica, number: int) -> None:
+    """Ends a pending allocation and archives it."""
+    await replica.propose_many([CancelAllocation(number=number), ArchiveAllocations(numbers=(number,))], "ada")
+
+
+def replica_at(folder: Path, *, log: Log | None = None, snapshot_every: int = 1_000_000) -> LogReplica:
+    """A replica as a server has it."""
+    return LogReplica(
+        log=log or SqliteLog(folder / "log.sqlite"),
+        archive=SqliteArchive(folder / "archive.sqlite"),
+        snapshots=SnapshotFolder(folder / "snapshots"),
+        clock=HandClock(),
+        snapshot_every=snapshot_every,
+    )
+
+
+@asynccontextmanager
+async def running(replica: LogReplica) -> AsyncIterator[LogReplica]:
+    await replica.start()
+    try:
+        yield replica
+    finally:
+        await replica.stop()
+
+
+@asynccontextmanager
+async def founded(replica: LogReplica) -> AsyncIterator[LogReplica]:
+    """Running, with the default tenant and vCluster made."""
+    async with running(replica):
+        await replica.propose_many(founding(), "system")
+        yield replica
