@@ -58,7 +58,7 @@ class Dispatch:
         self._settings = settings
         self._mint = mint
         self._alarm = Alarm()
-        self._fresh: deque[int] = deque()
+        self._fresh: dict[int, None] = {}  # in order of arrival
         self._again: list[tuple[float, int]] = []
         self._waiting: set[int] = set()  # numbers in `_again`
         self._opened: deque[str] = deque()
@@ -91,7 +91,9 @@ class Dispatch:
             self._send_all(self._opened.popleft())
             await slices.pause()
         while self._fresh:
-            self._send(self._fresh.popleft())
+            number = next(iter(self._fresh))
+            del self._fresh[number]
+            self._send(number)
             await slices.pause()
         while self._updated:
             self._send_update(self._updated.popleft())
@@ -109,7 +111,7 @@ class Dispatch:
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
             if isinstance(event, AllocationPlaced | AllocationStopping):
-                self._fresh.append(event.number)
+                self._fresh[event.number] = None
                 self._alarm.ring()
             elif isinstance(event, AllocationUpdated):
                 self._updated.append(event.number)

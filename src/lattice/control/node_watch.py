@@ -8,6 +8,7 @@ to register anew, so that what still runs there is compared with the state first
 import asyncio
 import heapq
 import logging
+import math
 
 from msgspec import Struct
 
@@ -51,7 +52,7 @@ class NodeWatch:
         self._tick_s = min(1.0, settings.timeout_s / 10, settings.grace_s / 10)
         self._fresh_since = 0.0
         self._due: list[tuple[float, str]] = []
-        self._queued: set[str] = set()
+        self._queued: dict[str, float] = {}  # node to its moment in the heap
         self._last_look = 0.0
         replica.subscribe(self._note)
         self.reset()
@@ -93,8 +94,10 @@ class NodeWatch:
     def _overdue(self, now: float) -> list[DegradeNode | DownNode]:
         commands: list[DegradeNode | DownNode] = []
         while self._due and self._due[0][0] <= now:
-            _, name = heapq.heappop(self._due)
-            self._queued.discard(name)
+            moment, name = heapq.heappop(self._due)
+            if self._queued.get(name) != moment:
+                continue
+            del self._queued[name]
             node = self._replica.state.nodes.get(name)
             if node is None or node.state not in _WATCHED:
                 continue
@@ -122,9 +125,12 @@ class NodeWatch:
         return self._heard(node.id) + wait_s
 
     def _watch(self, node: Node) -> None:
-        if node.state in _WATCHED and node.id not in self._queued:
-            self._queued.add(node.id)
-            heapq.heappush(self._due, (self._deadline(node), node.id))
+        if node.state not in _WATCHED:
+            return
+        deadline = self._deadline(node)
+        if deadline < self._queued.get(node.id, math.inf):
+            self._queued[node.id] = deadline
+            heapq.heappush(self._due, (deadline, node.id))
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:

@@ -1,0 +1,345 @@
+"""Sessions: what an agent is told, when its node becomes Ready, and what its words change."""
+
+import pytest
+
+from lattice.control.agents import AgentSessions, SessionSettings
+from lattice.core.machine.commands import (
+    CancelAllocation,
+    ConfirmNode,
+    DegradeNode,
+    DisableNode,
+    DownNode,
+    LosePart,
+    RecoverNode,
+    RegisterNode,
+    ReportPart,
+)
+from lattice.core.model.allocations import AllocationState, Cause, PartPhase
+from lattice.core.model.nodes import NodeState
+from lattice.core.model.observations import Observations
+from lattice.ports.agents import (
+    Beat,
+    Greeting,
+    Registration,
+    RegistrationRefused,
+    Report,
+    RunKey,
+    StopOrder,
+)
+from lattice.ports.log import LogFull
+from tests.unit.control.world import HARDWARE, World, scenario
+
+
+class Desk:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.opened: list[str] = []
+        self.observations = Observations()
+        self.sessions = AgentSessions(
+            replica=world.replica,
+            links=world.links,
+            observations=self.observations,
+            clock=world.clock,
+            settings=SessionSettings(server_name="s1", heartbeat_interval_s=10, down_after_s=90),
+            on_opened=self.opened.append,
+        )
+
+    async def register(self, node: str, *runs: RunKey) -> Greeting:
+        registration = Registration(node=node, hardware=HARDWARE, boot_id="b", runs=runs)
+        return await self.sessions.register(registration)
+
+    async def connect(self, node: str, *runs: RunKey) -> Greeting:
+        greeting = await self.register(node, *runs)
+        assert await self.sessions.confirm(node, greeting.session)
+        self.world.links.open.add(node)
+        self.sessions.opened(node, greeting.session)
+        return greeting
+
+
+def report(number: int, run: int, phase: PartPhase, seq: int, cause: Cause | None = None) -> Report:
+    return Report(key=RunKey(number, run), phase=phase, seq=seq, cause=cause)
+
+
+@scenario
+async def test_a_new_node_is_ready_only_after_it_confirmed() -> None:
+    world = World()
+    await world.prepare()
+    desk = Desk(world)
+    greeting = await desk.register("n1")
+    assert world.node("n1").state is NodeState.BOOTING
+    assert greeting.wanted == ()
+    assert (greeting.heartbeat_interval_s, greeting.down_after_s) == (10, 90)
+    assert await desk.sessions.confirm("n1", greeting.session)
+    assert world.node("n1").state is NodeState.READY
+    assert desk.opened == []
+    desk.sessions.opened("n1", greeting.session)
+    assert desk.opened == ["n1"]
+
+
+@scenario
+async def test_welcome_names_the_runs_that_are_still_wanted() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    running = await world.running("n1")
+    other = await world.running("n2")
+    greeting = await Desk(world).register("n1", RunKey(running, 1), RunKey(99, 1))
+    assert greeting.wanted == (RunKey(running, 1),)
+    assert world.allocation(other).state is AllocationState.RUNNING
+
+
+@scenario
+async def test_a_run_that_is_stopping_is_still_wanted_until_it_ended() -> None:
+    world = World()
+    await world.prepare("n1")
+    number = await world.running("n1")
+    await world.do(CancelAllocation(number=number))
+    desk = Desk(world)
+    assert (await desk.register("n1", RunKey(number, 1))).wanted == (RunKey(number, 1),)
+    await world.ended(number, "n1")
+    assert (await desk.register("n1")).wanted == ()
+
+
+@scenario
+async def test_a_running_part_that_the_agent_does_not_know_is_given_up_before_the_node_confirms() -> None:
+    world = World()
+    await world.prepare("n1")
+    number = await world.running("n1")
+    await Desk(world).connect("n1")
+    assert world.replica.proposed[-2:] == [
+        LosePart(number=number, run=1, node="n1"),
+        ConfirmNode(node="n1"),
+    ]
+    assert world.allocation(number).state is AllocationState.PENDING
+    assert world.allocation(number).requeue_count == 1
+
+
+@scenario
+async def test_a_part_that_is_only_assigned_is_not_given_up() -> None:
+    world = World()
+    await world.prepare("n1")
+    number = await world.submit()
+    await world.place(number, "n1")
+    await Desk(world).connect("n1")
+    assert world.allocation(number).state is AllocationState.STARTING
+
+
+@scenario
+async def test_a_ready_node_that_registers_again_stays_ready_with_its_work() -> None:
+    world = World()
+    await world.prepare("n1")
+    number = await world.running("n1")
+    await Desk(world).connect("n1", RunKey(number, 1))
+    assert world.node("n1").state is NodeState.READY
+    assert world.allocation(number).state is AllocationState.RUNNING
+
+
+@scenario
+async def test_a_disabled_node_keeps_its_stream_and_stays_down() -> None:
+    world = World()
+    await world.prepare("n1")
+    number = await world.running("n1")
+    await world.do(DisableNode(node="n1", reason="fan"))
+    greeting = await Desk(world).connect("n1", RunKey(number, 1))
+    assert greeting.wanted == ()
+    assert world.node("n1").state is NodeState.DOWN
+    assert world.links.closed == []
+
+
+@scenario
+async def test_a_node_given_up_between_register_and_confirmed_has_to_register_again() -> None:
+    world = World()
+    await world.prepare()
+    desk = Desk(world)
+    greeting = await desk.register("n1")
+    await world.do(DownNode(node="n1"))
+    assert not await desk.sessions.confirm("n1", greeting.session)
+    assert [node for node, _ in world.links.closed] == ["n1"]
+    await desk.connect("n1")
+    assert world.node("n1").state is NodeState.READY
+
+
+@scenario
+async def test_words_of_a_replaced_stream_neither_confirm_nor_count_as_signs_of_life() -> None:
+    world = World()
+    await world.prepare()
+    desk = Desk(world)
+    old = await desk.register("n1")
+    new = await desk.register("n1")
+    assert not await desk.sessions.confirm("n1", old.session)
+    assert world.node("n1").state is NodeState.BOOTING
+    world.clock.pass_s(5)
+    desk.sessions.beat("n1", old.session, Beat(seq=1))
+    desk.sessions.closed("n1", old.session)
+    observation = desk.observations.get("n1")
+    assert observation is not None
+    assert (observation.seq, observation.connected) == (0, True)
+    assert desk.sessions.counts["stale_heartbeats"] == 1
+    assert await desk.sessions.confirm("n1", new.session)
+
+
+@scenario
+async def test_of_two_registrations_at_once_the_newer_wins() -> None:
+    world = World()
+    await world.prepare()
+    desk = Desk(world)
+    original = world.replica.propose
+
+    async def overtaken(command: object, **kwargs: object) -> object:
+        world.replica.propose = original  # type: ignore[method-assign]
+        await desk.register("n1")
+        return await original(command, **kwargs)  # type: ignore[arg-type]
+
+    world.replica.propose = overtaken  # type: ignore[method-assign,assignment]
+    with pytest.raises(RegistrationRefused, match="newer stream"):
+        await desk.register("n1")
+
+
+@scenario
+async def test_reports_change_the_state_and_late_ones_change_nothing() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    number = await world.submit()
+    await world.place(number, "n1")
+    await desk.sessions.report("n1", greeting.session, [report(number, 1, PartPhase.RUNNING, 1)])
+    assert world.allocation(number).state is AllocationState.RUNNING
+    ended = report(number, 1, PartPhase.ENDED, 2, Cause.EXIT)
+    await desk.sessions.report("n1", greeting.session, [ended])
+    assert world.allocation(number).state is AllocationState.COMPLETED
+    await desk.sessions.report("n1", greeting.session, [ended, report(number, 1, PartPhase.RUNNING, 1)])
+    assert world.allocation(number).state is AllocationState.COMPLETED
+
+
+@scenario
+async def test_a_stopped_run_ends_as_cancelled() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    number = await world.running("n1")
+    await world.do(CancelAllocation(number=number))
+    stopped = Report(key=RunKey(number, 1), phase=PartPhase.ENDED, seq=2, is_stopped=True)
+    await desk.sessions.report("n1", greeting.session, [stopped])
+    assert world.allocation(number).state is AllocationState.CANCELLED
+
+
+@scenario
+async def test_a_run_that_nobody_wants_is_stopped_when_it_says_that_it_runs() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    await desk.sessions.report("n1", greeting.session, [report(77, 1, PartPhase.RUNNING, 1)])
+    assert world.links.sent == [("n1", StopOrder(number=77, run=1, grace_s=0.0, why="stale"))]
+
+
+@scenario
+async def test_a_report_that_was_not_committed_is_not_acknowledged() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    world.replica.failure = LogFull("no room")
+    with pytest.raises(LogFull):
+        await desk.sessions.report("n1", greeting.session, [report(1, 1, PartPhase.RUNNING, 1)])
+
+
+@scenario
+async def test_a_report_names_the_node_of_its_stream() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    desk = Desk(world)
+    number = await world.submit()
+    await world.place(number, "n1")
+    greeting = await desk.connect("n2")
+    await desk.sessions.report("n2", greeting.session, [report(number, 1, PartPhase.ENDED, 2, Cause.EXIT)])
+    command = world.replica.proposed[-1]
+    assert isinstance(command, ReportPart)
+    assert command.node == "n2"
+    assert world.allocation(number).state is AllocationState.STARTING
+
+
+@scenario
+async def test_heartbeats_never_reach_the_log() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    before = len(world.replica.proposed)
+    for seq in (1, 2, 3):
+        desk.sessions.beat("n1", greeting.session, Beat(seq=seq, load1=0.5))
+    assert len(world.replica.proposed) == before
+    observation = desk.observations.get("n1")
+    assert observation is not None
+    assert (observation.seq, observation.load1) == (3, 0.5)
+
+
+@scenario
+async def test_a_heartbeat_whose_number_does_not_rise_is_counted_and_ignored() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    desk.sessions.beat("n1", greeting.session, Beat(seq=5))
+    world.clock.pass_s(10)
+    desk.sessions.beat("n1", greeting.session, Beat(seq=5))
+    observation = desk.observations.get("n1")
+    assert observation is not None
+    assert observation.last_heard == world.clock.s - 10
+    assert desk.sessions.counts["stale_heartbeats"] == 1
+
+
+@scenario
+async def test_a_restarted_agent_may_count_its_heartbeats_from_one_again() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    first = await desk.connect("n1")
+    desk.sessions.beat("n1", first.session, Beat(seq=500))
+    second = await desk.connect("n1")
+    desk.sessions.beat("n1", second.session, Beat(seq=1, running=2))
+    assert desk.sessions.counts["stale_heartbeats"] == 0
+    assert desk.sessions.running_of("n1") == 2
+
+
+@scenario
+async def test_a_heartbeat_brings_a_degraded_node_back_once() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    await world.do(DegradeNode(node="n1"))
+    for seq in (1, 2, 3):
+        desk.sessions.beat("n1", greeting.session, Beat(seq=seq))
+    for task in list(desk.sessions._recovering.values()):
+        await task
+    assert world.node("n1").state is NodeState.READY
+    assert world.replica.proposed.count(RecoverNode(node="n1")) == 1
+
+
+@scenario
+async def test_a_degraded_node_is_not_brought_back_by_an_agent_that_has_not_confirmed() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    await world.do(DegradeNode(node="n1"))
+    greeting = await desk.register("n1")
+    desk.sessions.beat("n1", greeting.session, Beat(seq=1))
+    assert desk.sessions._recovering == {}
+    assert world.node("n1").state is NodeState.DEGRADED
+    assert await desk.sessions.confirm("n1", greeting.session)
+    assert world.node("n1").state is NodeState.READY
+
+
+@scenario
+async def test_a_closed_stream_leaves_the_node_unconnected_but_remembered() -> None:
+    world = World()
+    await world.prepare()
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    assert desk.observations.connected() == {"n1"}
+    desk.sessions.closed("n1", greeting.session)
+    assert desk.observations.connected() == frozenset()
+    assert desk.observations.get("n1") is not None
+    assert isinstance(world.replica.proposed[0], RegisterNode)

@@ -1,0 +1,34 @@
+"""The first start makes what a cluster cannot do without, and later ones touch nothing."""
+
+from lattice.control.bootstrap import Defaults, make_defaults
+from lattice.core.machine.commands import SetTenant
+from lattice.core.model.tenants import NodeSharing, Tenant
+from tests.unit.control.world import World, scenario
+
+
+@scenario
+async def test_an_empty_state_gets_a_tenant_and_a_vcluster_over_all_nodes() -> None:
+    world = World()
+    await make_defaults(world.replica, Defaults())
+    assert list(world.state.tenants) == ["default"]
+    vcluster = world.state.vclusters["default"]
+    assert (vcluster.nodes, vcluster.default_walltime_s) == ((), 3600)
+    assert vcluster.node_sharing is NodeSharing.EXCLUSIVE
+
+
+@scenario
+async def test_a_second_start_proposes_nothing() -> None:
+    world = World()
+    await make_defaults(world.replica, Defaults())
+    world.replica.proposed.clear()
+    await make_defaults(world.replica, Defaults(tenant="other"))
+    assert world.replica.proposed == []
+
+
+@scenario
+async def test_a_site_that_has_tenants_of_its_own_gets_no_default_one() -> None:
+    world = World()
+    await world.do(SetTenant(tenant=Tenant(name="physics"), create=True))
+    await make_defaults(world.replica, Defaults())
+    assert list(world.state.tenants) == ["physics"]
+    assert list(world.state.vclusters) == ["default"]

@@ -1,0 +1,242 @@
+"""Orders follow from the state, reach connected nodes at once, and are repeated until the state shows their effect."""
+
+import asyncio
+
+from lattice.control.dispatch import Dispatch, DispatchSettings
+from lattice.core.machine.commands import CancelAllocation, PlaceAllocation, SetSetting, SetVcluster, UpdateAllocation
+from lattice.core.model.allocations import AllocationState, Cause
+from lattice.core.model.shares import share_of
+from lattice.core.model.tenants import Fencing, NodeSharing, Vcluster
+from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
+from tests.unit.control.world import World, scenario
+
+SETTINGS = DispatchSettings(retry_s=2.0, grace_s=30.0, api_url="http://127.0.0.1:1")
+
+
+def dispatch(world: World) -> Dispatch:
+    return Dispatch(world.replica, world.links, world.clock, SETTINGS, lambda allocation: f"token-{allocation.number}")
+
+
+@scenario
+async def test_a_placement_is_ordered_at_once_with_everything_the_node_needs() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    orders = dispatch(world)
+    number = await world.submit(nodes=2, walltime_s=600)
+    await world.place(number, "n2", "n1")
+    await orders.send_due()
+    ((node, order),) = world.links.take()
+    assert node == "n2"
+    assert order == StartOrder(
+        number=number,
+        run=1,
+        allocation_id=f"a{number}",
+        name="test",
+        account="ada",
+        cwd="/tmp",
+        nodes=("n2", "n1"),
+        tasks=2,
+        grace_s=30.0,
+        argv=("true",),
+        env={"A": "1"},
+        submit_dir="/tmp",
+        walltime_s=600.0,
+        cpus=4,
+        token=f"token-{number}",
+        api_url="http://127.0.0.1:1",
+    )
+
+
+@scenario
+async def test_work_that_runs_on_every_node_is_ordered_on_every_node() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    orders = dispatch(world)
+    number = await world.submit(nodes=2, per_node=True)
+    await world.place(number, "n1", "n2")
+    await orders.send_due()
+    assert sorted(node for node, _ in world.links.take()) == ["n1", "n2"]
+
+
+@scenario
+async def test_a_task_is_told_its_index_and_group() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    group = await world.submit(tasks=((4, 8, 2),))
+    await world.place(group + 2, "n1")
+    await orders.send_due()
+    ((_, order),) = world.links.take()
+    assert isinstance(order, StartOrder)
+    assert (order.task_index, order.task_group_id, order.argv) == (6, f"a{group}", ("true",))
+
+
+@scenario
+async def test_shares_become_limits_and_strict_fencing_is_passed_on() -> None:
+    world = World()
+    await world.prepare("n1")
+    vcluster = Vcluster(name="default", node_sharing=NodeSharing.SHARED, fencing=Fencing.STRICT)
+    await world.do(SetVcluster(vcluster=vcluster))
+    number = await world.submit()
+    allocation = world.allocation(number)
+    share = share_of(allocation.request, world.node("n1"), NodeSharing.SHARED)
+    orders = dispatch(world)
+    await world.do(PlaceAllocation(number=number, run=1, shares=(share,)))
+    await orders.send_due()
+    ((_, order),) = world.links.take()
+    assert isinstance(order, StartOrder)
+    assert (order.cpus, order.memory_mb) == (share.cpus, share.memory_mb)
+    assert order.is_fenced
+
+
+@scenario
+async def test_a_start_is_repeated_until_the_node_reports() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.submit()
+    await world.place(number, "n1")
+    await orders.send_due()
+    assert len(world.links.take()) == 1
+    world.clock.pass_s(1.9)
+    await orders.send_due()
+    assert world.links.take() == []
+    world.clock.pass_s(0.2)
+    await orders.send_due()
+    assert len(world.links.take()) == 1
+    await world.started(number, "n1")
+    world.clock.pass_s(10)
+    await orders.send_due()
+    assert world.links.take() == []
+
+
+@scenario
+async def test_a_cancelled_run_is_stopped_with_grace_until_it_ended() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.running("n1")
+    await orders.send_due()
+    world.links.take()
+    await world.do(CancelAllocation(number=number))
+    await orders.send_due()
+    stop = StopOrder(number=number, run=1, grace_s=30.0, why="cancelled")
+    assert world.links.take() == [("n1", stop)]
+    world.clock.pass_s(2.1)
+    await orders.send_due()
+    assert world.links.take() == [("n1", stop)]
+    await world.ended(number, "n1")
+    world.clock.pass_s(2.1)
+    await orders.send_due()
+    assert world.links.take() == []
+
+
+@scenario
+async def test_a_cancel_before_the_start_left_sends_only_the_stop() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.submit()
+    await world.place(number, "n1")
+    await world.do(CancelAllocation(number=number))
+    await orders.send_due()
+    kinds = {type(order) for _, order in world.links.take()}
+    assert kinds == {StopOrder}
+
+
+@scenario
+async def test_only_the_parts_that_still_live_are_stopped_when_one_failed() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    orders = dispatch(world)
+    number = await world.running("n1", "n2", per_node=True)
+    await orders.send_due()
+    world.links.take()
+    await world.ended(number, "n1", exit_code=3)
+    await orders.send_due()
+    assert world.links.take() == [("n2", StopOrder(number=number, run=1, grace_s=30.0, why="part_failed"))]
+
+
+@scenario
+async def test_orders_for_a_node_that_is_away_wait_for_its_return() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.submit()
+    world.links.open.clear()
+    await world.place(number, "n1")
+    await orders.send_due()
+    world.clock.pass_s(60)
+    await orders.send_due()
+    assert world.links.take() == []
+    world.links.open.add("n1")
+    orders.node_opened("n1")
+    await orders.send_due()
+    assert [type(order) for _, order in world.links.take()] == [StartOrder]
+
+
+@scenario
+async def test_a_node_that_returns_learns_the_present_limits_of_its_runs() -> None:
+    world = World()
+    await world.prepare("n1")
+    number = await world.running("n1", walltime_s=600)
+    orders = dispatch(world)
+    world.links.open.clear()
+    await world.do(UpdateAllocation(number=number, walltime_s=1200))
+    await orders.send_due()
+    world.links.open.add("n1")
+    orders.node_opened("n1")
+    await orders.send_due()
+    assert world.links.take() == [("n1", UpdateOrder(number=number, run=1, walltime_s=1200.0))]
+
+
+@scenario
+async def test_a_new_walltime_reaches_the_node() -> None:
+    world = World()
+    await world.prepare("n1")
+    number = await world.running("n1")
+    orders = dispatch(world)
+    await world.do(UpdateAllocation(number=number, walltime_s=120))
+    await orders.send_due()
+    assert world.links.take() == [("n1", UpdateOrder(number=number, run=1, walltime_s=120.0))]
+
+
+@scenario
+async def test_an_administrator_may_change_the_grace() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.running("n1")
+    await world.do(SetSetting(key="agent.grace_s", value="5"))
+    await world.do(CancelAllocation(number=number))
+    await orders.send_due()
+    stops = [order for _, order in world.links.take() if isinstance(order, StopOrder)]
+    assert [stop.grace_s for stop in stops] == [5.0]
+
+
+@scenario
+async def test_work_that_cannot_be_read_fails_instead_of_waiting_forever() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.submit(payload=b"\xc1damaged")
+    await world.place(number, "n1")
+    await orders.send_due()
+    allocation = world.allocation(number)
+    assert allocation.state is AllocationState.FAILED
+    assert allocation.cause is Cause.LAUNCH
+    assert "cannot be read" in allocation.message
+
+
+@scenario
+async def test_the_loop_sends_without_being_asked() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    loop = asyncio.create_task(orders.run())
+    number = await world.submit()
+    await world.place(number, "n1")
+    await asyncio.wait_for(world.links.heard.wait(), 5)
+    loop.cancel()
+    await asyncio.gather(loop, return_exceptions=True)
+    assert [node for node, _ in world.links.sent] == ["n1"]
