@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(layout, options, caller, until_stdin_closes=arguments.until_stdin_closes)
     except StartFailed as error:
         _log.error(str(error))
-        caller.tell(failed=str(error))
+        caller.tell(failed=str(error), hint=error.hint)
         return error.code
     except OSError as error:
         _log.exception("failed")
@@ -86,7 +86,7 @@ def run(layout: Layout, options: Options, caller: Caller, *, until_stdin_closes:
     layout.prepare()
     lock = take_lock(layout.lock)
     if lock is None:
-        raise StartFailed(already_running(layout), ALREADY_RUNNING)
+        raise already_running(layout)
     log_to_file(layout)
     try:
         left = stop_members(layout)
@@ -106,12 +106,13 @@ def log_to_file(layout: Layout) -> None:
     os.chdir("/")
 
 
-def already_running(layout: Layout) -> str:
+def already_running(layout: Layout) -> StartFailed:
     cluster = read_cluster(layout.root)
     where = f" at {cluster.api_url}" if cluster is not None and cluster.api_url else ""
-    return (
-        f"a cluster is already running in {layout.root}{where}\n"
-        f"Hint: `lattice down --dir {layout.root}` stops it, another --dir gives a second one"
+    return StartFailed(
+        f"a cluster is already running in {layout.root}{where}",
+        hint=f"`lattice down --dir {layout.root}` stops it; with another --dir and other ports a second one can run",
+        code=ALREADY_RUNNING,
     )
 
 
@@ -172,8 +173,8 @@ def stop(layout: Layout) -> int:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="lattice-supervisor", description="Runs a local cluster for `lattice up`.")
     actions = parser.add_subparsers(dest="action", required=True)
-    run_parser = actions.add_parser("run", help="start a cluster and keep it running")
-    stop_parser = actions.add_parser("stop", help="end the cluster")
+    run_parser = actions.add_parser("run", prog="lattice up", help="start a cluster and keep it running")
+    stop_parser = actions.add_parser("stop", prog="lattice down", help="end the cluster")
     for action in (run_parser, stop_parser):
         action.add_argument("--dir", type=Path, required=True)
     run_parser.add_argument("--nodes", type=bounded(0, 1000), default=Options.nodes)

@@ -167,8 +167,9 @@ def test_a_damaged_record_is_no_cluster(layout: Layout) -> None:
 def test_a_port_in_use_is_refused_with_its_number() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(StartFailed, match=rf"port {port} .* in use[\s\S]*--rest-port 0"):
+        with pytest.raises(StartFailed, match=f"port {port} .* in use") as refusal:
             choose_port(port, "--rest-port")
+    assert "--rest-port 0" in refusal.value.hint
 
 
 def test_port_zero_is_a_free_one() -> None:

@@ -10,14 +10,15 @@ HOST = "127.0.0.1"
 class StartFailed(Exception):
     """The cluster could not be started; the text is for the person who asked."""
 
-    def __init__(self, text: str, code: int = 1) -> None:
+    def __init__(self, text: str, *, hint: str = "", code: int = 1) -> None:
         super().__init__(text)
+        self.hint = hint
         self.code = code
 
 
 @dataclass(frozen=True)
 class Options:
-    nodes: int = 1
+    nodes: int = 4
     rest_port: int = REST_PORT
     grpc_port: int = GRPC_PORT
     node_cpus: int = 4

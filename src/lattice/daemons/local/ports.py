@@ -22,8 +22,8 @@ def choose_port(asked: int, flag: str, taken: frozenset[int] = frozenset()) -> i
         return asked
     if problem == errno.EADDRINUSE:
         raise StartFailed(
-            f"port {asked} on {HOST} is in use by another program\n"
-            f"Hint: {flag} 0 takes a free port, {flag} P another one"
+            f"port {asked} on {HOST} is in use by another program",
+            hint=f"{flag} 0 takes a free port, {flag} P another one",
         )
     raise StartFailed(f"port {asked} on {HOST} cannot be used: {os.strerror(problem)}")
 

@@ -84,8 +84,9 @@ def role_of(arguments: list[str], layout: Layout) -> tuple[str, str] | None:
     programs = {os.path.basename(word) for word in arguments[:6]}
     if "lattice-server" in programs and option(arguments, "--config") == str(layout.server_config):
         return "server", "server"
-    if "lattice-supervisor" in programs and "run" in arguments and option(arguments, "--dir") == str(layout.root):
-        return "supervisor", "supervisor"
+    if "lattice-supervisor" in programs and "run" in arguments:
+        folder = os.path.realpath(option(arguments, "--dir") or "")
+        return ("supervisor", "supervisor") if folder == str(layout.root) else None
     state = option(arguments, "--state-dir")
     if state is None or os.path.dirname(state) != str(layout.agents):
         return None

@@ -1,0 +1,180 @@
+"""`lattice up`: a cluster on this machine, from one command."""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import INTERRUPTED, USAGE, CommandError, UsageError
+from lattice.cli.local_cluster import TOKEN_FILE, default_directory
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpOptions:
+    dir: str = ""
+    nodes: str = ""
+    servers: int = 1
+    rest_port: str = ""
+    grpc_port: str = ""
+    node_cpus: str = ""
+    node_memory: str = ""
+    set: list[str] = field(default_factory=list)
+    detach: bool = False
+    no_restart: bool = False
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dir", default="", help="where the cluster lives; kept between starts")
+    parser.add_argument(
+        "--nodes", default="", metavar="N", help="how many nodes, each an agent of its own (default: 4)"
+    )
+    parser.add_argument("--servers", type=int, default=1, metavar="S", help="how many servers (only 1 in this version)")
+    parser.add_argument("--rest-port", default="", metavar="P", help="port of the REST API, 0 = a free one (8080)")
+    parser.add_argument("--grpc-port", default="", metavar="P", help="port for agents, 0 = a free one (50051)")
+    parser.add_argument("--node-cpus", default="", metavar="C", help="CPUs that each node declares (4)")
+    parser.add_argument("--node-memory", default="", metavar="M", help="memory that each node declares (4G)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the server")
+    parser.add_argument("--detach", action="store_true", help="return when the cluster is ready; it goes on running")
+    parser.add_argument("--no-restart", action="store_true", help="do not restart processes that die")
+
+
+def run(options: UpOptions, context: Context) -> int:
+    if options.servers != 1:
+        raise UsageError(
+            f"this version runs one server, not {options.servers}", hint="leave --servers away, or give --servers 1"
+        )
+    directory = cluster_directory(options.dir, context)
+    supervisor = subprocess.Popen(
+        supervisor_command(options, directory),
+        stdin=subprocess.DEVNULL if options.detach else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGHUP, interrupt)
+    try:
+        ready = follow(supervisor, context, directory)
+        tell_ready(ready, directory, context)
+        return 0 if options.detach else stay(supervisor, context, directory)
+    except KeyboardInterrupt:
+        supervisor.terminate()
+        supervisor.wait()
+        return INTERRUPTED
+    finally:
+        for pipe in (supervisor.stdin, supervisor.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def cluster_directory(given: str, context: Context) -> Path:
+    chosen = Path(given) if given else default_directory(context.process.environment)
+    return Path(os.path.realpath(Path(context.process.directory()) / chosen))
+
+
+def supervisor_command(options: UpOptions, directory: Path) -> list[str]:
+    command = [str(Path(sys.executable).with_name("lattice-supervisor")), "run", "--dir", str(directory)]
+    for name in ("nodes", "rest_port", "grpc_port", "node_cpus", "node_memory"):
+        if value := getattr(options, name):
+            command += [f"--{name.replace('_', '-')}", value]
+    for setting in options.set:
+        command += ["--set", setting]
+    if options.no_restart:
+        command.append("--no-restart")
+    if not options.detach:
+        command.append("--until-stdin-closes")
+    return command
+
+
+def follow(supervisor: "subprocess.Popen[bytes]", context: Context, directory: Path) -> dict[str, object]:
+    """What the supervisor says when everything is ready; CommandError when that will not be."""
+    is_watched = context.streams.stderr.isatty()
+    for line in supervisor.stdout or ():
+        message = json.loads(line)
+        if "ready" in message:
+            return dict(message["ready"])
+        if "failed" in message:
+            code = supervisor.wait()
+            raise CommandError(message["failed"], hint=message.get("hint", ""), exit_code=code or 1)
+        if is_watched:
+            context.note(message["progress"])
+    code = supervisor.wait()
+    if code == USAGE:
+        raise SystemExit(USAGE)  # it has said what is wrong
+    raise CommandError(
+        f"the cluster's supervisor ended before the cluster was ready (exit code {code})",
+        hint=f"look into {directory / 'supervisor.log'}",
+    )
+
+
+def tell_ready(ready: dict[str, object], directory: Path, context: Context) -> None:
+    nodes = ready["nodes"]
+    states = list(nodes.values()) if isinstance(nodes, dict) else []
+    counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
+    context.say(f"Lattice is up at {ready['api_url']}, nodes: {counts or 'none'}")
+    lattice = how_to_call(str(ready["api_url"]), directory, context)
+    context.say("Next:")
+    if states:
+        context.say(f"  {lattice} submit --wait -- hostname")
+        context.say(f"  {lattice} logs a{ready['next_number']}")
+    else:
+        context.say(f"  {lattice} nodes")
+        context.say(f"  {lattice} status")
+    context.streams.stdout.flush()
+
+
+def how_to_call(api_url: str, directory: Path, context: Context) -> str:
+    """The words that call this program for this cluster, whatever PATH and variables say."""
+    program = os.path.abspath(shutil.which(context.process.program) or context.process.program)
+    on_path = shutil.which("lattice", path=context.process.environment.get("PATH"))
+    word = "lattice" if on_path and os.path.samefile(on_path, program) else shlex.quote(program)
+    try:
+        if context.settings.place().api_url == api_url:
+            return word
+    except CommandError:
+        pass
+    variables = {"LATTICE_API_URL": api_url, "LATTICE_TOKEN_FILE": str(directory / TOKEN_FILE)}
+    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), word])
+
+
+def stay(supervisor: "subprocess.Popen[bytes]", context: Context, directory: Path) -> int:
+    """Until Ctrl-C, or until somebody else ends the cluster."""
+    context.say("Ctrl-C stops it.")
+    context.streams.stdout.flush()
+    try:
+        code = supervisor.wait()
+    except KeyboardInterrupt:
+        context.say("stopping")
+        context.streams.stdout.flush()
+        supervisor.terminate()
+        code = supervisor.wait()
+    if code != 0:
+        raise CommandError(
+            f"the cluster's supervisor ended (exit code {code})", hint=f"look into {directory / 'supervisor.log'}"
+        )
+    return 0
+
+
+COMMAND = Command(
+    options=UpOptions,
+    run=run,
+    fill=fill,
+    examples=(
+        "lattice up --detach",
+        "lattice up --nodes 8 --node-cpus 16 --node-memory 64G",
+        "lattice up --dir /tmp/second --rest-port 0 --grpc-port 0 --detach",
+    ),
+)
