@@ -1,0 +1,194 @@
+"""The agent's end of the shim's socket: finds or starts the shim, sends requests, hands on events in order."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from lattice.agent.state import Cause, End, RunKey
+
+STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+START_WITHIN_S = 30.0
+# Not imported from the shim: its modules have no business in this process.
+SHIM_PROGRAM = Path(__file__).with_name("shim.py")
+SHIM_SOCKET = "shim.sock"
+SHIM_ALREADY_RUNNING = 3
+
+
+class ShimUnavailable(Exception):
+    """No shim answers and none could be started; the text says why."""
+
+
+class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One run as the shim tells it: in its list, in status.json, in an event."""
+
+    number: int = 0
+    run: int = 0
+    phase: str = ""
+    started_boot_s: float = 0.0
+    cause: str = ""
+    exit_code: int = 0
+    signal: int = 0
+    cpu_s: float = 0.0
+    peak_memory_mb: float = 0.0
+    elapsed_s: float = 0.0
+    why: str = ""
+    error: str = ""
+
+    @property
+    def key(self) -> RunKey:
+        return RunKey(self.number, self.run)
+
+    def end(self) -> End:
+        message = self.error or (f"stopped: {self.why}" if self.why else "")
+        return End(
+            cause=Cause(self.cause),
+            exit_code=self.exit_code,
+            signal=self.signal,
+            message=message,
+            cpu_s=self.cpu_s,
+            peak_memory_mb=round(self.peak_memory_mb),
+            elapsed_s=self.elapsed_s,
+        )
+
+
+class ShimMessage(ShimRecord, frozen=True, kw_only=True):
+    """A line from the shim: an answer (with `id`) or an event."""
+
+    id: int | None = None
+    ok: bool = False
+    event: str = ""
+    runs: tuple[ShimRecord, ...] = ()
+    cgroup: bool = False
+    pid: int = 0
+
+
+OnAnswer = Callable[[ShimMessage], None]
+
+_decoder = msgspec.json.Decoder(ShimMessage)
+_encoder = msgspec.json.Encoder()
+_status_decoder = msgspec.json.Decoder(ShimRecord)
+
+
+def read_status(folder: Path) -> ShimRecord | None:
+    """The shim's last word on a run, from its folder; None when there is none or it is damaged."""
+    try:
+        return _status_decoder.decode((folder / "status.json").read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+class ShimClient(asyncio.Protocol):
+    """One connection. Callbacks are called in the order in which the shim spoke, never from `request`."""
+
+    def __init__(self, on_ended: Callable[[ShimMessage], None], on_lost: Callable[[], None]) -> None:
+        self._on_ended = on_ended
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._waiting: dict[int, OnAnswer] = {}
+        self._last_id = 0
+        self._listed: asyncio.Future[ShimMessage] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if b"\n" not in data:
+            return
+        *lines, rest = self._buffer.split(b"\n")
+        self._buffer = bytearray(rest)
+        for line in lines:
+            message = _decoder.decode(line)
+            if message.event == "ended":
+                self._on_ended(message)
+            elif message.id is not None:
+                self._waiting.pop(message.id, _ignore)(message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._waiting.clear()
+        if self._listed is not None and not self._listed.done():
+            self._listed.set_exception(ShimUnavailable("the shim closed the connection"))
+        if self._transport is not None:
+            self._transport = None
+            self._on_lost()
+
+    def request(self, on_answer: OnAnswer | None = None, **body: object) -> None:
+        """Send a request; without a connection it is dropped, as `on_lost` told or will tell."""
+        if self._transport is None:
+            return
+        self._last_id += 1
+        if on_answer is not None:
+            self._waiting[self._last_id] = on_answer
+        self._transport.write(_encoder.encode({"id": self._last_id, **body}) + b"\n")
+
+    async def list(self) -> ShimMessage:
+        """All runs that the shim knows; raises ShimUnavailable when there is no answer."""
+        listed = self._listed = asyncio.get_running_loop().create_future()
+
+        def answer(message: ShimMessage) -> None:
+            if not listed.done():
+                listed.set_result(message)
+
+        self.request(answer, op="list")
+        try:
+            return await asyncio.wait_for(listed, START_WITHIN_S)
+        except TimeoutError:
+            raise ShimUnavailable("the shim does not answer") from None
+
+    def close(self) -> None:
+        """End the connection without telling `on_lost`."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+
+
+def _ignore(_message: ShimMessage) -> None:
+    return
+
+
+async def connect(state_dir: Path, on_ended: Callable[[ShimMessage], None], on_lost: Callable[[], None]) -> ShimClient:
+    """A connection to the running shim; OSError when there is none."""
+    loop = asyncio.get_running_loop()
+    # By way of a descriptor, because a socket's path may not be longer than 107 bytes.
+    folder = os.open(state_dir, os.O_PATH | os.O_DIRECTORY)
+    try:
+        path = f"/proc/self/fd/{folder}/{SHIM_SOCKET}"
+        _, client = await loop.create_unix_connection(lambda: ShimClient(on_ended, on_lost), path)
+    finally:
+        os.close(folder)
+    return client
+
+
+async def start(state_dir: Path, output_limit: int, pool: Executor) -> None:
+    """Start a shim that outlives this process; returns when it listens, raises ShimUnavailable."""
+    command = [sys.executable, "-S", "-E", str(SHIM_PROGRAM), "--state-dir", str(state_dir)]
+    command += ["--output-limit", str(output_limit), "--detach"]
+    # Nothing of the agent's environment: it may hold a token, and workloads' neighbours can read it.
+    environment = {"PATH": STANDARD_PATH}
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            check=False,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=START_WITHIN_S,
+        )
+
+    try:
+        done = await asyncio.get_running_loop().run_in_executor(pool, run)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ShimUnavailable(f"cannot start the shim: {error}") from error
+    if done.returncode not in (0, SHIM_ALREADY_RUNNING):
+        raise ShimUnavailable(f"cannot start the shim: {done.stderr.strip() or done.returncode}")

@@ -1,0 +1,241 @@
+"""Captured output: a pipe copied into a file that keeps its newest part.
+
+A file grows up to `limit` bytes. From half of that on, everything is also written to a second file
+(`stdout.tail`); when the first is full the second takes its place and `stdout.base` says how many
+bytes were dropped before its first one. Nothing is ever copied in one go, so a run that writes
+without end costs the others no pause, and a rate limit leaves it waiting in its own pipe.
+
+Base and file change at two moments, so a reader needs an order to rely on. The writer: rename
+`stdout.tail` to `stdout.next`, write the base, rename `stdout.next` to `stdout`. The reader
+(`read_output`): open, read the base, see that there is no `.next` and that the name still means the
+opened file; else once more.
+
+A full disk costs output, never the run: what could not be written is counted in `lost`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+CHUNK_BYTES = 1 << 16
+DEFAULT_LIMIT_BYTES = 64 << 20
+# Of each stream. Faster writers wait; bursts of this many seconds' worth are free.
+BYTES_PER_S = 64 << 20
+BURST_S = 0.05
+DRAIN_BYTES = 16 << 20
+READ_TRIES = 20
+READ_PAUSE_S = 0.0005
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Write the whole file or leave the old one; 0600."""
+    new = f"{path}.new"
+    try:
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+        finally:
+            os.close(fd)
+        os.rename(new, path)
+    except OSError:
+        remove_file(new)
+        raise
+
+
+def remove_file(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+class RingFile:
+    """The file side of one stream. No method raises OSError."""
+
+    __slots__ = (
+        "_fd",
+        "_limit",
+        "_path",
+        "_size",
+        "_tail_fd",
+        "_tail_size",
+        "_tail_start",
+        "base",
+        "lost",
+    )
+
+    def __init__(self, path: str, limit: int) -> None:
+        self._path = path
+        self._limit = max(limit, 2)
+        self._fd = -1
+        self._size = 0
+        self._tail_fd = -1
+        self._tail_size = 0
+        self._tail_start = 0
+        self.base = 0
+        self.lost = 0
+        self._open()
+
+    def _open(self) -> bool:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            self._fd = os.open(self._path, flags, 0o600)
+            # Lines that were put there before the start are kept.
+            self._size = os.fstat(self._fd).st_size
+        except OSError:
+            return False
+        return True
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            room = self._limit - self._size
+            if room <= 0:
+                self._rotate()
+                room = self._limit - self._size
+            written = self._append(view[:room]) if room > 0 else 0
+            if not written:
+                self.lost += len(view)
+                return
+            view = view[written:]
+
+    def _append(self, view: memoryview) -> int:
+        if self._fd < 0 and not self._open():
+            return 0
+        self._start_tail()
+        if self._tail_fd < 0 and self._size < self._limit // 2:
+            view = view[: self._limit // 2 - self._size]
+        try:
+            written = os.write(self._fd, view)
+        except OSError:
+            return 0
+        self._size += written
+        if self._tail_fd >= 0:
+            self._append_tail(view[:written])
+        return written
+
+    def _start_tail(self) -> None:
+        if self._tail_fd >= 0 or self._size < self._limit // 2:
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            self._tail_fd = os.open(f"{self._path}.tail", flags, 0o600)
+        except OSError:
+            return
+        self._tail_start, self._tail_size = self._size, 0
+
+    def _append_tail(self, view: memoryview) -> None:
+        try:
+            while view:
+                written = os.write(self._tail_fd, view)
+                self._tail_size += written
+                view = view[written:]
+        except OSError:
+            # It no longer mirrors the file: give it up, the next write begins another.
+            self._drop_tail()
+
+    def _drop_tail(self) -> None:
+        if self._tail_fd >= 0:
+            os.close(self._tail_fd)
+            self._tail_fd = -1
+            remove_file(f"{self._path}.tail")
+
+    def _rotate(self) -> None:
+        """Let the tail take the file's place, or leave everything as it is."""
+        if self._tail_fd < 0:
+            self._start_tail()
+            if self._tail_fd < 0:
+                return
+        base = self.base + self._tail_start
+        try:
+            os.rename(f"{self._path}.tail", f"{self._path}.next")
+            replace_file(f"{self._path}.base", b"%d\n" % base)
+        except OSError:
+            remove_file(f"{self._path}.next")
+            os.close(self._tail_fd)
+            self._tail_fd = -1
+            return
+        os.rename(f"{self._path}.next", self._path)
+        os.close(self._fd)
+        self._fd, self._size, self.base = self._tail_fd, self._tail_size, base
+        self._tail_fd = -1
+
+    def close(self) -> None:
+        self._drop_tail()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Stream:
+    """The pipe side: reads what is there, never more than one chunk at a time."""
+
+    __slots__ = ("_paid_until", "fd", "file")
+
+    def __init__(self, fd: int, file: RingFile) -> None:
+        self.fd = fd
+        self.file = file
+        self._paid_until = 0.0
+
+    def take(self) -> int:
+        """Copy one chunk; its length, 0 at the end of the stream, -1 when nothing is there yet."""
+        try:
+            data = os.read(self.fd, CHUNK_BYTES)
+        except BlockingIOError:
+            return -1
+        if data:
+            self.file.write(data)
+        return len(data)
+
+    def pause_after(self, length: int, now: float) -> float:
+        """Time before which no more should be read; 0.0 for "go on"."""
+        self._paid_until = max(self._paid_until, now) + length / BYTES_PER_S
+        return self._paid_until if self._paid_until - now > BURST_S else 0.0
+
+    def drain(self) -> None:
+        """Copy what is in the pipe. All writers of the run are dead: what is not there now never
+        will be, and a stranger who got hold of the pipe may not keep us here."""
+        left = DRAIN_BYTES
+        while left > 0 and (length := self.take()) > 0:
+            left -= length
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def read_base(path: str) -> int:
+    try:
+        with open(f"{path}.base", "rb") as file:
+            return int(file.read())
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
+def read_output(path: str, offset: int, length: int) -> tuple[int, bytes]:
+    """Up to `length` bytes from position `offset` of everything that was ever written, and the
+    position of the first of them: later than `offset` when those bytes were dropped.
+    FileNotFoundError when there is no such output."""
+    tries = READ_TRIES
+    while True:
+        tries -= 1
+        with open(path, "rb") as file:
+            base = read_base(path)
+            # A shim that was killed in between leaves a `.next` for good: take what there is.
+            if tries > 0 and not _settled(path, os.fstat(file.fileno())):
+                time.sleep(READ_PAUSE_S)
+                continue
+            start = max(offset, base)
+            file.seek(start - base)
+            return start, file.read(length)
+
+
+def _settled(path: str, opened: os.stat_result) -> bool:
+    if os.path.exists(f"{path}.next"):
+        return False
+    named = os.stat(path)
+    return (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino)

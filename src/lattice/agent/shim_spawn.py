@@ -1,0 +1,204 @@
+"""One workload process: what is asked for, and the fork that carries it out.
+
+Between fork and exec the child is on its own: new session, cgroup, descriptors, credentials,
+directory, signals, in an order that matters. All signals are blocked from before the fork until
+just before exec, so none can run the shim's handlers in the child. Whatever fails there comes back
+as a line over a pipe that exec closes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+
+DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
+ALL_SIGNALS = signal.valid_signals()
+EXIT_NOT_STARTED = 127
+
+
+class Launch:
+    """A checked start request, as the child needs it."""
+
+    __slots__ = ("argv", "candidates", "cwd", "env", "gid", "groups", "uid", "umask")
+
+    def __init__(self, request: dict[str, object]) -> None:
+        self.argv = [_encode(word) for word in _texts(request, "argv")]
+        if not self.argv or not self.argv[0]:
+            raise ValueError("argv is empty")
+        env = request.get("env", {})
+        if not isinstance(env, dict):
+            raise ValueError("env is not an object")
+        self.env = {_encode(name): _encode(value) for name, value in env.items()}
+        self.cwd = _encode(request.get("cwd") or "/")
+        self.uid = integer(request, "uid", os.geteuid())
+        self.gid = integer(request, "gid", os.getegid())
+        self.umask = integer(request, "umask", 0o022)
+        groups = request.get("groups") or []
+        if not isinstance(groups, list) or not all(isinstance(gid, int) for gid in groups):
+            raise ValueError("groups is not a list of numbers")
+        self.groups: list[int] = groups
+        if os.geteuid() != 0 and self.uid != os.geteuid():
+            raise ValueError(f"cannot run as uid {self.uid}: the agent is not root but uid {os.geteuid()}")
+        self.candidates = find_candidates(self.argv[0], self.env.get(b"PATH") or DEFAULT_PATH)
+
+
+def integer(request: dict[str, object], key: str, default: int) -> int:
+    value = request.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{key} is not a number: {value!r}")
+    return value
+
+
+def seconds(request: dict[str, object], key: str, default: float) -> float:
+    value = request.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
+        raise ValueError(f"{key} is not a number of seconds: {value!r}")
+    return float(value)
+
+
+def _texts(request: dict[str, object], key: str) -> list[str]:
+    value = request.get(key)
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise ValueError(f"{key} is not a list of strings")
+    return value
+
+
+def _encode(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise ValueError(f"not a string: {text!r}")
+    if "\0" in text:
+        raise ValueError("a string contains a NUL character")
+    return text.encode("utf-8", "surrogateescape")
+
+
+def find_candidates(program: bytes, path: bytes) -> list[bytes]:
+    """Where to look for a program, in the run's own PATH; relative entries mean its directory."""
+    if b"/" in program:
+        return [program]
+    return [(folder or b".") + b"/" + program for folder in path.split(b":")]
+
+
+class Inheritance:
+    """What the shim changed for itself and takes back in its children: the soft limit of
+    descriptors and the signals that are handled or ignored."""
+
+    __slots__ = ("_files", "_signals")
+
+    def __init__(self) -> None:
+        """Call once, after the shim's own handlers are in place."""
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        hard = self._files[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self._signals = [number for number in signal.valid_signals() if signal.getsignal(number) is not signal.SIG_DFL]
+
+    def restore(self) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
+        signal.set_wakeup_fd(-1)
+        for number in self._signals:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def spawn(
+    launch: Launch,
+    join_files: tuple[str, ...],
+    inheritance: Inheritance,
+    out: int,
+    err: int,
+    report: int,
+) -> int:
+    """Fork the workload; its pid. `out` and `err` become its output, `report` is closed by exec or
+    carries why there was none."""
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _become(launch, join_files, inheritance, out, err, report)
+        return pid
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+
+
+def _become(
+    launch: Launch,
+    join_files: tuple[str, ...],
+    inheritance: Inheritance,
+    out: int,
+    err: int,
+    report: int,
+) -> None:
+    """Never returns."""
+    stage, code = "session", 0
+    try:
+        os.setsid()
+        stage = "cgroup"
+        for path in join_files:
+            # As root, so before the credentials go.
+            fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            os.write(fd, b"0")
+            os.close(fd)
+        stage = "descriptors"
+        _set_descriptors(out, err, report)
+        inheritance.restore()
+        os.umask(launch.umask)
+        stage = "credentials"
+        if os.geteuid() == 0:
+            os.setgroups(launch.groups)
+            os.setresgid(launch.gid, launch.gid, launch.gid)
+            os.setresuid(launch.uid, launch.uid, launch.uid)
+        stage = "directory"
+        # As the user: root may be nobody on a network file system.
+        os.chdir(launch.cwd)
+        stage = "exec"
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        _exec(launch)
+    except OSError as error:
+        code = error.errno or 0
+    finally:
+        os.write(report, f"{stage} {code}".encode())
+        os._exit(EXIT_NOT_STARTED)
+
+
+def _set_descriptors(out: int, err: int, report: int) -> None:
+    null = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    # Everything is close-on-exec already; closed here because chdir may hang for long on a dead
+    # file server, and must not hold the agent's connection or other runs' pipes meanwhile.
+    os.closerange(3, report)
+    os.closerange(report + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _exec(launch: Launch) -> None:
+    """Like execvp, in the environment's PATH; OSError when there is no such program."""
+    failure = FileNotFoundError(errno.ENOENT, "not found")
+    refused: OSError | None = None
+    for path in launch.candidates:
+        try:
+            os.execve(path, launch.argv, launch.env)  # noqa: S606 - this is what a shim is for
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            refused = error
+    raise refused or failure
+
+
+def describe_failure(launch: Launch, report: bytes) -> str:
+    """A sentence for the user out of what the child wrote to the report pipe."""
+    stage, _, number = report.decode("ascii", "replace").partition(" ")
+    code = int(number) if number.isdigit() else 0
+    program = launch.argv[0].decode("utf-8", "replace")
+    if stage == "directory":
+        where = launch.cwd.decode("utf-8", "replace")
+        return f"cannot enter directory {where}: {os.strerror(code)}"
+    if stage != "exec":
+        return f"cannot set up {stage} for {program}: {os.strerror(code)}"
+    if code == errno.ENOENT and b"/" not in launch.argv[0]:
+        return f"{program}: command not found in PATH"
+    return f"cannot execute {program}: {os.strerror(code)}"
