@@ -1,0 +1,34 @@
+"""The shape of a command: a record of options, a filler for its parser, and a function that runs it."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from lattice.cli.context import Context, Process
+
+O = TypeVar("O")  # noqa: E741
+
+Values = dict[str, Any]
+Completer = Callable[[Values, argparse.ArgumentParser, Process], Values]
+
+
+def takes_nothing(_parser: argparse.ArgumentParser) -> None:
+    """For commands that have no options of their own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(Generic[O]):
+    """`options` is a dataclass with a default for everything that may be left out.
+
+    `fill` adds arguments whose destinations are fields of `options`. `complete` may add values to
+    those of the command line before the record is made. With `takes_tail` what follows `--` becomes
+    the field `tail` and is not parsed.
+    """
+
+    options: type[O]
+    run: Callable[[O, Context], int]
+    examples: tuple[str, ...]
+    fill: Callable[[argparse.ArgumentParser], None] = takes_nothing
+    complete: Completer | None = field(default=None)
+    takes_tail: bool = False

@@ -1,0 +1,186 @@
+"""Where the cluster is and what the user prefers: flags, then variables, then the configuration
+file, then the cluster on this machine."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lattice.cli.errors import LOGIN_HINT, NOT_PERMITTED, START_HINT, UNREACHABLE, CommandError, UsageError
+from lattice.cli.flags import FORMATS, Flags
+
+# Keys of the configuration file; the second spelling of a pair means the same.
+ALIASES = {
+    "api_url": "endpoint",
+    "default_tenant": "tenant",
+    "default_vcluster": "vcluster",
+    "default_project": "project",
+}
+KEYS = frozenset({"endpoint", "tenant", "vcluster", "project", "output_format", "color", "token_file", "default_uenv"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A cluster's address, what to identify oneself with, and who said so."""
+
+    api_url: str
+    origin: str
+    token: str | None = None
+    token_file: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The outcome: defaults for submissions, output, and how to find the cluster."""
+
+    flags: Flags
+    environment: Mapping[str, str]
+    file: Mapping[str, str]
+    file_path: str
+
+    @property
+    def tenant(self) -> str:
+        return self.flags.tenant or self.environment.get("LATTICE_TENANT") or self._filed("tenant")
+
+    @property
+    def vcluster(self) -> str:
+        return self.flags.vcluster or self.environment.get("LATTICE_VCLUSTER") or self._filed("vcluster")
+
+    @property
+    def project(self) -> str:
+        return self.environment.get("LATTICE_PROJECT") or self._filed("project")
+
+    @property
+    def output_format(self) -> str:
+        return self._filed("output_format") or "table"
+
+    @property
+    def is_coloured(self) -> bool:
+        return self._filed("color").lower() not in {"false", "no", "never", "off"}
+
+    def place(self) -> Place:
+        """The cluster to talk to; CommandError when nobody named one, or nothing to log in with."""
+        named = self._named_place()
+        if named is not None:
+            return self._with_token(named)
+        local = self._local_place()
+        if local is None:
+            raise CommandError(
+                "no cluster was named, and none is running on this machine",
+                hint=START_HINT,
+                exit_code=UNREACHABLE,
+            )
+        return self._with_token(local)
+
+    def _filed(self, key: str) -> str:
+        return self.file.get(key, "")
+
+    def _named_place(self) -> tuple[str, str, str] | None:
+        sources = (
+            (self.flags.api_url, "--api-url"),
+            (self.environment.get("LATTICE_API_URL"), "LATTICE_API_URL"),
+            (self.environment.get("LATTICE_ENDPOINT"), "LATTICE_ENDPOINT"),
+            (self._filed("endpoint"), self.file_path),
+        )
+        for url, origin in sources:
+            if url:
+                return url, origin, ""
+        return None
+
+    def _local_place(self) -> tuple[str, str, str] | None:
+        from lattice.cli.local_cluster import TOKEN_FILE, default_directory, read_cluster
+
+        directory = default_directory(self.environment)
+        cluster = read_cluster(directory)
+        if cluster is None or not cluster.api_url:
+            return None
+        return cluster.api_url, str(directory), str(directory / TOKEN_FILE)
+
+    def _with_token(self, found: tuple[str, str, str]) -> Place:
+        url, origin, own_token_file = found
+        place = Place(api_url=url, origin=origin)
+        if self.flags.token_file:
+            return _placed(place, token_file=self.flags.token_file)
+        if token := self.environment.get("LATTICE_TOKEN"):
+            return _placed(place, token=token)
+        named = self.environment.get("LATTICE_TOKEN_FILE") or self._filed("token_file")
+        path = named or own_token_file or self._token_of_same_place(url)
+        if not path:
+            raise CommandError(f"not logged in: no token for {url}", hint=LOGIN_HINT, exit_code=NOT_PERMITTED)
+        return _placed(place, token_file=path)
+
+    def _token_of_same_place(self, url: str) -> str:
+        """The local cluster's token, but only for the local cluster's own address."""
+        local = self._local_place()
+        return local[2] if local is not None and local[0] == url.rstrip("/") else ""
+
+
+def _placed(place: Place, *, token: str | None = None, token_file: str | None = None) -> Place:
+    return Place(api_url=place.api_url, origin=place.origin, token=token, token_file=token_file)
+
+
+def load_settings(flags: Flags, environment: Mapping[str, str], note: Callable[[str], None]) -> Settings:
+    """Settings from flags, variables and the configuration file; UsageError when the file is damaged."""
+    path = flags.config or environment.get("LATTICE_CONFIG") or _default_path(environment)
+    is_demanded = flags.config is not None or bool(environment.get("LATTICE_CONFIG"))
+    file = _read_file(path, note, is_demanded=is_demanded)
+    return Settings(flags=flags, environment=environment, file=file, file_path=path)
+
+
+def _default_path(environment: Mapping[str, str]) -> str:
+    home = environment.get("HOME") or os.path.expanduser("~")
+    folder = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return os.path.join(folder, "lattice", "config.yaml")
+
+
+def _read_file(path: str, note: Callable[[str], None], *, is_demanded: bool) -> dict[str, str]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(1 << 20)
+    except (FileNotFoundError, NotADirectoryError):
+        if is_demanded:
+            raise UsageError(f"there is no configuration file {path}") from None
+        return {}
+    except OSError as error:
+        raise UsageError(f"cannot read the configuration file {path}: {error.strerror}") from None
+    return _parsed(path, data, note)
+
+
+def _parsed(path: str, data: bytes, note: Callable[[str], None]) -> dict[str, str]:
+    import yaml
+
+    try:
+        tree = yaml.safe_load(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}, line {line}: the file is not UTF-8") from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}{_where(error)}") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise UsageError(f"{path}, line 1, column 1: expected lines of the form `endpoint: ...`")
+    return {name: text for key, value in tree.items() for name, text in _entry(path, key, value, note)}
+
+
+def _where(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not valid YAML"
+    place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+    return f"{place}: {problem}"
+
+
+def _entry(path: str, key: object, value: object, note: Callable[[str], None]) -> list[tuple[str, str]]:
+    name = ALIASES.get(str(key), str(key))
+    if name not in KEYS:
+        note(f'{path}: "{key}" is not a known key')
+        return []
+    if name == "endpoint" and isinstance(value, list):
+        value = ",".join(map(str, value))
+    if value is None:
+        return []
+    if isinstance(value, dict | list):
+        raise UsageError(f'{path}: "{key}" must be a single value')
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if name == "output_format" and text not in FORMATS:
+        raise UsageError(f'{path}: "{key}" must be one of {", ".join(FORMATS)}')
+    return [(name, text)]

@@ -1,0 +1,133 @@
+"""What a command may touch: streams, clock, environment, the flags that all commands have, the client."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import BinaryIO, Protocol
+
+from lattice.cli.config import Settings, load_settings
+from lattice.cli.errors import UsageError
+from lattice.cli.flags import Flags
+from lattice_sdk.client import Client
+
+
+class Clock(Protocol):
+    def now(self) -> float: ...
+    def pause(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@dataclass(kw_only=True)
+class Streams:
+    """Bytes in and out; texts are written as UTF-8, whatever the locale."""
+
+    stdin: BinaryIO
+    stdout: BinaryIO
+    stderr: BinaryIO
+
+    @staticmethod
+    def of_process() -> "Streams":
+        # Buffered files of our own: PYTHONUNBUFFERED makes those of `sys` cut writes short.
+        return Streams(
+            stdin=open(0, "rb", closefd=False),
+            stdout=open(1, "wb", closefd=False),
+            stderr=open(2, "wb", closefd=False),
+        )
+
+    def write(self, text: str) -> None:
+        self.stdout.write(text.encode("utf-8", "surrogateescape"))
+
+    def complain(self, text: str) -> None:
+        self.stdout.flush()
+        self.stderr.write(text.encode("utf-8", "surrogateescape"))
+        self.stderr.flush()
+
+    @property
+    def is_interactive(self) -> bool:
+        return self.stdin.isatty() and self.stdout.isatty()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """What the program was started with."""
+
+    streams: Streams
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    directory: Callable[[], str] = os.getcwd
+    clock: Clock = field(default_factory=SystemClock)
+    program: str = field(default_factory=lambda: sys.argv[0] if sys.argv else "lattice")
+
+
+@dataclass(kw_only=True)
+class Context:
+    """Handed to every command; settings and client are made when first used."""
+
+    process: Process
+    flags: Flags
+
+    @property
+    def streams(self) -> Streams:
+        return self.process.streams
+
+    @property
+    def clock(self) -> Clock:
+        return self.process.clock
+
+    @cached_property
+    def settings(self) -> Settings:
+        return load_settings(self.flags, self.process.environment, self.note)
+
+    @cached_property
+    def client(self) -> Client:
+        place = self.settings.place()
+        if self.flags.verbose:
+            self.streams.complain(f"Using {place.api_url} ({place.origin})\n")
+        try:
+            return Client(
+                place.api_url,
+                token=place.token,
+                token_file=place.token_file,
+                tenant=self.settings.tenant,
+                retry_for=self.flags.retry_for,
+                note=self.note,
+            )
+        except ValueError as error:
+            raise UsageError(f"{place.origin}: {error}") from None
+
+    @property
+    def output(self) -> str:
+        """table, wide, json or yaml."""
+        return self.flags.output or self.settings.output_format
+
+    @property
+    def is_coloured(self) -> bool:
+        if self.flags.no_color or self.process.environment.get("NO_COLOR"):
+            return False
+        return self.streams.stdout.isatty() and self.settings.is_coloured
+
+    def say(self, text: str) -> None:
+        """A line for people, left out with --quiet."""
+        if not self.flags.quiet:
+            self.streams.write(text + "\n")
+
+    def note(self, text: str) -> None:
+        """A line on stderr that does not mean failure."""
+        if not self.flags.quiet:
+            self.streams.complain(f"Note: {text}\n")
+
+    def warn(self, text: str) -> None:
+        self.streams.complain(f"Warning: {text}\n")
+
+    def close(self) -> None:
+        if "client" in self.__dict__:
+            self.client.close()

@@ -1,0 +1,48 @@
+"""`lattice`: reads the line, runs one command, turns what went wrong into a text and an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from lattice.cli.context import Context, Process, Streams
+from lattice.cli.errors import BROKEN_PIPE, INTERRUPTED, OK, CommandError, describe, exit_code
+from lattice.cli.parsing import HelpAsked, find_command, load_command, read_options
+from lattice_sdk.errors import LatticeError
+
+
+def main() -> int:
+    streams = Streams.of_process()
+    try:
+        code = execute(sys.argv[1:], Process(streams=streams))
+        streams.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whatever is still buffered has no reader; it must not fail again at exit.
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        return BROKEN_PIPE
+    return code
+
+
+def execute(line: Sequence[str], process: Process) -> int:
+    """Run one command line; everything it says goes to the streams of `process`."""
+    try:
+        return _run(line, process)
+    except HelpAsked as asked:
+        process.streams.write(str(asked))
+        return OK
+    except (LatticeError, CommandError) as error:
+        process.streams.complain(describe(error))
+        return exit_code(error)
+
+
+def _run(line: Sequence[str], process: Process) -> int:
+    found = find_command(line)
+    command = load_command(found.leaf)
+    options, flags = read_options(found, command, process)
+    context = Context(process=process, flags=flags)
+    try:
+        return command.run(options, context)
+    finally:
+        context.close()

@@ -1,0 +1,117 @@
+"""Every command, by the words that call it. Only the module of the command asked for is imported."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Leaf(NamedTuple):
+    """A command: its module below `lattice.cli.commands`, with `:NAME` where that holds several."""
+
+    module: str
+    summary: str
+    is_hidden: bool = False
+
+
+class Branch(NamedTuple):
+    """A word that needs another."""
+
+    summary: str
+    entries: "dict[str, Leaf | Branch]"
+
+
+NODE = Branch(
+    "look after nodes",
+    {
+        "list": Leaf("nodes", "list the nodes"),
+        "status": Leaf("node:STATUS", "show one node in full"),
+        "drain": Leaf("node:DRAIN", "let a node finish its work and start none"),
+        "undrain": Leaf("node:UNDRAIN", "use a drained node again"),
+        "disable": Leaf("node:DISABLE", "take a node down at once"),
+        "enable": Leaf("node:ENABLE", "bring a disabled node back"),
+    },
+)
+
+ADMIN = Branch(
+    "administer the cluster",
+    {
+        "tenant": Branch(
+            "tenants and their quotas",
+            {
+                "create": Leaf("admin.tenant:CREATE", "create a tenant"),
+                "list": Leaf("admin.tenant:LIST", "list the tenants"),
+                "show": Leaf("admin.tenant:SHOW", "show one tenant in full"),
+                "update": Leaf("admin.tenant:UPDATE", "change a tenant"),
+                "set-quota": Leaf("admin.tenant:UPDATE", "change the quotas of a tenant"),
+            },
+        ),
+        "vcluster": Branch(
+            "virtual clusters",
+            {
+                "create": Leaf("admin.vcluster:CREATE", "create a vCluster"),
+                "list": Leaf("admin.vcluster:LIST", "list the vClusters"),
+                "show": Leaf("admin.vcluster:SHOW", "show one vCluster in full"),
+                "update": Leaf("admin.vcluster:UPDATE", "change a vCluster"),
+                "set-config": Leaf("admin.vcluster:UPDATE", "change the settings of a vCluster"),
+            },
+        ),
+        "project": Branch(
+            "projects of tenants",
+            {
+                "create": Leaf("admin.project:CREATE", "create a project"),
+                "list": Leaf("admin.project:LIST", "list the projects"),
+                "update": Leaf("admin.project:UPDATE", "change a project"),
+            },
+        ),
+        "config": Branch(
+            "settings of the cluster",
+            {
+                "get": Leaf("admin.config:GET", "print one setting"),
+                "set": Leaf("admin.config:SET", "change one setting"),
+                "list": Leaf("admin.config:LIST", "list the settings"),
+            },
+        ),
+        "scheduler": Branch(
+            "the scheduler",
+            {"status": Leaf("admin.scheduler:STATUS", "show the scheduler's last cycle")},
+        ),
+        "drain": Leaf("node:DRAIN", "the same as `lattice node drain`"),
+        "undrain": Leaf("node:UNDRAIN", "the same as `lattice node undrain`"),
+    },
+)
+
+COMMANDS: dict[str, Leaf | Branch] = {
+    "submit": Leaf("submit", "submit a script or a command"),
+    "status": Leaf("status", "show allocations"),
+    "wait": Leaf("wait", "wait until allocations have ended"),
+    "logs": Leaf("logs", "show what an allocation wrote"),
+    "watch": Leaf("watch", "show changes of state as they happen"),
+    "cancel": Leaf("cancel", "cancel allocations"),
+    "hold": Leaf("hold", "keep pending allocations from starting"),
+    "release": Leaf("release", "take a hold back"),
+    "requeue": Leaf("requeue", "stop allocations and run them again"),
+    "update": Leaf("update", "change an allocation"),
+    "history": Leaf("history", "show allocations that have ended"),
+    "usage": Leaf("usage", "show node hours and GPU hours"),
+    "nodes": Leaf("nodes", "show the nodes"),
+    "node": NODE,
+    "admin": ADMIN,
+    "whoami": Leaf("whoami", "show who the server takes you for"),
+    "up": Leaf("up", "start a cluster on this machine"),
+    "down": Leaf("down", "stop the cluster on this machine"),
+    "env": Leaf("env", "print the variables that lead to the local cluster"),
+    "completion": Leaf("completion", "print the completion script for a shell"),
+    "completions": Leaf("completion", "the same as `lattice completion`", is_hidden=True),
+    "complete-word": Leaf("complete_word", "used by the completion scripts", is_hidden=True),
+    "version": Leaf("version", "print the version"),
+}
+
+
+def leaves(
+    entries: dict[str, Leaf | Branch] = COMMANDS, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Leaf]]:
+    """Every command with its words, in the order of the table."""
+    for word, entry in entries.items():
+        if isinstance(entry, Leaf):
+            yield (*words, word), entry
+        else:
+            yield from leaves(entry.entries, (*words, word))

@@ -1,0 +1,86 @@
+"""Times and durations between people and the API: elapsed clocks, `now+2h`, RFC 3339 in UTC."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from lattice.cli.errors import UsageError
+
+_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_PARTS = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.IGNORECASE)
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+
+
+def clock_text(seconds: float | None) -> str:
+    """`HH:MM:SS`, hours beyond 24 included; `-` when there is nothing to show."""
+    if not seconds:
+        return "-" if seconds is None else "00:00:00"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02d}:{minutes:02d}:{rest:02d}"
+
+
+def parse_duration_s(text: str) -> float:
+    """Seconds of `90`, `45s`, `30m`, `1h30m` or `2d`; UsageError for anything else."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    parts = _PARTS.findall(text)
+    if not parts or _PARTS.sub("", text).strip():
+        raise UsageError(f'cannot read "{text}" as a duration', hint="write 90s, 30m, 24h or 2d")
+    return float(sum(float(value) * _UNIT_S[unit.lower()] for value, unit in parts))
+
+
+def rfc3339(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def parse_moment(text: str, now: float, *, past: bool = False) -> str:
+    """A moment as RFC 3339 in UTC.
+
+    Takes RFC 3339, `2026-03-01`, `2026-03-01T10:00`, `HH:MM` (the next one, or with `past` the last),
+    `now`, `now+2h`, `+2h`, and with `past` also `2h` (ago). Without a zone the local one is meant.
+    """
+    words = text.strip().lower()
+    present = datetime.fromtimestamp(now).astimezone()
+    if words == "now":
+        return rfc3339(present)
+    relative = words.removeprefix("now")
+    if relative.startswith("+"):
+        return rfc3339(present + _delta(relative[1:]))
+    if relative.startswith("-") and past:
+        return rfc3339(present - _delta(relative[1:]))
+    if past and _PARTS.match(words):
+        return rfc3339(present - _delta(words))
+    return rfc3339(_clock_moment(words, present, past=past) or _absolute(text))
+
+
+def _delta(text: str) -> timedelta:
+    try:
+        return timedelta(seconds=parse_duration_s(text))
+    except OverflowError:
+        raise UsageError(f'"{text}" is too long') from None
+
+
+def _clock_moment(words: str, present: datetime, *, past: bool) -> datetime | None:
+    match = _CLOCK.fullmatch(words)
+    if match is None:
+        return None
+    hour, minute, second = (int(part or 0) for part in match.groups())
+    if hour > 23 or minute > 59 or second > 59:
+        raise UsageError(f'"{words}" is not a time of day')
+    moment = present.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    if moment <= present and not past:
+        moment += timedelta(days=1)
+    if moment > present and past:
+        moment -= timedelta(days=1)
+    return moment
+
+
+def _absolute(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        hint = "write 2026-03-01T10:00:00Z, 2026-03-01, 16:30 or now+2h"
+        raise UsageError(f'cannot read "{text}" as a time', hint=hint) from None
+    return moment if moment.tzinfo is not None else moment.astimezone()
