@@ -1,0 +1,189 @@
+"""Says in one sentence with figures why an allocation waits, from the same columns that the plan decided on.
+
+A sentence is written only when somebody asks: most of a long queue is never looked at.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+
+from lattice.core.model.nodes import NodeState
+from lattice.core.scheduler.backfill import earliest_start
+from lattice.core.scheduler.feasibility import suitable_nodes
+from lattice.core.scheduler.proposals import Explanation, Reservation
+from lattice.core.scheduler.room import Room
+from lattice.core.scheduler.snapshot import HOLDS, NEVER, STATES, Shape, Snapshot
+from lattice.core.scheduler.tables import Bools, Ints, Rows
+
+
+class Why(IntEnum):
+    """What became of a queue row in this plan."""
+
+    BEHIND = 0  # not looked at, or like one that was
+    PLACED = 1
+    NO_ROOM = 2
+    LIMIT = 3
+    HELD = 4
+    NOT_YET = 5
+    NO_VCLUSTER = 6
+
+
+_OUT_OF_SERVICE = (
+    ("drained", (NodeState.DRAINING, NodeState.DRAINED)),
+    ("down", (NodeState.DOWN, NodeState.FAILED, NodeState.QUARANTINE)),
+    ("degraded", (NodeState.DEGRADED,)),
+    ("booting", (NodeState.UNKNOWN, NodeState.BOOTING)),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanations(Mapping[int, Explanation]):
+    """Every row that still waits, by number; a pending task is found under its own number as well."""
+
+    snapshot: Snapshot
+    room: Room
+    why: Ints
+    limits: Mapping[int, str]  # by shape
+    reservations: Mapping[int, Reservation]  # by number
+    placed: frozenset[int]
+
+    def __getitem__(self, number: int) -> Explanation:
+        row = self._row_of(number)
+        if row is None:
+            raise KeyError(number)
+        return self._explain(row)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.snapshot.queue.number[self.why != Why.PLACED].tolist())
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.why != Why.PLACED))
+
+    @cached_property
+    def _by_number(self) -> tuple[Ints, Rows]:
+        order = np.argsort(self.snapshot.queue.number, kind="stable")
+        return self.snapshot.queue.number[order], order
+
+    @cached_property
+    def _ahead(self) -> Ints:
+        """How many rows of the same vCluster wait before each row."""
+        waits = (self.why == Why.BEHIND) | (self.why == Why.NO_ROOM)
+        ahead = np.zeros(len(self.why), np.int64)
+        for vcluster in range(len(self.snapshot.vcluster_names)):
+            own = np.flatnonzero(self.snapshot.queue.vcluster == vcluster)
+            ahead[own] = np.cumsum(waits[own]) - waits[own]
+        return ahead
+
+    def _row_of(self, number: int) -> int | None:
+        numbers, order = self._by_number
+        place = int(np.searchsorted(numbers, number, side="right")) - 1
+        if place < 0 or number in self.placed:
+            return None
+        row = int(order[place])
+        first = int(numbers[place])
+        if first != number and not self._is_pending_task(first, number):
+            return None
+        return None if self.why[row] == Why.PLACED else row
+
+    def _is_pending_task(self, group_number: int, number: int) -> bool:
+        group = self.snapshot.groups.get(group_number)
+        return group is not None and group.is_pending(number - group_number - 1)
+
+    def _explain(self, row: int) -> Explanation:
+        rank = int(self._ahead[row])
+        number = int(self.snapshot.queue.number[row])
+        reservation = self.reservations.get(number)
+        return Explanation(
+            reason=self._reason(row, rank),
+            detail="" if reservation is None else f"kept for it: {_some(reservation.nodes)}",
+            predicted_start=None if reservation is None else reservation.start_at,
+            rank=rank,
+        )
+
+    def _reason(self, row: int, rank: int) -> str:
+        queue, shape = self.snapshot.queue, self.snapshot.shape_of(row)
+        why = Why(int(self.why[row]))
+        if why is Why.HELD:
+            return f"held by {HOLDS[int(queue.hold[row])]}"
+        if why is Why.NOT_YET:
+            return f"not before {_moment(int(queue.eligible_at[row]))}"
+        if why is Why.NO_VCLUSTER:
+            gone = shape.vcluster not in self.snapshot.vclusters
+            return f"vCluster {shape.vcluster} {'does not exist' if gone else 'is down'}"
+        if why is Why.LIMIT:
+            return self.limits[int(queue.shape[row])]
+        if why is Why.NO_ROOM:
+            return self._no_room(shape, int(queue.number[row]))
+        if not self.snapshot.nodes.ids:
+            return "no nodes registered"
+        return f"waiting behind {rank} other{'s' if rank > 1 else ''}" if rank else "waiting for the next cycle"
+
+    def _no_room(self, shape: Shape, number: int) -> str:
+        vcluster = self.snapshot.vclusters[shape.vcluster]
+        suitable = suitable_nodes(self.snapshot, shape.request, vcluster)
+        members = self.snapshot.members.get(vcluster.name)
+        total = len(suitable) if members is None else int(np.count_nonzero(members))
+        wanted, fit = shape.request.nodes, int(np.count_nonzero(suitable))
+        if not self.snapshot.nodes.ids:
+            return "no nodes registered"
+        if not total:
+            return f"vCluster {vcluster.name} has no nodes"
+        if fit < wanted:
+            return f"{fit} of {total} nodes of vCluster {vcluster.name} suit the request, {wanted} requested"
+        return f"{self._figures(shape, suitable)}; {self._forecast(shape, number)}"
+
+    def _figures(self, shape: Shape, suitable: Bools) -> str:
+        nodes, room = self.snapshot.nodes, self.room
+        demand = room.demand(shape.request, self.snapshot.vclusters[shape.vcluster])
+        free = len(room.candidates(demand, shape.end_if_started(room.now)))
+        kept = len(room.candidates(demand, 0)) - free
+        have = "free" if demand.is_whole else "with room"
+        counts = [f"{free} of {demand.least} requested nodes {have}"]
+        counts += [f"{kept} kept for others"] if kept else []
+        busy = int(np.count_nonzero(suitable & room.usable)) - free - kept
+        for word, states in _OUT_OF_SERVICE:
+            places = [STATES.index(state) for state in states]
+            count = int(np.count_nonzero(suitable & np.isin(nodes.state, places)))
+            counts += [f"{count} {word}"] if count else []
+        ready = suitable & (nodes.state == STATES.index(NodeState.READY))
+        claimed = int(np.count_nonzero(ready & nodes.claimed))
+        silent = int(np.count_nonzero(ready & ~nodes.claimed & ~nodes.connected))
+        counts += [f"{claimed} claimed"] if claimed else []
+        counts += [f"{silent} not connected"] if silent else []
+        counts += [f"{busy} busy"] if busy else []
+        return ", ".join(counts)
+
+    def _forecast(self, shape: Shape, number: int) -> str:
+        reservation = self.reservations.get(number)
+        last = _ordinal(shape.request.nodes)
+        if reservation is not None:
+            return f"the {last} is free at {_clock(reservation.start_at, self.room.now)}"
+        demand = self.room.demand(shape.request, self.snapshot.vclusters[shape.vcluster])
+        found = earliest_start(self.room, demand)
+        if found is None or found[0] >= NEVER:
+            return f"when the {last} will be free is not known"
+        return f"the {last} is free at {_clock(found[0], self.room.now)} at the earliest"
+
+
+def _some(names: tuple[str, ...], most: int = 8) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if 10 <= number % 100 <= 20 else ending}"
+
+
+def _moment(at: int) -> str:
+    return datetime.fromtimestamp(at // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _clock(at: int, now: int) -> str:
+    """The time of day, with the date when it is not today; all in UTC."""
+    then, today = datetime.fromtimestamp(-(-at // 1000), UTC), datetime.fromtimestamp(now // 1000, UTC)
+    return then.strftime("%H:%M UTC" if then.date() == today.date() else "%Y-%m-%d %H:%M UTC")

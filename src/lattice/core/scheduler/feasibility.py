@@ -1,0 +1,72 @@
+"""Which nodes a request may use at all: members of its vCluster whose hardware and name satisfy every constraint."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lattice.core.model.allocations import Request
+from lattice.core.model.nodes import NodeState
+from lattice.core.model.shares import amounts, suits, takes_whole_nodes
+from lattice.core.model.tenants import Vcluster
+from lattice.core.scheduler.snapshot import STATES, NodeColumns, Snapshot
+from lattice.core.scheduler.tables import Bools, Ints
+
+_READY = STATES.index(NodeState.READY)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demand:
+    """A request in terms of node columns. A share takes `cpus`, `gpus` and, by kind of node, `memory_mb`."""
+
+    request: Request
+    vcluster: int
+    is_whole: bool
+    usable: Bools
+    cpus: int
+    gpus: int
+    memory_mb: Ints
+
+    @property
+    def least(self) -> int:
+        return self.request.nodes
+
+    @property
+    def most(self) -> int:
+        return max(self.request.nodes, self.request.max_nodes)
+
+
+def usable_nodes(nodes: NodeColumns) -> Bools:
+    """Nodes that may be given work, as far as the nodes themselves go."""
+    usable: Bools = (nodes.state == _READY) & nodes.connected & ~nodes.claimed
+    return usable
+
+
+def suitable_nodes(snapshot: Snapshot, request: Request, vcluster: Vcluster) -> Bools:
+    """Nodes that would do if they were empty and in good order."""
+    nodes = snapshot.nodes
+    kinds = np.fromiter((suits(request, kind) for kind in nodes.kinds), np.bool_, len(nodes.kinds))
+    suitable: Bools = kinds[nodes.kind]
+    members = snapshot.members.get(vcluster.name)
+    if members is not None:
+        suitable &= members
+    if request.node_list:
+        listed = np.zeros(len(nodes.ids), np.bool_)
+        listed[[nodes.rows[node] for node in request.node_list if node in nodes.rows]] = True
+        suitable &= listed
+    if request.exclude:
+        suitable[[nodes.rows[node] for node in request.exclude if node in nodes.rows]] = False
+    return suitable
+
+
+def demand_of(snapshot: Snapshot, request: Request, vcluster: Vcluster, usable: Bools) -> Demand:
+    kinds = snapshot.nodes.kinds
+    shares = [amounts(request, kind) for kind in kinds]
+    return Demand(
+        request=request,
+        vcluster=snapshot.vcluster_names.index(vcluster.name),
+        is_whole=takes_whole_nodes(request, vcluster.node_sharing),
+        usable=suitable_nodes(snapshot, request, vcluster) & usable,
+        cpus=shares[0][0] if shares else 0,
+        gpus=request.gpus,
+        memory_mb=np.array([memory_mb for _, memory_mb, _ in shares], np.int64),
+    )

@@ -1,0 +1,50 @@
+"""What a plan says: who starts where, for whom nodes are kept, and why the others wait."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from lattice.core.model.nodes import Share
+
+
+class Placement(Struct, frozen=True, kw_only=True):
+    """Start run `run` of an allocation, or of a task of a group, on these shares; the first is the launch node."""
+
+    number: int
+    run: int
+    shares: tuple[Share, ...]
+
+
+class Reservation(Struct, frozen=True, kw_only=True):
+    """Nodes kept for the first allocation of a vCluster that does not fit now, and when it can start at the latest."""
+
+    number: int
+    start_at: int
+    nodes: tuple[str, ...]
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why an allocation or a group still waits. `rank` = how many of its vCluster are ahead of it."""
+
+    reason: str
+    detail: str = ""
+    predicted_start: int | None = None
+    rank: int = 0
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """The outcome of one cycle.
+
+    `explanations` has every waiting allocation and group by number (a task is found under its own number too) and writes a
+    sentence only when it is asked for. `wake_at` is the next moment at which something becomes eligible.
+    """
+
+    placements: tuple[Placement, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    explanations: Mapping[int, Explanation]
+    considered: int = 0
+    wake_at: int | None = None
+
+    def explain(self, number: int) -> Explanation | None:
+        """Why the allocation, task or group waits; None when it does not wait as far as this plan knows."""
+        return self.explanations.get(number)

@@ -1,0 +1,87 @@
+"""Storage under the columns: rows in reusable slots, and values replaced by small integers while anyone uses them."""
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+Bools = npt.NDArray[np.bool_]
+Records = npt.NDArray[np.void]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Slots:
+    """Rows of one structured type. A slot that was given back is zero and is used again."""
+
+    def __init__(self, dtype: np.dtype[np.void], capacity: int = 64) -> None:
+        self.data: Records = np.zeros(capacity, dtype)
+        self.top = 0
+        self._returned: list[int] = []
+
+    def take(self) -> int:
+        if self._returned:
+            return self._returned.pop()
+        if self.top == len(self.data):
+            self.data = np.concatenate([self.data, np.zeros(len(self.data), self.data.dtype)])
+        self.top += 1
+        return self.top - 1
+
+    def give_back(self, slot: int) -> None:
+        self.data[slot] = 0
+        self._returned.append(slot)
+
+
+class Names:
+    """Numbers for names that stay: vClusters and tenants are never taken away."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def all(self) -> tuple[str, ...]:
+        return tuple(self._numbers)
+
+
+class Interned(Generic[K]):
+    """Small integers for values, counted by use, so that values nobody uses any more cost nothing."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[K, int] = {}
+        self._uses: list[int] = []
+        self._returned: list[int] = []
+        self.values: list[K | None] = []
+
+    def hold(self, value: K) -> int:
+        """The number of the value, which stays taken until `drop`."""
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._add(value)
+        self._uses[number] += 1
+        return number
+
+    def drop(self, number: int) -> None:
+        self._uses[number] -= 1
+        if self._uses[number]:
+            return
+        value = self.values[number]
+        if value is not None:
+            del self._numbers[value]
+        self.values[number] = None
+        self._returned.append(number)
+
+    def _add(self, value: K) -> int:
+        if self._returned:
+            number = self._returned.pop()
+            self.values[number] = value
+        else:
+            number = len(self.values)
+            self.values.append(value)
+            self._uses.append(0)
+        self._numbers[value] = number
+        return number
