@@ -1,0 +1,177 @@
+"""When to plan, and what becomes of a plan.
+
+The first change that may let something start begins a cycle at once; further ones are gathered, the longer the more a cycle
+costs, up to the merge time. Placements are proposals: what no longer holds is counted and tried again in a later cycle.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec import Struct
+
+from lattice.control.loop import Alarm, keep_turning
+from lattice.control.settings import seconds_setting
+from lattice.core.cycle import Cycle, commands
+from lattice.core.machine.commands import Envelope
+from lattice.core.machine.events import (
+    AllocationEnded,
+    AllocationHeld,
+    AllocationReleased,
+    AllocationRequeued,
+    AllocationSubmitted,
+    AllocationUpdated,
+    AnyEvent,
+    NodeMoved,
+    NodeRegistered,
+    ProjectSet,
+    TaskGroupHeld,
+    TaskGroupSubmitted,
+    TasksCancelled,
+    TenantSet,
+    VclusterSet,
+)
+from lattice.core.machine.outcomes import Accepted
+from lattice.core.model.observations import Observations
+from lattice.core.scheduler.plan import plan
+from lattice.core.scheduler.proposals import Plan
+from lattice.core.scheduler.snapshot import Snapshot
+from lattice.ports.clock import Clock
+from lattice.ports.replica import Replica
+from lattice.ports.scheduling import SchedulingStatus
+
+ACTOR = "scheduler"
+# What may let something start, or change why it waits.
+_WAKING = (
+    AllocationSubmitted,
+    AllocationEnded,
+    TaskGroupSubmitted,
+    NodeMoved,
+    AllocationRequeued,
+    AllocationReleased,
+    AllocationHeld,
+    AllocationUpdated,
+    TaskGroupHeld,
+    TasksCancelled,
+    NodeRegistered,
+    TenantSet,
+    ProjectSet,
+    VclusterSet,
+)
+# A plan this small is made on the event loop: handing it to a thread would cost more than it takes.
+_SMALL_PLAN_S = 0.002
+_SMALL_QUEUE = 500
+_SMALL_CLUSTER = 200
+# Planning may take this part of the time when there is always something to plan.
+_REST_PER_CYCLE = 4.0
+
+
+class SchedulingSettings(Struct, frozen=True, kw_only=True):
+    cycle_interval_s: float = 5.0
+    merge_s: float = 0.05
+
+
+class Scheduling:
+    """Implements `SchedulingView`. `on_cycle` gets (seconds, placements, stale proposals) of every cycle."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        observations: Observations,
+        clock: Clock,
+        settings: SchedulingSettings,
+        on_cycle: Callable[[float, int, int], None] = lambda seconds, placements, stale: None,
+    ) -> None:
+        self._replica = replica
+        self._observations = observations
+        self._clock = clock
+        self._settings = settings
+        self._on_cycle = on_cycle
+        self._cycle = Cycle()
+        self._alarm = Alarm()
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="plan")
+        self._plan: Plan | None = None
+        self._plan_s = 1.0
+        self._cycle_s = 0.0
+        self._status = SchedulingStatus()
+        self.stale = 0
+        self.reset()
+        replica.subscribe(self._note)
+
+    def reset(self) -> None:
+        """Takes the whole state over; for the start, and when the state was replaced."""
+        self._cycle.load(self._replica.state)
+        self._alarm.ring()
+
+    def node_opened(self, node: str) -> None:
+        """The node takes orders from now on."""
+        self._alarm.ring()
+
+    def reason_for(self, number: int) -> str:
+        explanation = None if self._plan is None else self._plan.explain(number)
+        return "" if explanation is None else explanation.reason
+
+    def status(self) -> SchedulingStatus:
+        return self._status
+
+    async def run(self) -> None:
+        try:
+            await keep_turning("scheduling", self._turn)
+        finally:
+            self._executor.shutdown(wait=False)
+
+    async def _turn(self) -> None:
+        await self._alarm.wait(self._longest_wait_s())
+        await self.run_cycle()
+        await asyncio.sleep(min(self._settings.merge_s, self._cycle_s * _REST_PER_CYCLE))
+
+    def _longest_wait_s(self) -> float:
+        interval_s = seconds_setting(self._replica.state, "scheduler.cycle_interval_s", self._settings.cycle_interval_s)
+        if self._plan is None or self._plan.wake_at is None:
+            return interval_s
+        return min(interval_s, max(0.0, (self._plan.wake_at - self._clock.now_ms()) / 1000))
+
+    async def run_cycle(self) -> int:
+        """Plans once and proposes what follows; returns how many placements took effect."""
+        started = self._clock.monotonic_s()
+        based_on = self._replica.applied_index
+        snapshot = self._cycle.snapshot(self._observations)
+        made = await self._planned(snapshot, self._clock.now_ms())
+        self._plan = made
+        planned_s = self._clock.monotonic_s() - started
+        placed = 0
+        if made.placements:
+            outcomes = await self._replica.propose_many(commands(made), ACTOR, based_on=based_on)
+            placed = sum(isinstance(outcome, Accepted) for outcome in outcomes)
+        self._note_cycle(planned_s, placed, len(made.placements) - placed)
+        return placed
+
+    async def _planned(self, snapshot: Snapshot, now: int) -> Plan:
+        is_small = len(snapshot.queue.number) <= _SMALL_QUEUE and len(snapshot.nodes.ids) <= _SMALL_CLUSTER
+        started = self._clock.monotonic_s()
+        if is_small and self._plan_s <= _SMALL_PLAN_S:
+            made = plan(snapshot, self._cycle.profiles, now)
+        else:
+            loop = asyncio.get_running_loop()
+            made = await loop.run_in_executor(self._executor, plan, snapshot, self._cycle.profiles, now)
+        self._plan_s = self._clock.monotonic_s() - started
+        return made
+
+    def _note_cycle(self, seconds: float, placed: int, stale: int) -> None:
+        self._cycle_s = seconds
+        self.stale += stale
+        self._status = SchedulingStatus(
+            cycles=self._status.cycles + 1,
+            last_cycle_at=self._clock.now_ms(),
+            last_cycle_ms=seconds * 1000,
+            last_placements=placed,
+            placements=self._status.placements + placed,
+        )
+        self._on_cycle(seconds, placed, stale)
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
+        if not events:
+            return
+        self._cycle.note(self._replica.state, events)
+        if any(isinstance(event, _WAKING) for event in events):
+            self._alarm.ring()

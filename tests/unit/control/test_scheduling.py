@@ -1,0 +1,145 @@
+"""When a cycle runs, what it proposes, and what is told about it."""
+
+import asyncio
+
+from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.core.machine.commands import CancelAllocation, DrainNode, PlaceAllocation
+from lattice.core.model.allocations import AllocationState
+from lattice.core.model.nodes import Share
+from lattice.core.model.observations import Observations
+from tests.unit.control.world import FakeReplica, World, scenario
+
+
+class Loop:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.observations = Observations()
+        for node in sorted(world.links.open):
+            self.observations.join(node, world.clock.s)
+        self.cycles: list[tuple[float, int, int]] = []
+        self.loop = Scheduling(
+            world.replica,
+            self.observations,
+            world.clock,
+            SchedulingSettings(cycle_interval_s=5.0, merge_s=0.05),
+            lambda *figures: self.cycles.append(figures),
+        )
+
+
+@scenario
+async def test_pending_work_is_placed_on_free_nodes_in_order() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    loop = Loop(world).loop
+    numbers = [await world.submit() for _ in range(3)]
+    assert await loop.run_cycle() == 2
+    states = [world.allocation(number).state for number in numbers]
+    assert states == [AllocationState.STARTING, AllocationState.STARTING, AllocationState.PENDING]
+    assert loop.reason_for(numbers[0]) == ""
+    assert loop.reason_for(numbers[2]) != ""
+
+
+@scenario
+async def test_what_was_there_before_the_start_is_placed_too() -> None:
+    world = World()
+    await world.prepare("n1")
+    number = await world.submit()
+    loop = Loop(world).loop
+    assert await loop.run_cycle() == 1
+    assert world.allocation(number).state is AllocationState.STARTING
+
+
+@scenario
+async def test_a_ready_node_without_a_stream_gets_nothing() -> None:
+    world = World()
+    await world.prepare("n1")
+    world.links.open.clear()
+    rig = Loop(world)
+    await world.submit()
+    assert await rig.loop.run_cycle() == 0
+    rig.observations.join("n1", world.clock.s)
+    assert await rig.loop.run_cycle() == 1
+
+
+@scenario
+async def test_a_proposal_that_no_longer_holds_is_counted_and_tried_again() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    rig = Loop(world)
+    number = await world.submit()
+    original = FakeReplica.propose_many
+
+    async def overtaken(*args: object, **kwargs: object) -> object:
+        world.replica.propose_many = original.__get__(world.replica)  # type: ignore[method-assign]
+        await world.do(DrainNode(node="n1"))
+        return await world.replica.propose_many(*args, **kwargs)  # type: ignore[arg-type]
+
+    world.replica.propose_many = overtaken  # type: ignore[method-assign,assignment]
+    assert await rig.loop.run_cycle() == 0
+    assert rig.loop.stale == 1
+    assert await rig.loop.run_cycle() == 1
+    assert world.allocation(number).nodes == ("n2",)
+    assert [(placed, stale) for _, placed, stale in rig.cycles] == [(0, 1), (1, 0)]
+
+
+@scenario
+async def test_the_status_tells_of_the_last_cycle_and_of_all() -> None:
+    world = World()
+    await world.prepare("n1")
+    loop = Loop(world).loop
+    assert loop.status().cycles == 0
+    await world.submit()
+    await loop.run_cycle()
+    await loop.run_cycle()
+    status = loop.status()
+    assert (status.cycles, status.last_placements, status.placements) == (2, 0, 1)
+    assert status.last_cycle_at == world.clock.ms
+
+
+@scenario
+async def test_a_submission_starts_a_cycle_at_once() -> None:
+    world = World()
+    await world.prepare("n1")
+    loop = Loop(world).loop
+    task = asyncio.create_task(loop.run())
+    placed = asyncio.Event()
+    world.replica.subscribe(
+        lambda index, envelope, events: placed.set() if isinstance(envelope.command, PlaceAllocation) else None
+    )
+    await asyncio.sleep(0.06)
+    number = await world.submit()
+    await asyncio.wait_for(placed.wait(), 2)
+    assert world.allocation(number).nodes == ("n1",)
+    placed.clear()
+    waiting = await world.submit()
+    await world.ended(number, "n1")
+    await asyncio.wait_for(placed.wait(), 2)
+    assert world.allocation(waiting).shares == (Share(node="n1"),)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@scenario
+async def test_the_loop_sleeps_until_something_becomes_eligible() -> None:
+    world = World()
+    await world.prepare("n1")
+    loop = Loop(world).loop
+    number = await world.submit(eligible_at=world.clock.ms + 2000)
+    assert await loop.run_cycle() == 0
+    assert loop._longest_wait_s() == 2.0
+    world.clock.pass_s(2)
+    assert loop._longest_wait_s() == 0.0
+    assert await loop.run_cycle() == 1
+    assert world.allocation(number).state is AllocationState.STARTING
+    assert loop._longest_wait_s() == 5.0
+
+
+@scenario
+async def test_cancelled_work_is_not_placed() -> None:
+    world = World()
+    await world.prepare("n1")
+    loop = Loop(world).loop
+    number = await world.submit()
+    await world.do(CancelAllocation(number=number))
+    assert await loop.run_cycle() == 0
+    assert loop.reason_for(number) == ""
