@@ -127,9 +127,9 @@ def decode_state_chunks(chunks: Iterable[tuple[str, bytes]]) -> State:
                 _load_chunk(state, name.rpartition("-")[0], data)
         except (msgspec.MsgspecError, KeyError, ValueError) as problem:
             raise UnreadableBatch(f"snapshot chunk {name} cannot be decoded: {problem}") from problem
-    _count_nodes(state)
     if expected != state.digest():
         raise UnreadableBatch(f"the snapshot's digest is {state.digest()}, expected {expected}")
+    _count_nodes(state)
     return state
 
 

@@ -123,7 +123,6 @@ def _placed(state: State, event: ev.AllocationPlaced) -> None:
         run=event.run,
         shares=event.shares,
         parts=event.parts,
-        restart_count=event.run - 1,
         message="",
     )
     for share in event.shares:
@@ -207,6 +206,7 @@ def _requeued(state: State, event: ev.AllocationRequeued) -> None:
         event.number,
         state=AllocationState.PENDING,
         requeue_count=old.requeue_count + event.counted,
+        restart_count=old.restart_count + 1,
         eligible_at=event.eligible_at,
         hold=event.hold if event.hold is not Hold.NONE else old.hold,
         message=event.message,

@@ -48,9 +48,7 @@ class Observations:
         if old is not None:
             self._nodes[node] = replace(old, connected=False)
 
-    def hear(
-        self, node: str, heard_at: float, *, seq: int, load1: float = 0.0, memory_used_mb: int = 0
-    ) -> bool:
+    def hear(self, node: str, heard_at: float, *, seq: int, load1: float = 0.0, memory_used_mb: int = 0) -> bool:
         """Notes a heartbeat; False, and nothing noted, when its sequence number did not rise."""
         old = self._nodes.get(node)
         if old is not None and seq <= old.seq:
@@ -67,6 +65,4 @@ class Observations:
     def touch(self, node: str, heard_at: float) -> None:
         """Any other sign of life, and the fresh time-out that a node gets when a server takes over."""
         old = self._nodes.get(node)
-        self._nodes[node] = (
-            Observation(last_heard=heard_at) if old is None else replace(old, last_heard=heard_at)
-        )
+        self._nodes[node] = Observation(last_heard=heard_at) if old is None else replace(old, last_heard=heard_at)

@@ -23,6 +23,7 @@ from lattice.core.scheduler.solver import choose_nodes, limit_new_nodes
 from lattice.core.scheduler.tables import Ints, Rows
 
 _CHUNK = 256
+_LOOKOUTS = 8  # so many blocked allocations of a vCluster may ask when they could start, until one gets an answer
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
 
 
@@ -46,6 +47,7 @@ class _Pass:
         self._window = [profile_of(profiles, v).window if v else 0 for v in self._vclusters]
         self._tried = [0] * len(self._vclusters)
         self._seen = [0] * len(self._vclusters)
+        self._lookouts = [_LOOKOUTS] * len(self._vclusters)
         self._closed_shape = np.zeros(len(snapshot.shapes), np.bool_)
         self._closed_vcluster = np.zeros(len(self._vclusters), np.bool_)
         self._why = _standing(snapshot, self._vclusters, now)
@@ -141,13 +143,14 @@ class _Pass:
         vcluster = self._snapshot.vclusters[shape.vcluster]
         self._why[row] = Why.NO_ROOM
         self._closed_shape[int(queue.shape[row])] = True
-        if number not in self._reservations:
+        if self._lookouts[number]:
+            self._lookouts[number] -= 1
             self._reserve(row, shape, demand)
-        if number in self._reservations and not self._room.has_any(vcluster):
+        if not self._lookouts[number] and not self._room.has_any(vcluster):
             self._closed_vcluster[number] = True
 
     def _reserve(self, row: int, shape: Shape, demand: Demand) -> None:
-        """Keeps nodes for the row, if it is known when there will be enough; else the next that is blocked may try."""
+        """Keeps nodes for the row, if it is known when there will be enough; else the next that is blocked may ask."""
         found = earliest_start(self._room, demand)
         if found is None:
             return
@@ -155,7 +158,9 @@ class _Pass:
         end = start + shape.walltime_s * 1000 if shape.walltime_s else NEVER
         self._room.keep(rows, start, end)
         queue, ids = self._snapshot.queue, self._snapshot.nodes.ids
-        self._reservations[int(queue.vcluster[row])] = Reservation(
+        vcluster = int(queue.vcluster[row])
+        self._lookouts[vcluster] = 0
+        self._reservations[vcluster] = Reservation(
             number=int(queue.number[row]), start_at=start, nodes=tuple(ids[node] for node in rows.tolist())
         )
 

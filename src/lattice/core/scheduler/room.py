@@ -40,6 +40,7 @@ class Room:
         self.memory_mb = nodes.memory_mb.copy()
         self.gpus = nodes.gpus.copy()
         self.vcluster = nodes.vcluster.copy()
+        self.cell: Rows = nodes.group * len(nodes.kinds) + nodes.kind
         self.bar: Ints = np.full(len(nodes.ids), NEVER, np.int64)
         self.bar_end: Ints = np.zeros(len(nodes.ids), np.int64)
         self.has_bars = False

@@ -50,7 +50,5 @@ def _snuggest(room: Room, rows: Rows) -> Rows:
 
 def _counts(room: Room, rows: Rows) -> Ints:
     """How many of the rows there are by group and kind."""
-    nodes = room.snapshot.nodes
-    kinds, groups = len(nodes.kinds), len(nodes.groups)
-    cell = nodes.group[rows] * kinds + nodes.kind[rows]
-    return np.bincount(cell, minlength=kinds * groups).reshape(groups, kinds)
+    kinds, groups = len(room.snapshot.nodes.kinds), len(room.snapshot.nodes.groups)
+    return np.bincount(room.cell[rows], minlength=kinds * groups).reshape(groups, kinds)

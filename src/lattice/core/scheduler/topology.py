@@ -12,11 +12,14 @@ def choose_groups(counts: Ints, want: int) -> list[tuple[int, int]]:
     that it fits best.
     """
     totals: Ints = counts.sum(axis=1)
+    enough: Rows = np.flatnonzero(totals >= want)
+    if len(enough):
+        return [(_tightest(counts, totals, enough, want), want)]
     largest = np.argsort(-totals, kind="stable")
     reach = np.cumsum(totals[largest])
-    full = int(np.searchsorted(reach, want))  # so many largest groups are not enough
+    full = int(np.searchsorted(reach, want))  # so many of the largest groups are not enough, one more is
     chosen = [(int(group), int(totals[group])) for group in largest[:full]]
-    rest = want - (int(reach[full - 1]) if full else 0)
+    rest = want - int(reach[full - 1])
     others: Rows = np.sort(largest[full:])
     others = others[totals[others] >= rest]
     chosen.append((_tightest(counts, totals, others, rest), rest))
@@ -29,7 +32,7 @@ def _tightest(counts: Ints, totals: Ints, groups: Rows, want: int) -> int:
     if kinds > 1:
         table = counts[groups]
         before = np.cumsum(table, axis=1) - table
-        taken = np.clip(want - before, 0, table)
+        taken = np.minimum(np.maximum(want - before, 0), table)
         waste = taken @ np.arange(kinds)
         groups = groups[waste == waste.min()]
     spare = totals[groups]

@@ -180,7 +180,9 @@ def _check_update(state: State, allocation: Allocation, command: cmd.UpdateAlloc
 
 def archive(state: State, command: cmd.ArchiveAllocations) -> Events:
     """Takes along what has ended; what has not, or is gone already, is left alone."""
-    numbers = tuple(number for number in command.numbers[:_MAX_ARCHIVED_AT_ONCE] if _is_archivable(state, number))
+    numbers = tuple(
+        number for number in dict.fromkeys(command.numbers[:_MAX_ARCHIVED_AT_ONCE]) if _is_archivable(state, number)
+    )
     return (ev.AllocationsArchived(numbers=numbers),) if numbers else ()
 
 

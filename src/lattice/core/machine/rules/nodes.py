@@ -31,7 +31,7 @@ def register(state: State, command: cmd.RegisterNode) -> Events:
         moved = ev.NodeMoved(node=command.node, trigger=NodeTrigger.REGISTERED, state=NodeState.BOOTING)
         return (registered, moved)
     if node.state is NodeState.DOWN and node.down_cause is DownCause.SILENCE:
-        return (registered, _moved(node, NodeTrigger.REGISTERED, reason=_operator_reason(node)))
+        return (registered, _moved(node, NodeTrigger.REGISTERED))
     known = (node.hardware, node.address, node.boot_id, node.agent_version)
     fresh = (hardware, command.address, command.boot_id, command.agent_version)
     return () if known == fresh else (registered,)
@@ -47,7 +47,7 @@ def confirm(state: State, command: cmd.ConfirmNode) -> Events | Rejected:
         return ()
     if not node.drain_wanted:
         return (_moved(node, NodeTrigger.CONFIRMED),)
-    draining = _moved(node, NodeTrigger.CONFIRMED_DRAINING, drain=True, reason=node.reason, by=node.reason_by)
+    draining = _moved(node, NodeTrigger.CONFIRMED_DRAINING)
     return _then_emptied(node, draining)
 
 
@@ -72,10 +72,8 @@ def down(state: State, command: cmd.DownNode, actor: str, at: int) -> Events | R
     trigger = NodeTrigger.GIVEN_UP if command.cause is DownCause.SILENCE else NodeTrigger.HARDWARE_FAILED
     if next_node_state(node.state, trigger) is None:
         return Rejected(code="stale", message=f"node {node.id} is {node.state}")
-    # The words of an operator's drain outlive the silence.
-    reason = node.reason if node.drain_wanted else command.reason
-    by = node.reason_by if node.drain_wanted else actor
-    moved = _moved(node, trigger, cause=command.cause, reason=reason, by=by)
+    reason = "" if node.drain_wanted else command.reason
+    moved = _moved(node, trigger, cause=command.cause, reason=reason, by=actor)
     return _with_losses(state, node, moved, f"node {node.id} is down: {command.reason or command.cause}", at)
 
 
@@ -149,12 +147,15 @@ def _moved(
     target = next_node_state(node.state, trigger)
     if target is None:
         raise AssertionError(f"{node.state} does not know {trigger}")
+    drain_wanted = node.drain_wanted if drain is None else drain
+    if drain_wanted and node.drain_wanted and not reason:
+        reason, by = node.reason, node.reason_by  # the operator's words stay as long as the drain does
     return ev.NodeMoved(
         node=node.id,
         trigger=trigger,
         state=target,
         down_cause=cause if target is NodeState.DOWN else None,
-        drain_wanted=node.drain_wanted if drain is None else drain,
+        drain_wanted=drain_wanted,
         reason=reason,
         by=by,
     )
@@ -183,10 +184,6 @@ def _with_losses(state: State, node: Node, moved: ev.NodeMoved, message: str, at
         for event in runs.with_emptied(state, tuple(events))
         if not (isinstance(event, ev.NodeMoved) and event.node == node.id and event is not moved)
     )
-
-
-def _operator_reason(node: Node) -> str:
-    return node.reason if node.drain_wanted else ""
 
 
 def _not_found(state: State, node: str) -> Rejected:

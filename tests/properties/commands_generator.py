@@ -1,0 +1,292 @@
+"""Random but mostly sensible commands for the state machine, reproducible from a seed.
+
+Knows commands and the records of the state, nothing of the rules: many of its commands are late, foreign or absurd on
+purpose.
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine.state import State
+from lattice.core.model.allocations import (
+    Allocation,
+    AllocationState,
+    Cause,
+    Hold,
+    Lifecycle,
+    PartPhase,
+    Request,
+    RequeuePolicy,
+)
+from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
+from lattice.core.model.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
+
+TENANTS = ("physics", "ml")
+USERS = ("ada", "bob", "eve")
+MANY = 25
+NODES = tuple(f"n{i}" for i in range(8))
+
+
+class CommandGenerator:
+    """Hands out one envelope after the other for the state it looks at."""
+
+    def __init__(self, seed: int, state: State) -> None:
+        self.random = Random(seed)
+        self.state = state
+        self.at = 1_000_000
+        self.count = 0
+        self.sent: list[cmd.Envelope] = []
+        self._makers: tuple[tuple[int, Callable[[], cmd.AnyCommand]], ...] = (
+            (14, self.submit),
+            (40, self.place),
+            (18, self.report),
+            (4, self.cancel),
+            (3, self.wish),
+            (6, self.register),
+            (6, self.confirm),
+            (3, self.node_trouble),
+            (4, self.operator),
+            (2, self.administration),
+            (6, self.archive),
+            (1, self.lose),
+        )
+        self._weights = [weight for weight, _ in self._makers]
+
+    def founding(self) -> list[cmd.Envelope]:
+        """Tenants and vClusters to begin with."""
+        commands: list[cmd.AnyCommand] = [cmd.SetTenant(tenant=Tenant(name=name), create=True) for name in TENANTS]
+        commands.append(cmd.SetVcluster(vcluster=Vcluster(name="batch", default_walltime_s=60), create=True))
+        shared = Vcluster(name="shared", node_sharing=NodeSharing.SHARED, default_walltime_s=60)
+        commands.append(cmd.SetVcluster(vcluster=shared, create=True))
+        return [cmd.Envelope(at=self.at, command=command, actor="root") for command in commands]
+
+    def next(self) -> cmd.Envelope:
+        """The next envelope; now and then one that was sent before. Clears up when there is much."""
+        self.at += self.random.choice((0, 0, 1, 10, 500))
+        self.count += 1
+        if self.sent and self.random.random() < 0.02:
+            old = self.random.choice(self.sent)
+            return cmd.Envelope(at=self.at, command=old.command, actor=old.actor, command_id=old.command_id)
+        _, make = self.random.choices(self._makers, self._weights)[0]
+        if len(self.state.allocations) > MANY:
+            make = self.random.choice((self.cancel, self.archive, self.archive, make))
+        command_id = f"c{self.count}" if self.random.random() < 0.3 else ""
+        envelope = cmd.Envelope(at=self.at, command=make(), actor="root", command_id=command_id)
+        self.sent.append(envelope)
+        del self.sent[:-50]
+        return envelope
+
+    # what users do
+
+    def submit(self) -> cmd.AnyCommand:
+        rnd = self.random
+        nodes = rnd.choice((1, 1, 1, 2, 3, 5))
+        request = Request(
+            nodes=nodes,
+            max_nodes=rnd.choice((0, 0, 0, nodes + 1)),
+            cpus=rnd.choice((0, 0, 1, 2, 4)),
+            memory_mb=rnd.choice((0, 0, 1024)),
+            gpus=rnd.choice((0, 0, 0, 1)),
+            features=rnd.choice(((), (), ("nvme",))),
+            exclude=rnd.choice(((), (), ("n1",))),
+            exclusive=rnd.random() < 0.1,
+        )
+        grouped = rnd.random() < 0.15
+        return cmd.SubmitAllocation(
+            name="work",
+            user=rnd.choice(USERS),
+            account="nobody",
+            tenant=rnd.choice((*TENANTS, *TENANTS, "strangers")),
+            project=rnd.choice(("", "", "p1")),
+            vcluster=rnd.choice(("batch", "shared")),
+            request=request,
+            lifecycle=rnd.choice((Lifecycle.BOUNDED, Lifecycle.BOUNDED, Lifecycle.UNBOUNDED)),
+            preemption_class=rnd.choice((0, 5, 5, 10)),
+            requeue=rnd.choice(tuple(RequeuePolicy)),
+            max_requeue=rnd.choice((0, 1, 3)),
+            hold=rnd.choice((Hold.NONE, Hold.NONE, Hold.NONE, Hold.USER)),
+            eligible_at=rnd.choice((0, 0, self.at + 300)),
+            tasks=((0, rnd.randrange(6), rnd.choice((1, 2))),) if grouped else (),
+            concurrency=rnd.choice((0, 1, 2)) if grouped else 0,
+            queue_on_quota=rnd.random() < 0.5,
+            payload=b"what to run",
+        )
+
+    def some_number(self) -> int:
+        """Mostly the number of something that exists."""
+        rnd = self.random
+        if rnd.random() < 0.05 or self.state.next_number == 1:
+            return rnd.randrange(1, self.state.next_number + 3)
+        known = [*list(self.state.allocations)[-30:], *list(self.state.groups)[-5:]]
+        groups = [group for group in self.state.groups.values() if group.pending]
+        if groups and rnd.random() < 0.3:
+            group = rnd.choice(groups)
+            return group.number + 1 + rnd.randrange(group.size)
+        return rnd.choice(known) if known else 1
+
+    def cancel(self) -> cmd.AnyCommand:
+        return cmd.CancelAllocation(number=self.some_number())
+
+    def wish(self) -> cmd.AnyCommand:
+        rnd, number = self.random, self.some_number()
+        return rnd.choice(
+            (
+                cmd.HoldAllocation(number=number, hold=rnd.choice((Hold.USER, Hold.OPERATOR))),
+                cmd.ReleaseAllocation(number=number, as_operator=True),
+                cmd.ReleaseAllocation(number=number),
+                cmd.RequeueAllocation(number=number, hold=rnd.random() < 0.3),
+                cmd.UpdateAllocation(
+                    number=number, walltime_s=rnd.choice((30, 90)), preemption_class=rnd.choice((3, 11))
+                ),
+                cmd.ExpireAllocation(number=number, run=1),
+            )
+        )
+
+    def archive(self) -> cmd.AnyCommand:
+        ended = [record.number for record in self.state.allocations.values() if record.is_terminal]
+        done = [group.number for group in self.state.groups.values() if group.is_done]
+        return cmd.ArchiveAllocations(numbers=(*ended[:20], *done[:5], self.some_number()))
+
+    # what the scheduler does
+
+    def place(self) -> cmd.AnyCommand:
+        rnd, number = self.random, self.some_number()
+        waiting = [
+            record.number
+            for record in self.state.allocations.values()
+            if record.state is AllocationState.PENDING and not record.hold and record.eligible_at <= self.at
+        ]
+        if waiting and rnd.random() < 0.7:
+            number = rnd.choice(waiting)
+        record = self.state.find(number)
+        if record is None or rnd.random() < 0.02:
+            return cmd.PlaceAllocation(number=number, run=1, shares=(Share(node=rnd.choice(NODES)),))
+        vcluster = self.state.vclusters[record.vcluster]
+        whole = vcluster.node_sharing is NodeSharing.EXCLUSIVE or record.request.exclusive
+        ready = [node for node in self.state.nodes.values() if node.state is NodeState.READY]
+        free = [node for node in ready if (node.is_free if whole else not node.holder)]
+        pool = sorted((node.id for node in (free if rnd.random() < 0.9 else ready)), key=lambda _: rnd.random())
+        most = max(record.request.nodes, record.request.max_nodes)
+        chosen = pool[: rnd.choice((record.request.nodes, most))]
+        shares = tuple(self._share(record, node, whole=whole) for node in chosen)
+        return cmd.PlaceAllocation(number=number, run=record.run + 1, shares=shares)
+
+    def _share(self, record: Allocation, node: str, *, whole: bool) -> Share:
+        if whole:
+            return Share(node=node)
+        hardware = self.state.nodes[node].hardware
+        cpus = record.request.cpus or 1
+        memory_mb = record.request.memory_mb or cpus * hardware.memory_mb // hardware.cpus
+        return Share(node=node, whole=False, cpus=cpus, memory_mb=memory_mb, gpus=record.request.gpus)
+
+    # what nodes do
+
+    def report(self) -> cmd.AnyCommand:
+        rnd = self.random
+        holding = [record for record in self.state.allocations.values() if record.is_holding]
+        if not holding or rnd.random() < 0.05:
+            return self._ended(self.some_number(), rnd.randrange(1, 3), rnd.choice(NODES), 1)
+        record = rnd.choice(holding)
+        part = rnd.choice(record.parts)
+        run = record.run if rnd.random() < 0.95 else record.run - 1
+        seq = part.seq + rnd.choice((0, 1, 1, 1, 2))
+        if rnd.random() < 0.5:
+            return cmd.ReportPart(number=record.number, run=run, node=part.node, seq=seq, phase=PartPhase.RUNNING)
+        return self._ended(record.number, run, part.node, seq)
+
+    def _ended(self, number: int, run: int, node: str, seq: int) -> cmd.AnyCommand:
+        rnd = self.random
+        cause = rnd.choice((Cause.EXIT, Cause.EXIT, Cause.EXIT, Cause.SIGNAL, Cause.OOM, Cause.LAUNCH, Cause.WALLTIME))
+        return cmd.ReportPart(
+            number=number,
+            run=run,
+            node=node,
+            seq=seq,
+            phase=PartPhase.ENDED,
+            cause=cause,
+            stopped=rnd.random() < 0.2,
+            exit_code=rnd.choice((0, 0, 3)) if cause is Cause.EXIT else 0,
+            signal=9 if cause is Cause.SIGNAL else 0,
+            cpu_s=0.5,
+            peak_memory_mb=7,
+        )
+
+    def lose(self) -> cmd.AnyCommand:
+        return cmd.LosePart(number=self.some_number(), run=self.random.randrange(1, 3), node=self.random.choice(NODES))
+
+    def register(self) -> cmd.AnyCommand:
+        rnd = self.random
+        hardware = Hardware(
+            cpus=rnd.choice((4, 4, 2)),
+            memory_mb=4096,
+            gpus=rnd.choice((0, 2)),
+            features=rnd.choice(((), ("nvme",))),
+            group=rnd.choice(("g1", "g2")),
+        )
+        away = [
+            name for name in NODES if name not in self.state.nodes or self.state.nodes[name].state is NodeState.DOWN
+        ]
+        return cmd.RegisterNode(node=rnd.choice(away or NODES), hardware=hardware, boot_id=str(rnd.randrange(3)))
+
+    def confirm(self) -> cmd.AnyCommand:
+        booting = [node.id for node in self.state.nodes.values() if node.state is NodeState.BOOTING]
+        return cmd.ConfirmNode(node=self.random.choice(booting or NODES))
+
+    def node_trouble(self) -> cmd.AnyCommand:
+        rnd, node = self.random, self.random.choice(NODES)
+        return rnd.choice(
+            (
+                cmd.DegradeNode(node=node, reason="silent"),
+                cmd.RecoverNode(node=node),
+                cmd.RecoverNode(node=node),
+                cmd.DownNode(node=node),
+                cmd.DownNode(node=node, cause=DownCause.HARDWARE, reason="fan"),
+            )
+        )
+
+    # what operators and administrators do
+
+    def operator(self) -> cmd.AnyCommand:
+        rnd, node = self.random, self.random.choice(NODES)
+        record = self.state.nodes.get(node)
+        if record is not None and record.state in (NodeState.DOWN, NodeState.DRAINED) and rnd.random() < 0.8:
+            return cmd.EnableNode(node=node) if record.down_cause else cmd.UndrainNode(node=node, is_heard=True)
+        return rnd.choice(
+            (
+                cmd.DrainNode(node=node, reason="fan"),
+                cmd.UndrainNode(node=node, is_heard=rnd.random() < 0.7),
+                cmd.UndrainNode(node=node, is_heard=True),
+                cmd.DisableNode(node=node, reason="broken"),
+                cmd.EnableNode(node=node),
+                cmd.EnableNode(node=node),
+            )
+        )
+
+    def administration(self) -> cmd.AnyCommand:
+        rnd = self.random
+        tenant = Tenant(
+            name=rnd.choice(TENANTS),
+            max_nodes=rnd.choice((None, 2, 6)),
+            max_concurrent_allocations=rnd.choice((None, 2, 4)),
+            max_running_per_user=rnd.choice((None, 2)),
+            on_quota=rnd.choice(tuple(OnQuota)),
+            max_class=rnd.choice((10, 5)),
+        )
+        vcluster = Vcluster(
+            name=rnd.choice(("batch", "shared")),
+            node_sharing=rnd.choice(tuple(NodeSharing)),
+            default_walltime_s=60,
+            max_nodes=rnd.choice((0, 4)),
+            nodes=rnd.choice(((), (), NODES[:6])),
+            is_up=rnd.random() < 0.9,
+        )
+        return rnd.choice(
+            (
+                cmd.SetTenant(tenant=tenant),
+                cmd.SetVcluster(vcluster=vcluster),
+                cmd.SetProject(project=Project(tenant=tenant.name, name="p1", max_nodes=3), create=rnd.random() < 0.5),
+                cmd.SetSetting(key="archive.after_s", value=str(rnd.randrange(9))),
+                cmd.RecordSnapshot(index=self.count, digest="d", sha256="s"),
+            )
+        )

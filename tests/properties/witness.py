@@ -1,0 +1,102 @@
+"""Watches the state machine from outside: compares what is visible before and after each command.
+
+Knows the promises, not the rules: it reads records and answers only.
+"""
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine.invariants import check
+from lattice.core.machine.outcomes import Outcome, Rejected
+from lattice.core.machine.state import State
+from lattice.core.model.allocations import Allocation, TaskGroup
+from lattice.core.model.nodes import DownCause, Node, NodeState
+
+
+class Witness:
+    """Remembers the records before a command and judges those after it."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._remember()
+
+    def _remember(self) -> None:
+        self.allocations: dict[int, Allocation] = dict(self.state.allocations)
+        self.groups: dict[int, TaskGroup] = dict(self.state.groups)
+        self.nodes: dict[str, Node] = dict(self.state.nodes)
+        self.usage = {name: (use.nodes, use.allocations) for name, use in self.state.uses.items()}
+
+    def judge(self, envelope: cmd.Envelope, outcome: Outcome) -> list[str]:
+        """Every broken promise, in words."""
+        findings = [
+            *check(self.state),
+            *self._refusals(outcome),
+            *self._allocations(envelope),
+            *self._operators(envelope),
+            *self._quotas(),
+        ]
+        self._remember()
+        return findings
+
+    def _refusals(self, outcome: Outcome) -> list[str]:
+        if not isinstance(outcome, Rejected):
+            return []
+        unchanged = (
+            self.allocations == self.state.allocations
+            and self.nodes == self.state.nodes
+            and self.groups == self.state.groups
+        )
+        return [] if unchanged else ["a refused command changed something"]
+
+    def _allocations(self, envelope: cmd.Envelope) -> list[str]:
+        findings = []
+        for number, old in self.allocations.items():
+            new = self.state.allocations.get(number)
+            if new is None:
+                if not old.is_terminal or not isinstance(envelope.command, cmd.ArchiveAllocations):
+                    findings.append(f"a{number} vanished as {old.state}")
+                continue
+            if new is old:
+                continue
+            if old.is_terminal:
+                findings.append(f"a{number} changed after its end")
+            if new.submitted_at != old.submitted_at:
+                findings.append(f"a{number} changed its submission time")
+            if not 0 <= new.requeue_count - old.requeue_count <= 1 or not 0 <= new.run - old.run <= 1:
+                findings.append(f"a{number} jumped in its counters")
+            findings += self._parts(number, old, new)
+        return findings
+
+    def _parts(self, number: int, old: Allocation, new: Allocation) -> list[str]:
+        if new.run != old.run or not new.parts:
+            return []
+        before = {part.node: part for part in old.parts}
+        return [
+            f"a{number} has a part on {part.node} that went back"
+            for part in new.parts
+            if part.node in before and part.seq < before[part.node].seq
+        ]
+
+    def _operators(self, envelope: cmd.Envelope) -> list[str]:
+        """What an operator set is undone by an operator alone."""
+        if isinstance(envelope.command, cmd.UndrainNode | cmd.EnableNode | cmd.DisableNode):
+            return []
+        findings = []
+        for name, old in self.nodes.items():
+            new = self.state.nodes[name]
+            if old.drain_wanted and not new.drain_wanted:
+                findings.append(f"the drain of {name} was undone by {type(envelope.command).__name__}")
+            if old.down_cause is DownCause.OPERATOR and new.state is not NodeState.DOWN:
+                findings.append(f"the disabling of {name} was undone by {type(envelope.command).__name__}")
+        return findings
+
+    def _quotas(self) -> list[str]:
+        """Above its quota a tenant may be (the quota shrank), go there it may not."""
+        findings = []
+        for name, use in self.state.uses.items():
+            tenant = self.state.tenants[name]
+            nodes, allocations = self.usage.get(name, (0, 0))
+            if tenant.max_nodes is not None and use.nodes > max(tenant.max_nodes, nodes):
+                findings.append(f"tenant {name} went to {use.nodes} nodes, {tenant.max_nodes} allowed")
+            limit = tenant.max_concurrent_allocations
+            if limit is not None and use.allocations > max(limit, allocations):
+                findings.append(f"tenant {name} went to {use.allocations} allocations, {limit} allowed")
+        return findings

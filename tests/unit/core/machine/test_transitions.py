@@ -1,0 +1,68 @@
+"""The lifecycles, written down once more by hand: every pair of state and trigger, allowed and forbidden."""
+
+from lattice.core.machine.transitions import (
+    ALLOCATION_TABLE,
+    NODE_TABLE,
+    AllocationTrigger,
+    NodeTrigger,
+    next_allocation_state,
+    next_node_state,
+)
+from lattice.core.model.allocations import TERMINAL, AllocationState
+from lattice.core.model.nodes import NodeState
+
+NODES = """
+Unknown:    registered>Booting hardware_failed>Down disable>Down
+Booting:    confirmed>Ready confirmed_draining>Draining given_up>Down drain>Draining hardware_failed>Down disable>Down
+Ready:      silent>Degraded drain>Draining hardware_failed>Down disable>Down
+Degraded:   resumed>Ready given_up>Down drain>Draining hardware_failed>Down disable>Down
+Down:       registered>Booting drain>Down undrain>Booting enable>Booting disable>Down
+Draining:   given_up>Down emptied>Drained hardware_failed>Down disable>Down
+Drained:    undrain>Ready undrain_unheard>Down hardware_failed>Down disable>Down
+Failed:     enable>Booting disable>Down
+Quarantine: disable>Down
+"""
+
+ALLOCATIONS = """
+Pending:       place>Starting cancel>Cancelled
+Staging:       place>Starting cancel>Cancelled
+Starting:      started>Running stop>Stopping complete>Completed fail>Failed requeue>Pending
+Running:       stop>Stopping complete>Completed fail>Failed requeue>Pending
+Checkpointing: stop>Stopping complete>Completed fail>Failed requeue>Pending
+Suspended:     cancel>Cancelled
+Stopping:      stop>Stopping fail>Failed cancel>Cancelled requeue>Pending
+Completed:
+Failed:
+Cancelled:
+"""
+
+
+def read(text: str) -> dict[tuple[str, str], str]:
+    table = {}
+    for line in text.strip().splitlines():
+        state, _, moves = line.partition(":")
+        for move in moves.split():
+            trigger, _, target = move.partition(">")
+            table[state, trigger] = target
+    return table
+
+
+def test_every_pair_of_node_state_and_trigger_leads_where_it_should_or_nowhere() -> None:
+    expected = read(NODES)
+    for state in NodeState:
+        for trigger in NodeTrigger:
+            assert next_node_state(state, trigger) == expected.get((state.value, trigger.value)), (state, trigger)
+
+
+def test_every_pair_of_allocation_state_and_trigger_leads_where_it_should_or_nowhere() -> None:
+    expected = read(ALLOCATIONS)
+    for state in AllocationState:
+        for trigger in AllocationTrigger:
+            target = next_allocation_state(state, trigger)
+            assert target == expected.get((state.value, trigger.value)), (state, trigger)
+            assert target is None or state not in TERMINAL
+
+
+def test_every_trigger_is_used() -> None:
+    assert {trigger for _, trigger in NODE_TABLE} == set(NodeTrigger)
+    assert {trigger for _, trigger in ALLOCATION_TABLE} == set(AllocationTrigger)
