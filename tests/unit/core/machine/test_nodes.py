@@ -9,9 +9,8 @@ from lattice.core.model.tenants import NodeSharing
 from tests.unit.core.machine.world import World
 
 
-def register(name: str, **hardware: int) -> cmd.RegisterNode:
-    declared = {"cpus": 4, "memory_mb": 4096, **hardware}
-    return cmd.RegisterNode(node=name, hardware=Hardware(**declared), boot_id="b2")
+def register(name: str, cpus: int = 4) -> cmd.RegisterNode:
+    return cmd.RegisterNode(node=name, hardware=Hardware(cpus=cpus, memory_mb=4096), boot_id="b2")
 
 
 def test_a_new_node_boots_and_is_ready_once_confirmed() -> None:
