@@ -120,7 +120,7 @@ class ShimClient(asyncio.Protocol):
             self._transport = None
             self._on_lost()
 
-    def request(self, on_answer: OnAnswer | None = None, **body: object) -> None:
+    def request(self, body: dict[str, object], on_answer: OnAnswer | None = None) -> None:
         """Send a request; without a connection it is dropped, as `on_lost` told or will tell."""
         if self._transport is None:
             return
@@ -137,7 +137,7 @@ class ShimClient(asyncio.Protocol):
             if not listed.done():
                 listed.set_result(message)
 
-        self.request(answer, op="list")
+        self.request({"op": "list"}, answer)
         try:
             return await asyncio.wait_for(listed, START_WITHIN_S)
         except TimeoutError:

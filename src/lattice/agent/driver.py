@@ -1,0 +1,391 @@
+"""Performs the agent's instructions and feeds what happens back as stimuli. Decides nothing."""
+
+import asyncio
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import assert_never
+
+import msgspec
+
+from lattice.agent import messages, shim_client
+from lattice.agent.connection import Outbox
+from lattice.agent.folders import STREAMS, RunFolders
+from lattice.agent.launch import AccountPolicy, LaunchRefused, prepare
+from lattice.agent.messages import NodeFacts, key_of, stimulus_of
+from lattice.agent.output import Readers, Reading
+from lattice.agent.recovery import (
+    LastServer,
+    end_of,
+    judge,
+    note_boot,
+    note_server,
+    recall,
+    recall_server,
+    touch_server,
+)
+from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
+from lattice.agent.state import (
+    AgentState,
+    Connected,
+    Disconnected,
+    ForgetRun,
+    Instruction,
+    LaunchRun,
+    OutputSettled,
+    Phase,
+    RemoveRun,
+    Retention,
+    RunEnded,
+    RunKey,
+    RunOrder,
+    RunRefused,
+    RunStarted,
+    SendConfirmed,
+    SendRegister,
+    SendReport,
+    SettleOutput,
+    ShimLost,
+    StartShim,
+    Stimulus,
+    StopRun,
+    Tick,
+    UpdateRun,
+    Welcomed,
+)
+from lattice.agent.step import step
+from lattice.ports.object_store import ObjectStore, ObjectStoreError
+from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
+from lattice.wire.pb import agent_pb2 as pb
+
+TICK_S = 1.0
+SHIM_RETRY_S = (0.1, 5.0)
+WORKERS = 4
+CGROUP_FEATURE = "cgroup"
+
+_log = logging.getLogger(__name__)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How one agent is to behave."""
+
+    state_dir: Path
+    facts: NodeFacts
+    policy: AccountPolicy
+    retention: Retention
+    output_limit: int
+    grace_s: float
+
+
+def boot_now() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Driver:
+    """One agent: its state, its shim, the stream to a server. `start` first, then it is a `connection.Handler`."""
+
+    def __init__(self, settings: Settings, store: ObjectStore | None) -> None:
+        self._settings = settings
+        self._facts = settings.facts
+        self._store = store
+        self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
+        self._pool = ThreadPoolExecutor(WORKERS, "agent")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stimuli: deque[Stimulus] = deque()
+        self._feeding = False
+        self._shim: ShimClient | None = None
+        self._early_ends: list[ShimMessage] = []
+        self._outbox: Outbox | None = None
+        self._readers: Readers | None = None
+        self._heard_s = boot_now()
+        self._beats = 0
+        self.state = AgentState(retention=settings.retention)
+
+    # Life.
+
+    async def start(self) -> None:
+        """Find or start the shim and recall the runs; raises ShimUnavailable."""
+        client, listing, is_new = await self._reach_shim()
+        boot_id, rebooted = note_boot(self._settings.state_dir)
+        self._facts = msgspec.structs.replace(self._facts, boot_id=boot_id)
+        listed = {record.key for record in listing.runs}
+        self.state = recall(self._folders, listed, self._settings.retention, shim_is_new=is_new)
+        server, silent_s = recall_server(self._settings.state_dir)
+        self.state.heartbeat_interval_s = server.heartbeat_interval_s
+        self.state.down_after_s = server.down_after_s
+        self._heard_s = boot_now() - silent_s
+        self._shim_answers(client, listing, "the node was restarted" if rebooted else "the shim died")
+        _log.info("agent ready, %d open runs", len(self.state.runs))
+
+    async def pulse(self) -> None:
+        """Ticks and heartbeats, for good."""
+        next_beat_s = 0.0
+        while True:
+            now_s = boot_now()
+            self.feed(Tick(now_s=now_s, heard_s=self._last_heard_s(), wall_s=time.time()))
+            if not self.state.welcomed:
+                next_beat_s = 0.0
+            elif now_s >= next_beat_s:
+                self._beat()
+                next_beat_s = now_s + self.state.heartbeat_interval_s
+            wait_s = next_beat_s - now_s if next_beat_s else TICK_S
+            await asyncio.sleep(min(TICK_S, max(0.01, wait_s)))
+
+    def _beat(self) -> None:
+        self._beats += 1
+        beat = messages.heartbeat(self._beats, len(self.state.live), os.getloadavg()[0], memory_used_mb())
+        self._post(beat)
+        touch_server(self._settings.state_dir)
+
+    def _last_heard_s(self) -> float:
+        """A server behind an open stream answers pings, so it is there now."""
+        return boot_now() if self.state.welcomed else self._heard_s
+
+    def feed(self, stimulus: Stimulus) -> None:
+        """Fold a stimulus in and do what follows from it, after what is being done already."""
+        self._stimuli.append(stimulus)
+        if self._feeding:
+            return
+        self._feeding = True
+        try:
+            while self._stimuli:
+                for instruction in step(self.state, self._stimuli.popleft()):
+                    self._try(instruction)
+        finally:
+            self._feeding = False
+
+    def _try(self, instruction: Instruction) -> None:
+        try:
+            self._perform(instruction)
+        except Exception:  # noqa: BLE001 - the loop's edge: one run's trouble must not stop the others
+            _log.exception("could not perform %s", type(instruction).__name__)
+
+    def _perform(self, instruction: Instruction) -> None:
+        match instruction:
+            case SendRegister(runs=runs):
+                self._post(messages.register(self._facts, runs))
+            case SendConfirmed(session=session):
+                self._post(messages.confirmed(session))
+            case SendReport():
+                self._report(instruction)
+            case LaunchRun(order=order):
+                self._spawn(self._launch(order))
+            case StopRun(key=key, grace_s=grace_s, why=why):
+                self._ask_shim("stop", key, grace_s=grace_s, why=why)
+            case UpdateRun(key=key, walltime_s=walltime_s):
+                self._ask_shim("update", key, walltime_s=walltime_s)
+            case SettleOutput(key=key):
+                self._settle(key)
+            case ForgetRun(key=key, launched=launched):
+                self._forget(key, launched=launched)
+            case RemoveRun(key=key):
+                self._pool.submit(self._folders.remove, key)
+            case StartShim():
+                self._spawn(self._restart_shim())
+            case _:
+                assert_never(instruction)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # The stream to a server.
+
+    def opened(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._readers = Readers(outbox)
+        self.feed(Connected())
+
+    def closed(self) -> None:
+        if self.state.welcomed:
+            self._heard_s = max(self._heard_s, boot_now() - KEEPALIVE_S - KEEPALIVE_TIMEOUT_S)
+        if self._readers is not None:
+            self._readers.close_all()
+        self._outbox = self._readers = None
+        self.feed(Disconnected())
+
+    def received(self, message: pb.ServerMessage) -> None:
+        self._heard_s = boot_now()
+        stimulus = stimulus_of(message)
+        if stimulus is not None:
+            self.feed(stimulus)
+            if isinstance(stimulus, Welcomed):
+                self._welcomed(message.welcome)
+        elif self._readers is None:
+            return
+        elif message.HasField("read_output"):
+            self._read(message.read_output, self._readers)
+        elif message.HasField("stop_reading"):
+            self._readers.close(message.stop_reading.reader)
+
+    def _welcomed(self, welcome: pb.Welcome) -> None:
+        _log.info("registered with %s", welcome.server_name)
+        server = LastServer(heartbeat_interval_s=welcome.heartbeat_interval_s, down_after_s=welcome.down_after_s)
+        note_server(self._settings.state_dir, server)
+        self._beat()
+
+    def _post(self, message: pb.AgentMessage) -> None:
+        if self._outbox is not None and not self._outbox.post(message):
+            _log.warning("too much to send; a message has to wait for its repetition")
+
+    def _report(self, report: SendReport) -> None:
+        self._post(messages.report(report, boot_now()))
+
+    def _read(self, asked: pb.ReadOutput, readers: Readers) -> None:
+        key = key_of(asked.key)
+        if self.state.find(key) is None:
+            readers.refuse(asked.reader, f"run {key} is not known on this node")
+            return
+        name = "stderr" if asked.stream == pb.OUTPUT_STREAM_STDERR else "stdout"
+        reading = Reading(
+            reader=asked.reader,
+            path=self._folders.path(key) / name,
+            offset=max(0, asked.offset),
+            tail_lines=asked.tail_lines,
+            follow=asked.follow,
+        )
+        readers.open(reading, lambda: self._has_ended(key))
+
+    def _has_ended(self, key: RunKey) -> bool:
+        run = self.state.find(key)
+        return run is None or run.phase is Phase.ENDED
+
+    # Runs.
+
+    async def _launch(self, order: RunOrder) -> None:
+        order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
+        loop = asyncio.get_running_loop()
+        try:
+            request = await loop.run_in_executor(
+                self._pool, prepare, order, self._folders, self._settings.policy, self._facts.node_id
+            )
+        except LaunchRefused as refusal:
+            self.feed(RunRefused(key=order.key, message=str(refusal)))
+            return
+        except Exception as error:  # noqa: BLE001 - the loop's edge: a start must not be lost silently
+            _log.exception("launch failed", extra={"allocation_id": order.allocation_id})
+            self.feed(RunRefused(key=order.key, message=f"the agent failed to launch it: {error}"))
+            return
+        run = self.state.runs.get(order.key)
+        if run is None or run.phase is not Phase.STARTING or self._shim is None or not self.state.shim_up:
+            # The shim went away meanwhile; its successor's list decided, or will, that this run is lost.
+            return
+        self._shim.request(request, lambda answer: self._launched(order.key, answer))
+
+    def _launched(self, key: RunKey, answer: ShimMessage) -> None:
+        if answer.ok:
+            _log.info("run started, pid %d", answer.pid, extra=self._about(key))
+            self.feed(RunStarted(key=key, started_boot_s=answer.started_boot_s))
+        else:
+            self.feed(RunRefused(key=key, message=answer.error))
+
+    def _ended(self, message: ShimMessage) -> None:
+        if self._shim is None:
+            self._early_ends.append(message)
+        else:
+            _log.info("run ended: %s", message.cause, extra=self._about(message.key))
+            self.feed(RunEnded(key=message.key, end=message.end()))
+
+    def _about(self, key: RunKey) -> dict[str, object]:
+        run = self.state.find(key)
+        return {"allocation_id": run.allocation_id if run else "", "number": key.number, "run": key.run}
+
+    def _ask_shim(self, operation: str, key: RunKey, **more: object) -> None:
+        if self._shim is not None:
+            self._shim.request({"op": operation, "number": key.number, "run": key.run, **more})
+
+    def _settle(self, key: RunKey) -> None:
+        if self._store is None:
+            self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key)))
+        else:
+            self._spawn(self._store_output(key, self._store))
+
+    async def _store_output(self, key: RunKey, store: ObjectStore) -> None:
+        problem = ""
+        for stream in STREAMS:
+            path = self._folders.path(key) / stream
+            try:
+                if path.exists() and path.stat().st_size:
+                    await store.put_file(f"logs/{key.number}/{key.run}/{self._facts.node_id}.{stream}", path)
+            except (ObjectStoreError, OSError) as error:
+                problem = f"its output was not stored: {error}"
+                _log.error("%s", problem, extra=self._about(key))
+        self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key), problem=problem))
+
+    def _forget(self, key: RunKey, *, launched: bool) -> None:
+        if launched:
+            self._ask_shim("forget", key)
+            run = self.state.kept.get(key)
+            self._folders.acknowledge(key, run.stored_bytes if run else self._folders.size(key))
+
+    # The shim.
+
+    async def _reach_shim(self) -> tuple[ShimClient, ShimMessage, bool]:
+        """A connection, all that the shim knows, and whether it had to be started."""
+        state_dir = self._settings.state_dir
+        is_new = False
+        try:
+            client = await shim_client.connect(state_dir, self._ended, self._shim_lost)
+        except OSError:
+            is_new = True
+            await shim_client.start(state_dir, self._settings.output_limit, self._pool)
+            try:
+                client = await shim_client.connect(state_dir, self._ended, self._shim_lost)
+            except OSError as error:
+                raise ShimUnavailable(f"the shim was started and does not listen: {error}") from error
+        self._early_ends.clear()
+        return client, await client.list(), is_new
+
+    def _shim_answers(self, client: ShimClient, listing: ShimMessage, lost_message: str) -> None:
+        features = set(self._facts.features) - {CGROUP_FEATURE}
+        if listing.cgroup:
+            features.add(CGROUP_FEATURE)
+        else:
+            _log.warning("no cgroups here: processes are tracked by their ancestry, memory is not limited")
+        self._facts = msgspec.structs.replace(self._facts, features=tuple(sorted(features)))
+        on_disk = {}
+        for run in self.state.runs.values():
+            end = end_of(read_status(self._folders.path(run.key))) if run.alive else None
+            if end is not None:
+                on_disk[run.key] = end
+        self._shim = client
+        self.feed(judge(self.state, listing.runs, on_disk, lost_message))
+        early, self._early_ends = self._early_ends, []
+        for message in early:
+            self._ended(message)
+
+    def _shim_lost(self) -> None:
+        if self._shim is not None:
+            self._shim = None
+            _log.error("the shim is gone")
+            self.feed(ShimLost())
+
+    async def _restart_shim(self) -> None:
+        delay_s, longest_s = SHIM_RETRY_S
+        while True:
+            try:
+                client, listing, _ = await self._reach_shim()
+            except ShimUnavailable as error:
+                _log.error("no shim: %s", error)
+                await asyncio.sleep(delay_s)
+                delay_s = min(longest_s, delay_s * 2)
+                continue
+            self._shim_answers(client, listing, "the shim died")
+            return
+
+
+def memory_used_mb() -> int:
+    """Memory in use on this node, caches not counted."""
+    figures: dict[str, int] = {}
+    with open("/proc/meminfo", "rb") as file:
+        for line in file:
+            name, _, rest = line.partition(b":")
+            figures[name.decode()] = int(rest.split()[0])
+            if name == b"MemAvailable":
+                break
+    return (figures["MemTotal"] - figures["MemAvailable"]) // 1024

@@ -1,0 +1,115 @@
+"""Run folders: the record that a start was accepted, and what is left of a run when everybody else forgot it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.shim_client import ShimRecord, read_status
+from lattice.agent.state import RunKey, RunOrder
+
+SPEC = "spec.json"
+TOKEN = "token"  # noqa: S105 - a file name
+SCRIPT = "script"
+ACKNOWLEDGED = "acknowledged"
+STREAMS = ("stdout", "stderr")
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(RunOrder)
+
+
+class FoundRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as its folder tells it."""
+
+    key: RunKey
+    order: RunOrder | None
+    status: ShimRecord | None
+    acknowledged_wall_s: float | None
+    kept_bytes: int
+
+
+class RunFolders:
+    """The folders of one node's runs. `reachable` lets other accounts pass through to their own files."""
+
+    def __init__(self, state_dir: Path, *, reachable: bool) -> None:
+        self._root = state_dir / "runs"
+        self._mode = 0o711 if reachable else 0o700
+        for folder in (state_dir, self._root):
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(self._mode)
+
+    def path(self, key: RunKey) -> Path:
+        return self._root / f"{key.number}.{key.run}"
+
+    def create(self, order: RunOrder, owner: tuple[int, int]) -> Path:
+        """The run's folder with all that belongs into it before the start; OSError leaves nothing behind."""
+        folder = self.path(order.key)
+        folder.mkdir()
+        try:
+            folder.chmod(self._mode)
+            spec = msgspec.structs.replace(order, token="", script=b"")
+            _write_new(folder / SPEC, _encoder.encode(spec), 0o600, None)
+            if order.token:
+                _write_new(folder / TOKEN, order.token.encode(), 0o600, owner)
+            if order.script:
+                _write_new(folder / SCRIPT, order.script, 0o500, owner)
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
+
+    def acknowledge(self, key: RunKey, kept_bytes: int) -> None:
+        """Mark that the end needs no more reports; the marker's age decides on the removal."""
+        folder = self.path(key)
+        if folder.is_dir():
+            (folder / ACKNOWLEDGED).write_text(f"{kept_bytes}\n")
+            (folder / TOKEN).unlink(missing_ok=True)
+
+    def remove(self, key: RunKey) -> None:
+        shutil.rmtree(self.path(key), ignore_errors=True)
+
+    def size(self, key: RunKey) -> int:
+        """Bytes on disk."""
+        try:
+            with os.scandir(self.path(key)) as entries:
+                return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+        except FileNotFoundError:
+            return 0
+
+    def found(self) -> Iterator[FoundRun]:
+        for name in sorted(os.listdir(self._root)):
+            number, dot, run = name.partition(".")
+            if dot and number.isdigit() and run.isdigit():
+                yield self._found(RunKey(int(number), int(run)))
+
+    def _found(self, key: RunKey) -> FoundRun:
+        folder = self.path(key)
+        acknowledged_wall_s, kept_bytes = None, 0
+        try:
+            marker = folder / ACKNOWLEDGED
+            acknowledged_wall_s = marker.stat().st_mtime
+            kept_bytes = int(marker.read_text())
+        except (OSError, ValueError):
+            kept_bytes = self.size(key)
+        try:
+            order = _decoder.decode((folder / SPEC).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            order = None
+        return FoundRun(
+            key=key,
+            order=order,
+            status=read_status(folder),
+            acknowledged_wall_s=acknowledged_wall_s,
+            kept_bytes=kept_bytes,
+        )
+
+
+def _write_new(path: Path, data: bytes, mode: int, owner: tuple[int, int] | None) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(data)
+        if owner is not None and owner != (os.geteuid(), os.getegid()):
+            os.fchown(fd, *owner)
+        os.fchmod(fd, mode)

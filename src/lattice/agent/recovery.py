@@ -1,0 +1,123 @@
+"""What an agent knows when it starts: run folders and a shim that may have outlived the last agent.
+
+Decides which folders stand for a run. A folder without a status was made for a start that the shim may never have
+heard of: if the shim is the same one and does not know the run, nothing was forked, and the server will ask again.
+"""
+
+import os
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.folders import FoundRun, RunFolders
+from lattice.agent.shim_client import ShimRecord
+from lattice.agent.state import AgentState, Cause, End, Phase, Retention, Run, RunKey, ShimReady
+
+BOOT_ID_SOURCE = Path("/proc/sys/kernel/random/boot_id")
+BOOT_ID = "boot_id"
+LAST_SERVER = "server.json"
+ENDED = Phase.ENDED.value
+
+
+def recall(folders: RunFolders, listed: Collection[RunKey], retention: Retention, *, shim_is_new: bool) -> AgentState:
+    """The state as the folders tell it; folders of starts that never happened are removed."""
+    state = AgentState(retention=retention)
+    kept: list[Run] = []
+    for found in folders.found():
+        if found.status is None and found.key not in listed and not shim_is_new:
+            folders.remove(found.key)
+            continue
+        run = _recalled(found)
+        if found.acknowledged_wall_s is None:
+            state.runs[run.key] = run
+            state.live[run.key.number] = run.key
+        else:
+            kept.append(run)
+        state.highest[run.key.number] = max(run.key.run, state.highest.get(run.key.number, 0))
+    for run in sorted(kept, key=lambda run: run.kept_since_s):
+        state.kept[run.key] = run
+        state.kept_bytes += run.stored_bytes
+    return state
+
+
+def _recalled(found: FoundRun) -> Run:
+    """Not yet judged: whether it lives is said by `ShimReady`, which follows."""
+    allocation_id = found.order.allocation_id if found.order else ""
+    if found.acknowledged_wall_s is None:
+        return Run(
+            key=found.key,
+            phase=Phase.STARTING,
+            allocation_id=allocation_id,
+            launched=True,
+            fence=found.order.fence if found.order else False,
+        )
+    return Run(
+        key=found.key,
+        phase=Phase.ENDED,
+        allocation_id=allocation_id,
+        launched=True,
+        end=end_of(found.status) or End(cause=Cause.NODE, message="the record of its end is lost"),
+        settled=True,
+        kept_since_s=found.acknowledged_wall_s,
+        stored_bytes=found.kept_bytes,
+    )
+
+
+def end_of(status: ShimRecord | None) -> End | None:
+    """The end that the shim recorded, if it recorded one."""
+    if status is None or status.phase != ENDED:
+        return None
+    return status.end()
+
+
+def judge(
+    state: AgentState, listed: Collection[ShimRecord], on_disk: dict[RunKey, End], lost_message: str
+) -> ShimReady:
+    """What the shim's list, and the records it left on disk, say of all runs."""
+    alive = {record.key: record.started_boot_s for record in listed if record.phase != ENDED}
+    ended = {record.key: record.end() for record in listed if record.phase == ENDED}
+    for key, end in on_disk.items():
+        if key in state.runs and key not in alive:
+            ended.setdefault(key, end)
+    return ShimReady(alive=alive, ended=ended, lost_message=lost_message)
+
+
+def note_boot(state_dir: Path) -> tuple[str, bool]:
+    """The kernel's boot id, and whether the last agent here ran under another one."""
+    boot_id = BOOT_ID_SOURCE.read_text().strip()
+    file = state_dir / BOOT_ID
+    known = file.read_text().strip() if file.exists() else boot_id
+    if known != boot_id or not file.exists():
+        file.write_text(f"{boot_id}\n")
+    return boot_id, known != boot_id
+
+
+class LastServer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last server said of its patience; the file's age says when one was heard."""
+
+    heartbeat_interval_s: float = 0.0
+    down_after_s: float = 0.0
+
+
+def note_server(state_dir: Path, server: LastServer) -> None:
+    (state_dir / LAST_SERVER).write_bytes(msgspec.json.encode(server))
+
+
+def touch_server(state_dir: Path) -> None:
+    """A server is there now."""
+    try:
+        os.utime(state_dir / LAST_SERVER)
+    except FileNotFoundError:
+        return
+
+
+def recall_server(state_dir: Path) -> tuple[LastServer, float]:
+    """The last server's patience and how many seconds ago one was heard."""
+    file = state_dir / LAST_SERVER
+    try:
+        server = msgspec.json.decode(file.read_bytes(), type=LastServer)
+        return server, max(0.0, time.time() - file.stat().st_mtime)
+    except (OSError, msgspec.DecodeError):
+        return LastServer(), 0.0

@@ -1,0 +1,223 @@
+"""`lattice-agent`: one node's agent. Reads its arguments, takes the state directory, runs until told to stop."""
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import gc
+import logging
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lattice.agent.connection import Connector
+from lattice.agent.driver import Driver, Settings
+from lattice.agent.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
+from lattice.agent.messages import NodeFacts
+from lattice.agent.shim_client import ShimUnavailable
+from lattice.agent.state import Retention
+from lattice.observe.logging import LEVELS, configure
+from lattice.ports.object_store import ObjectStore
+
+NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+DEFAULT_OUTPUT_LIMIT = 64 << 20
+DEFAULT_GRACE_S = 30.0
+EXIT_USAGE = 2
+EXIT_FAILED = 1
+
+_log = logging.getLogger(__name__)
+
+
+class CannotStart(Exception):
+    """Why there will be no agent; the text is for whoever started it."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lattice-agent", description="Runs the work of one node.")
+    add = parser.add_argument
+    add("--node-id", required=True, help="the node's name in the cluster")
+    add("--state-dir", required=True, type=Path, help="where runs are recorded and the shim is found again")
+    add("--servers", default="", help="host:port[,host:port]; default: LATTICE_AGENT_ENDPOINTS")
+    add("--token-file", default="", help="default: LATTICE_AGENT_TOKEN_FILE, or the token in LATTICE_AGENT_TOKEN")
+    add("--address", default="", help="address under which others reach this node")
+    add("--cpus", type=_positive, default=0, help="default: what the machine has")
+    add("--memory-mb", type=_positive, default=0, help="default: what the machine has")
+    add("--gpus", type=_natural, default=0)
+    add("--gpu-type", default="")
+    add("--group", default="", help="topology group")
+    add("--features", default="", help="a,b,c")
+    add("--allow-user", action="append", default=[], metavar="USER", help="run work of this account whatever its uid")
+    add("--min-uid", type=_natural, default=DEFAULT_MIN_UID, help="least uid whose work is run (%(default)s)")
+    add("--object-store", type=Path, help="directory into which final output is stored")
+    add("--output-limit", type=_positive, default=DEFAULT_OUTPUT_LIMIT, help="bytes kept of each output stream")
+    add("--grace", type=_seconds, default=DEFAULT_GRACE_S, help="seconds between SIGTERM and SIGKILL (%(default)s)")
+    add("--keep-runs", type=_seconds, default=Retention().keep_s, help="seconds for which run folders are kept")
+    add("--keep-bytes", type=_natural, default=Retention().max_bytes, help="bytes of run folders that are kept")
+    add("--log-level", choices=LEVELS, default="info")
+    return parser
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return value
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError("must be a number of seconds, not negative")
+    return value
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def choose_endpoints(servers: str) -> tuple[str, ...]:
+    endpoints = split_list(servers or os.environ.get("LATTICE_AGENT_ENDPOINTS", ""))
+    if not endpoints:
+        raise CannotStart("no server given: use --servers host:port or LATTICE_AGENT_ENDPOINTS")
+    for endpoint in endpoints:
+        host, colon, port = endpoint.rpartition(":")
+        if not (host and colon and port.isdigit()):
+            raise CannotStart(f"not a server address: {endpoint!r} (expected host:port)")
+    return endpoints
+
+
+def choose_token(token_file: str) -> Callable[[], str]:
+    """Where the token comes from; a file is read anew for each stream, so that it can be replaced."""
+    path = token_file or os.environ.get("LATTICE_AGENT_TOKEN_FILE", "")
+    if path:
+        return lambda: Path(path).read_text().strip()
+    token = os.environ.pop("LATTICE_AGENT_TOKEN", "")
+    if not token:
+        raise CannotStart("no token given: use --token-file or LATTICE_AGENT_TOKEN_FILE")
+    return lambda: token
+
+
+def machine_memory_mb() -> int:
+    with open("/proc/meminfo") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("MemTotal:")) // 1024
+
+
+def build_settings(options: argparse.Namespace) -> Settings:
+    if not NODE_ID.fullmatch(options.node_id):
+        raise CannotStart(f"{options.node_id!r} cannot be a node's name: letters, digits, dots, dashes, underscores")
+    uid, user = own_account()
+    facts = NodeFacts(
+        node_id=options.node_id,
+        address=options.address,
+        boot_id="",
+        cpus=options.cpus or os.cpu_count() or 1,
+        memory_mb=options.memory_mb or machine_memory_mb(),
+        gpus=options.gpus,
+        gpu_type=options.gpu_type,
+        group=options.group,
+        features=split_list(options.features),
+        runs_as_root=uid == 0,
+        agent_user="" if uid == 0 else user,
+    )
+    policy = AccountPolicy(
+        agent_uid=uid, agent_user=user, min_uid=options.min_uid, allowed=frozenset(options.allow_user)
+    )
+    return Settings(
+        state_dir=options.state_dir.absolute(),
+        facts=facts,
+        policy=policy,
+        retention=Retention(keep_s=options.keep_runs, max_bytes=options.keep_bytes),
+        output_limit=options.output_limit,
+        grace_s=options.grace,
+    )
+
+
+def take_state_dir(state_dir: Path) -> int:
+    """A lock that is held as long as this process lives; raises CannotStart when another agent has it."""
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        fd = os.open(state_dir / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CannotStart(f"cannot use the state directory: {error}") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(fd, 32).decode("ascii", "replace").strip()
+        os.close(fd)
+        raise CannotStart(f"another agent (pid {holder or 'unknown'}) uses {state_dir}") from None
+    os.ftruncate(fd, 0)
+    os.write(fd, f"{os.getpid()}\n".encode())
+    return fd
+
+
+def choose_store(directory: Path | None) -> ObjectStore | None:
+    if directory is None:
+        return None
+    from lattice.integrations.directory.store import DirectoryStore
+
+    return DirectoryStore(directory.absolute())
+
+
+async def serve(
+    settings: Settings, endpoints: Sequence[str], token: Callable[[], str], store: ObjectStore | None
+) -> None:
+    """Be the agent until SIGTERM or SIGINT; the shim and all workloads live on."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    driver = Driver(settings, store)
+    if not settings.facts.runs_as_root:
+        _log.warning("not root: only work of %s is run", settings.policy.agent_user)
+    await driver.start()
+    gc.collect()
+    gc.freeze()
+    loops = [
+        asyncio.create_task(Connector(endpoints, token, driver).run()),
+        asyncio.create_task(driver.pulse()),
+        asyncio.create_task(stopped.wait()),
+    ]
+    done, pending = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    for task in done:
+        task.result()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1.0):
+            await asyncio.gather(*pending, return_exceptions=True)
+    _log.info("agent stops; its work goes on")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = build_parser().parse_args(arguments)
+    try:
+        settings = build_settings(options)
+        endpoints = choose_endpoints(options.servers)
+        token = choose_token(options.token_file)
+        configure("agent", options.log_level, fields={"node_id": options.node_id})
+        lock = take_state_dir(settings.state_dir)
+    except CannotStart as error:
+        sys.stderr.write(f"lattice-agent: {error}\n")
+        return EXIT_USAGE
+    try:
+        asyncio.run(serve(settings, endpoints, token, choose_store(options.object_store)))
+    except (ShimUnavailable, OSError) as error:
+        _log.critical("%s", error)
+        return EXIT_FAILED
+    finally:
+        os.close(lock)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
