@@ -17,7 +17,6 @@ from lattice.core.machine.commands import (
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.allocations import Request
 from lattice.core.model.tenants import Tenant, Vcluster
-from lattice.ports.log import Log
 from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
@@ -74,12 +73,12 @@ async def finish(replica: LogReplica, number: int) -> None:
     await replica.propose_many([CancelAllocation(number=number), ArchiveAllocations(numbers=(number,))], "ada")
 
 
-def replica_at(folder: Path, *, log: Log | None = None, snapshot_every: int = 1_000_000) -> LogReplica:
+def replica_at(folder: Path, *, snapshots: SnapshotFolder | None = None, snapshot_every: int = 1_000_000) -> LogReplica:
     """A replica as a server has it."""
     return LogReplica(
-        log=log or SqliteLog(folder / "log.sqlite"),
+        log=SqliteLog(folder / "log.sqlite"),
         archive=SqliteArchive(folder / "archive.sqlite"),
-        snapshots=SnapshotFolder(folder / "snapshots"),
+        snapshots=snapshots or SnapshotFolder(folder / "snapshots"),
         clock=HandClock(),
         snapshot_every=snapshot_every,
     )
