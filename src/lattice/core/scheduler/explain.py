@@ -4,13 +4,14 @@ A sentence is written only when somebody asks: most of a long queue is never loo
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 
+from lattice.core.model.allocations import Request
 from lattice.core.model.nodes import NodeState
 from lattice.core.scheduler.backfill import earliest_start
 from lattice.core.scheduler.feasibility import suitable_nodes
@@ -40,7 +41,7 @@ _OUT_OF_SERVICE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Explanations(Mapping[int, Explanation]):
     """Every row that still waits, by number; a pending task is found under its own number as well."""
 
@@ -50,6 +51,7 @@ class Explanations(Mapping[int, Explanation]):
     limits: Mapping[int, str]  # by shape
     reservations: Mapping[int, Reservation]  # by number
     placed: frozenset[int]
+    _written: dict[tuple[str, Request, int, bool], str] = field(default_factory=dict)
 
     def __getitem__(self, number: int) -> Explanation:
         row = self._row_of(number)
@@ -117,10 +119,17 @@ class Explanations(Mapping[int, Explanation]):
         if why is Why.LIMIT:
             return self.limits[int(queue.shape[row])]
         if why is Why.NO_ROOM:
-            return self._no_room(shape, int(queue.number[row]))
+            return self._no_room_once(shape, int(queue.number[row]))
         if not self.snapshot.nodes.ids:
             return "no nodes registered"
         return f"waiting behind {rank} other{'s' if rank > 1 else ''}" if rank else "waiting for the next cycle"
+
+    def _no_room_once(self, shape: Shape, number: int) -> str:
+        """Alike requests have the same reason, apart from the one that nodes are kept for."""
+        key = (shape.vcluster, shape.request, shape.walltime_s, number in self.reservations)
+        if key not in self._written:
+            self._written[key] = self._no_room(shape, number)
+        return self._written[key]
 
     def _no_room(self, shape: Shape, number: int) -> str:
         vcluster = self.snapshot.vclusters[shape.vcluster]

@@ -47,6 +47,7 @@ class Room:
         self._demands: dict[tuple[Request, str], Demand] = {}
         self._present: dict[str, Bools] = {}
         self._taken: list[Holdings] = []
+        self._holdings: Holdings | None = None
 
     def demand(self, request: Request, vcluster: Vcluster) -> Demand:
         key = (request, vcluster.name)
@@ -101,6 +102,7 @@ class Room:
         self.cpus[rows] -= amounts[0]
         self.memory_mb[rows] -= amounts[1]
         self.gpus[rows] -= amounts[2]
+        self._holdings = None
         ends = np.full(len(rows), end, np.int64)
         self._taken.append(Holdings(node=rows, end=ends, cpus=amounts[0], memory_mb=amounts[1], gpus=amounts[2]))
         if demand.is_whole:
@@ -119,6 +121,11 @@ class Room:
 
     def holdings(self) -> Holdings:
         """All that is in use, by what ran before and by this plan, with ends that lie ahead."""
+        if self._holdings is None:
+            self._holdings = self._join_holdings()
+        return self._holdings
+
+    def _join_holdings(self) -> Holdings:
         held, nodes = self.snapshot.held, self.snapshot.nodes
         node = held["node"].astype(np.intp)
         kind = nodes.kind[node]
