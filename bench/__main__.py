@@ -1,0 +1,103 @@
+"""`make bench`: every promised figure, medians of 3, as a table and as JSON.
+
+python -m bench [NAME ...] [--repeats N] [--json FILE] [--write]
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+from bench.commands import status_command
+from bench.figures import FIGURES, Figure, Measure
+from bench.footprint import idle_node, server_memory
+from bench.restarting import recovery, restart
+from bench.running import short_rate, start_latency
+from bench.submitting import submit_latency, submit_rate
+
+MEASUREMENTS: dict[str, Measure] = {
+    "submit-rate": submit_rate,
+    "submit-latency": submit_latency,
+    "start-latency": start_latency,
+    "short-rate": short_rate,
+    "status-command": status_command,
+    "recovery": recovery,
+    "restart": restart,
+    "server-memory": server_memory,
+    "idle-node": idle_node,
+}
+_PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+_MARK = "<!-- figures: written by `make bench` -->"
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    values: dict[str, float] = {}
+    for name in options.names or MEASUREMENTS:
+        for key, value in _medians(name, options.repeats).items():
+            values[key] = value
+    rows = [(figure, values[figure.key]) for figure in FIGURES if figure.key in values]
+    table = _table(rows)
+    print("\n" + table)
+    report = {"commit": _commit(), "machine": _machine(), "repeats": options.repeats, "figures": values}
+    if options.json:
+        Path(options.json).write_text(json.dumps(report, indent=2) + "\n")
+    else:
+        print(json.dumps(report))
+    if options.write:
+        _write_page(table, options.repeats)
+    return 0 if all(figure.verdict(value) != "MISSED" for figure, value in rows) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*MEASUREMENTS, []], help="only these measurements")
+    parser.add_argument("--repeats", type=int, default=3, help="each measurement so many times, the median counts")
+    parser.add_argument("--json", metavar="FILE", help="write the report there instead of printing it")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
+    return parser
+
+
+def _medians(name: str, repeats: int) -> dict[str, float]:
+    runs = []
+    for count in range(repeats):
+        print(f"{name} {count + 1}/{repeats} ...", file=sys.stderr, flush=True)
+        runs.append(MEASUREMENTS[name]())
+    medians = {key: median(run[key] for run in runs) for key in runs[0]}
+    print(f"  {medians}", file=sys.stderr, flush=True)
+    return medians
+
+
+def _table(rows: list[tuple[Figure, float]]) -> str:
+    lines = ["| figure | measured | must | goal | verdict |", "|---|---|---|---|---|"]
+    for figure, value in rows:
+        sign = ">=" if figure.at_least else "<="
+        goal = "" if figure.goal is None else f"{sign} {figure.goal:g} {figure.unit}"
+        shown = f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+        must = f"{sign} {figure.must:g} {figure.unit}"
+        lines.append(f"| {figure.text} | {shown} {figure.unit} | {must} | {goal} | {figure.verdict(value)} |")
+    return "\n".join(lines)
+
+
+def _write_page(table: str, repeats: int) -> None:
+    head, _, rest = _PAGE.read_text().partition(_MARK)
+    _, _, tail = rest.partition(_MARK)
+    stamp = f"Commit {_commit()}, {_machine()}, median of {repeats}."
+    _PAGE.write_text(f"{head}{_MARK}\n{stamp}\n\n{table}\n\n{_MARK}{tail}")
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def _machine() -> str:
+    return f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

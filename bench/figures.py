@@ -1,0 +1,43 @@
+"""The figures Lattice promises: what each measures, the limit it must keep, the goal beyond."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Measure = Callable[[], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of one measurement. `at_least` turns the comparison round."""
+
+    key: str
+    text: str
+    unit: str
+    must: float
+    goal: float | None = None
+    at_least: bool = False
+
+    def meets(self, value: float, limit: float) -> bool:
+        return value >= limit if self.at_least else value <= limit
+
+    def verdict(self, value: float) -> str:
+        if not self.meets(value, self.must):
+            return "MISSED"
+        return "goal" if self.goal is not None and self.meets(value, self.goal) else "met"
+
+
+FIGURES = (
+    Figure("submit_rate", "durable submissions over REST, SQLite, 32 concurrent", "/s", 1500, 3000, at_least=True),
+    Figure("submit_p50_ms", "one submit call at a time, p50", "ms", 5),
+    Figure("submit_p99_ms", "one submit call at a time, p99", "ms", 20),
+    Figure("start_p50_ms", "submission sent to process started, idle cluster, p50", "ms", 100, 50),
+    Figure("start_p99_ms", "submission sent to process started, idle cluster, p99", "ms", 300),
+    Figure("short_rate", "500 one-node allocations of `true` on 4 nodes", "/s", 60, 100, at_least=True),
+    Figure("status_s", "`lattice status` with 1,000 allocations, whole command", "s", 0.25, 0.15),
+    Figure("recovery_s", "kill -9 of the server with 10,000 queued until a full listing", "s", 3, 1.5),
+    Figure("recovery_lost", "acknowledged submissions lost by that", "", 0),
+    Figure("restart_s", "start from a snapshot of 100,000 allocations plus 50,000 commands", "s", 10, 5),
+    Figure("server_mb", "server memory with 10,000 pending and 100,000 archived", "MB", 400, 250),
+    Figure("node_mb", "agent and shim, idle: memory", "MB", 70),
+    Figure("node_cpu_percent", "agent and shim, idle: CPU of a core", "%", 0.5),
+)

@@ -1,0 +1,61 @@
+"""How fast work starts on an idle cluster, and how many short allocations end per second."""
+
+import threading
+import time
+from pathlib import Path
+
+from bench.cluster import client_of, percentile, start_cluster, wait_until
+from lattice.testing import LocalCluster
+from lattice_sdk import Submission
+
+STARTS = 60
+SHORT = 500
+SUBMITTERS = 4
+
+
+def start_latency() -> dict[str, float]:
+    """From the moment the submission is sent to the moment the process says the time."""
+    with start_cluster(nodes=2) as cluster, client_of(cluster) as client:
+        times = [_one_start(cluster, client, count) for count in range(STARTS)]
+    return {"start_p50_ms": percentile(times, 0.5), "start_p99_ms": percentile(times, 0.99)}
+
+
+def _one_start(cluster: LocalCluster, client: object, count: int) -> float:
+    stamp = Path(cluster.directory) / f"stamp{count}"
+    script = f'echo "$EPOCHREALTIME" > {stamp}.new && mv {stamp}.new {stamp}'
+    sent = time.time()
+    allocation = client.submit(Submission(entrypoint=["bash", "-c", script]))  # type: ignore[attr-defined]
+    wait_until(stamp.exists, 10, f"start {count}")
+    client.wait(allocation.id, timeout=10)  # type: ignore[attr-defined]
+    return (float(stamp.read_text()) - sent) * 1000
+
+
+def short_rate() -> dict[str, float]:
+    """From the first submission to the last end, four submitters at once."""
+    with start_cluster(nodes=4) as cluster:
+        begun = time.perf_counter()
+        threads = [threading.Thread(target=_submit_share, args=(cluster,)) for _ in range(SUBMITTERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        _wait_all_ended(cluster)
+        took = time.perf_counter() - begun
+        counts = cluster.get("/allocations/count?all=true")["states"]
+        if counts.get("Completed") != SHORT:
+            raise AssertionError(f"not all completed: {counts}")
+    return {"short_rate": SHORT / took}
+
+
+def _submit_share(cluster: LocalCluster) -> None:
+    with client_of(cluster) as client:
+        for _ in range(SHORT // SUBMITTERS):
+            client.submit(Submission(entrypoint=["true"]))
+
+
+def _wait_all_ended(cluster: LocalCluster) -> None:
+    deadline = time.monotonic() + 120
+    while cluster.get("/allocations/count?all=true")["states"].get("Completed", 0) < SHORT:
+        if time.monotonic() > deadline:
+            raise TimeoutError(str(cluster.get("/allocations/count?all=true")))
+        time.sleep(0.05)
