@@ -173,7 +173,9 @@ def stop(layout: Layout) -> int:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="lattice-supervisor", description="Runs a local cluster for `lattice up`.")
     actions = parser.add_subparsers(dest="action", required=True)
-    run_parser = actions.add_parser("run", prog="lattice up", help="start a cluster and keep it running")
+    run_parser = actions.add_parser(
+        "run", prog="lattice up", usage="%(prog)s [options]", help="start a cluster and keep it running"
+    )
     stop_parser = actions.add_parser("stop", prog="lattice down", help="end the cluster")
     for action in (run_parser, stop_parser):
         action.add_argument("--dir", type=Path, required=True)

@@ -139,6 +139,7 @@ def test_members_are_known_by_their_arguments(layout: Layout) -> None:
     assert role_of(agent, layout) == ("agent", "n1")
     assert role_of(shim, layout) == ("shim", "n1")
     assert role_of([python, "/x/bin/lattice-supervisor", "stop", "--dir", str(layout.root)], layout) is None
+    assert role_of([], layout) is None
     assert role_of(["vi", str(layout.server_config)], layout) is None
     assert role_of([*agent[:-1], "/elsewhere/agents/n1"], layout) is None
 

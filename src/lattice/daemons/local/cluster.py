@@ -131,8 +131,10 @@ class Cluster:
 
 
 def _ended(keeper: Keeper) -> str:
-    program = keeper.program
-    return f"{program.role} {program.name} ended during the start ({manner(keeper.last_code)}); {_end_of_log(keeper)}"
+    log = keeper.program.log
+    how = manner(keeper.last_code)
+    words = tail(log, keeper.last_words_from)
+    return f"the {keeper.program.title} ended during the start ({how}); the end of {log}:\n{words}"
 
 
 def _end_of_log(keeper: Keeper) -> str:

@@ -26,6 +26,10 @@ class Program:
     addresses: tuple[str, ...] = ()
     before_start: Callable[[], None] = lambda: None
 
+    @property
+    def title(self) -> str:
+        return self.role if self.name == self.role else f"{self.role} {self.name}"
+
 
 class Keeper:
     """Runs until it is cancelled, or until the process has ended where it is not to be restarted."""
@@ -34,8 +38,8 @@ class Keeper:
         self.program = program
         self.deaths = 0
         self.last_code = 0
-        self.log_from = 0  # where the latest process began to write
-        self.died = asyncio.Event()
+        self.log_from = 0  # where the present process began to write
+        self.last_words_from = 0  # where the process that died last began to write
         self._record = record
         self._restart = restart
         self._policy = RestartPolicy()
@@ -54,16 +58,16 @@ class Keeper:
         try:
             process = self._start()
         except OSError as error:
-            _log.error("cannot start %s %s: %s", program.role, program.name, error)
+            _log.error("cannot start %s: %s", program.title, error)
             self.last_code = 127
         else:
             self._record.put(program.role, program.name, process.pid, program.addresses)
             await ended(process.pid)
             self.last_code = process.wait()
             self._record.drop(program.role, program.name)
-            _log.warning("%s %s (pid %d) ended: %s", program.role, program.name, process.pid, manner(self.last_code))
+            _log.warning("%s (pid %d) ended: %s", program.title, process.pid, manner(self.last_code))
+        self.last_words_from = self.log_from
         self.deaths += 1
-        self.died.set()
         return time.monotonic() - born
 
     def _start(self) -> "subprocess.Popen[bytes]":

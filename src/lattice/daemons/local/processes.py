@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from lattice.daemons.local.layout import Layout
@@ -71,7 +72,7 @@ def arguments_of(pid: int) -> list[str]:
 
 
 def option(arguments: list[str], name: str) -> str | None:
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, following in pairwise([*arguments, ""]):
         if word == name:
             return following
         if word.startswith(f"{name}="):
@@ -81,6 +82,8 @@ def option(arguments: list[str], name: str) -> str | None:
 
 def role_of(arguments: list[str], layout: Layout) -> tuple[str, str] | None:
     """Role and name of a process with these arguments in this cluster."""
+    if not arguments:
+        return None
     programs = {os.path.basename(word) for word in arguments[:6]}
     if "lattice-server" in programs and option(arguments, "--config") == str(layout.server_config):
         return "server", "server"

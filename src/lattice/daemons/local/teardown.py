@@ -29,7 +29,7 @@ class StopFailed(Exception):
 def stop_cluster(layout: Layout) -> str:
     """End the cluster of this folder, with or without the help of its supervisor; what to tell about it."""
     if not layout.lock.exists() and not layout.cluster_file.exists():
-        return f"not running (nothing in {layout.root})"
+        return "not running"
     _check_owner(layout)
     running = bool(find_members(layout))
     left = stop_role(layout, "supervisor", SUPERVISOR_PATIENCE_S)
@@ -40,7 +40,7 @@ def stop_cluster(layout: Layout) -> str:
         os.close(lock)
     if left:
         raise StopFailed(f"could not end the processes {', '.join(str(process.pid) for process in left)}")
-    return f"stopped the cluster in {layout.root}" if running else f"not running (in {layout.root})"
+    return f"stopped the cluster in {layout.root}" if running else "not running"
 
 
 def stop_members(layout: Layout) -> list[Process]:
