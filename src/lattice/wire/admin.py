@@ -17,11 +17,10 @@ from lattice.core.model.tenants import (
 )
 from lattice.wire.problems import BadField
 from lattice.wire.submissions import MAX_CLASS, MAX_NODES, walltime_s
-from lattice.wire.texts import check_name, check_names
+from lattice.wire.texts import check_names
 from lattice.wire.times import rfc3339
 
 MAX_COUNT = 10**9
-_NAME_HINT = "letters, digits, dots, dashes and underscores, starting with a letter or digit"
 
 
 class UseView(Struct, frozen=True, kw_only=True):
@@ -71,6 +70,8 @@ class ProjectView(Struct, frozen=True, kw_only=True):
 class SettingView(Struct, frozen=True, kw_only=True):
     key: str
     value: str
+    default: str
+    help: str
 
 
 class TenantFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -206,14 +207,6 @@ def changed_project(old: Project, fields: ProjectFields) -> Project:
     changes.pop("tenant", None)
     _check_number(changes, "max_nodes", 0, MAX_COUNT)
     return replace(old, **changes)
-
-
-def new_name(text: str, field: str = "name") -> str:
-    """A name that a new tenant, vCluster or project may have. Raises BadField."""
-    check_name(text, field)
-    if not text[0].isalnum() or not all(c.isalnum() or c in "._-" for c in text):
-        raise BadField(field, f'"{text[:60]}" cannot be a name', hint=_NAME_HINT)
-    return text
 
 
 def _given(fields: TenantFields | VclusterFields | ProjectFields) -> dict[str, object]:

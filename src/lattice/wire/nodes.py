@@ -53,8 +53,9 @@ def free_of(node: Node) -> FreeView:
     return FreeView(cpus=cpus, memory_mb=memory_mb, gpus=gpus)
 
 
-def node_view(node: Node, *, last_heartbeat_s: float | None, load1: float | None) -> NodeView:
-    """The JSON shape of a node; `last_heartbeat_s` is how long ago it was heard, None = never by this server."""
+def node_view(node: Node, *, home: str = "", last_heartbeat_s: float | None, load1: float | None) -> NodeView:
+    """The JSON shape of a node; `home` is the vCluster it was given to by name, `last_heartbeat_s` how long ago it was heard
+    (None = never by this server)."""
     hardware = node.hardware
     return NodeView(
         id=node.id,
@@ -69,7 +70,7 @@ def node_view(node: Node, *, last_heartbeat_s: float | None, load1: float | None
         group=hardware.group,
         features=hardware.features,
         address=node.address,
-        vcluster=node.vcluster,
+        vcluster=node.vcluster or home,
         allocations=tuple(allocation_id(number) for number in node.holders()),
         free=free_of(node),
         holding=holding_of(node),

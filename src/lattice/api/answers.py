@@ -1,0 +1,34 @@
+"""Answers that are no single record: text and events that come piece by piece."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class TextAnswer:
+    """Bytes as they are."""
+
+    pieces: AsyncGenerator[bytes, None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event of a stream; `data` is encoded as JSON, an empty `id` leaves the last one in force."""
+
+    data: object
+    id: str = ""
+    event: str = ""
+
+    def encode(self) -> bytes:
+        """The lines of a server-sent event. JSON has no line breaks, so one data line is enough."""
+        head = f"event: {self.event}\n" if self.event else ""
+        if self.id:
+            head += f"id: {self.id}\n"
+        return head.encode() + b"data: " + msgspec.json.encode(self.data) + b"\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class EventAnswer:
+    events: AsyncGenerator[ServerEvent, None]

@@ -1,0 +1,106 @@
+"""One request: who asks, and the few things that every operation does with that."""
+
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from lattice.api.auth.rbac import Permission, Reach, reach_of
+from lattice.api.errors import ApiError, refused
+from lattice.api.limits import MAX_REQUEST_ID
+from lattice.api.services import Services
+from lattice.core.machine.commands import AnyCommand
+from lattice.core.machine.outcomes import Accepted, Rejected
+from lattice.core.machine.state import State
+from lattice.ports.identity import Identity
+
+
+class NoParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request that says nothing."""
+
+
+@dataclass(slots=True)
+class Context:
+    """`tenant` and `request_id` are what the headers say; empty when they say nothing."""
+
+    services: Services
+    identity: Identity
+    tenant: str = ""
+    request_id: str = ""
+
+    @property
+    def state(self) -> State:
+        return self.services.replica.state
+
+    @property
+    def user(self) -> str:
+        return self.identity.user
+
+    def reach(self, permission: Permission) -> Reach:
+        return reach_of(self.identity, permission)
+
+    def covers(self, permission: Permission, *, user: str, tenant: str) -> bool:
+        """Whether the permission reaches what belongs to this user of this tenant."""
+        reach = self.reach(permission)
+        if reach is Reach.ALL:
+            return True
+        if reach is Reach.NONE or tenant not in self.identity.tenants:
+            return False
+        return reach is Reach.TENANT or user == self.user
+
+    def covers_tenant(self, permission: Permission, tenant: str) -> bool:
+        """Whether the permission reaches everything of this tenant."""
+        reach = self.reach(permission)
+        return reach is Reach.ALL or (reach is Reach.TENANT and tenant in self.identity.tenants)
+
+    def visible_tenants(self, permission: Permission) -> tuple[str, ...] | None:
+        """The tenants whose things may be listed; None = all of them. The header narrows that to one."""
+        if self.tenant:
+            return (self.chosen_tenant(permission),)
+        return None if self.reach(permission) is Reach.ALL else self.identity.tenants
+
+    def chosen_tenant(self, permission: Permission, named: str = "") -> str:
+        """The tenant that the request names, else the header, else the token's first one.
+
+        Refused when it is not among the caller's own and the permission does not reach all tenants.
+        """
+        tenant = named or self.tenant
+        own = self.identity.tenants
+        if not tenant:
+            if own:
+                return own[0]
+            if self.reach(permission) is Reach.ALL:
+                return self.services.default_tenant
+            raise ApiError("forbidden", "the token names no tenant", hint="ask for a token that names your tenant")
+        if self.reach(permission) is not Reach.ALL and tenant not in own:
+            raise ApiError(
+                "forbidden",
+                f'you are not a member of tenant "{tenant[:80]}"',
+                hint=f"your tenants: {', '.join(own) or 'none'}",
+            )
+        return tenant
+
+    async def carry_out(self, command: AnyCommand, request_id: str, part: str = "") -> Accepted:
+        """Proposes the command and returns when it is durable and applied. Raises ApiError when it is refused.
+
+        `part` tells several commands of one request apart.
+        """
+        command_id = self._command_id(request_id or self.request_id, part)
+        outcome = await self.services.replica.propose(command, actor=self.user, command_id=command_id)
+        if isinstance(outcome, Rejected):
+            raise refused(outcome)
+        return outcome
+
+    def _command_id(self, request_id: str, part: str) -> str:
+        if not request_id:
+            return ""
+        if len(request_id) > MAX_REQUEST_ID or not request_id.isprintable():
+            raise ApiError(
+                "invalid",
+                "request_id must be printable and not longer than 128 characters",
+                limit=f"{MAX_REQUEST_ID} characters",
+            )
+        user = self.user
+        if "/" in user or "%" in user:
+            # No user can end up with the command ids of another.
+            user = user.replace("%", "%25").replace("/", "%2F")
+        return f"{user}/{request_id}#{part}" if part else f"{user}/{request_id}"

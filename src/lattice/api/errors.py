@@ -1,0 +1,124 @@
+"""Errors of the API: what went wrong inside, said once in the shape that every wire carries.
+
+ApiError            an answer in the shape of docs/architecture/api.md
++- `code`           for programs; decides the status
++- everything else  for people
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from lattice.core.machine.outcomes import Rejected
+from lattice.ports.archive import ArchiveError
+from lattice.ports.identity import Unauthenticated
+from lattice.ports.log import LogError, LogFull
+from lattice.ports.replica import ReplicaStopped
+from lattice.wire.problems import BadField
+
+STATUS = {
+    "invalid": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "conflict": 409,
+    "already_exists": 409,
+    "stale": 409,
+    "too_large": 413,
+    "quota": 422,
+    "infeasible": 422,
+    "internal": 500,
+    "unavailable": 503,
+    "storage_full": 507,
+}
+
+
+class ErrorView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    code: str
+    message: str
+    current: str = ""
+    requested: str = ""
+    limit: str = ""
+    hint: str = ""
+
+
+class ErrorAnswer(Struct, frozen=True):
+    error: ErrorView
+
+
+class ApiError(Exception):
+    """A refusal or failure as the caller sees it."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        current: str = "",
+        requested: str = "",
+        limit: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.view = ErrorView(code=code, message=message, current=current, requested=requested, limit=limit, hint=hint)
+
+    @property
+    def code(self) -> str:
+        return self.view.code
+
+    @property
+    def status(self) -> int:
+        return STATUS[self.view.code]
+
+
+def refused(rejected: Rejected) -> ApiError:
+    """A refusal of the core, in its own words."""
+    code = rejected.code if rejected.code in STATUS and rejected.code != "stale" else "conflict"
+    return ApiError(
+        code,
+        rejected.message,
+        current=rejected.current,
+        requested=rejected.requested,
+        limit=rejected.limit,
+        hint=rejected.hint,
+    )
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> ApiError:
+    """The error for a name that does not exist, with those that do."""
+    names = sorted(known)
+    shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    return ApiError("not_found", f'unknown {what} "{name[:80]}"', hint=f"known: {shown or 'none'}")
+
+
+def bad_field(problem: BadField) -> ApiError:
+    return ApiError("invalid", str(problem), current=problem.current, limit=problem.limit, hint=problem.hint)
+
+
+def translated(error: Exception) -> ApiError:
+    """The answer for any exception that reached the edge; `internal` for what nobody expected."""
+    match error:
+        case ApiError():
+            return error
+        case BadField():
+            return bad_field(error)
+        case Unauthenticated():
+            hint = "log in again, or point LATTICE_TOKEN_FILE at a valid token"
+            return ApiError("unauthenticated", str(error), hint=hint)
+        case LogFull():
+            return ApiError(
+                "storage_full",
+                "the server's disk is full; nothing was changed",
+                hint="repeat the request when there is room again",
+            )
+        case LogError() | ReplicaStopped():
+            return ApiError(
+                "unavailable",
+                "the server cannot write now; it is not known whether the request took effect",
+                hint="repeat it under the same request_id",
+            )
+        case ArchiveError():
+            return ApiError("unavailable", "finished allocations cannot be read now", hint="try again")
+        case _:
+            return ApiError("internal", "an unexpected error occurred", hint="the server's log has the details")

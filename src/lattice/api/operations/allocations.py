@@ -1,0 +1,203 @@
+"""One allocation: read, wait, cancel, hold, release, requeue, update."""
+
+import asyncio
+
+import msgspec
+from msgspec import Struct
+
+from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.context import Context
+from lattice.api.errors import ApiError, translated
+from lattice.api.limits import BULK_AT_ONCE, DEFAULT_WAIT_S, MAX_BULK, MAX_WAIT_S
+from lattice.api.lookup import Found, find, find_hot, find_number, view_of
+from lattice.api.selection import Selection, hot_records
+from lattice.api.states import parse_states
+from lattice.core.machine.commands import (
+    AnyCommand,
+    CancelAllocation,
+    HoldAllocation,
+    ReleaseAllocation,
+    RequeueAllocation,
+    UpdateAllocation,
+)
+from lattice.core.model.allocations import TERMINAL, AllocationState, Hold, TaskGroup
+from lattice.core.model.ids import allocation_id
+from lattice.wire.allocations import AllocationView, CancelAnswer, decode_work, details_view
+from lattice.wire.problems import BadField
+from lattice.wire.submissions import priority_class, walltime_s
+from lattice.wire.texts import check_name
+
+
+class GetAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    details: bool = False
+
+
+class WaitForAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    timeout: float = DEFAULT_WAIT_S
+
+
+class ChangeAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Cancel, hold, release or requeue; only cancel and requeue know more than the id."""
+
+    id: str
+    request_id: str = ""
+
+
+class RequeueRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    request_id: str = ""
+    hold: bool = False
+
+
+class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    request_id: str = ""
+    walltime: str | int | None = None
+    priority: str | int | None = None
+    preemption_class: int | None = None
+    name: str | None = None
+
+
+class CancelMany(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    ids: list[str] = []
+    states: list[str] = []
+    all_mine: bool = False
+    request_id: str = ""
+
+
+class CancelAnswers(Struct, frozen=True, kw_only=True):
+    items: list[CancelAnswer]
+
+
+async def get_allocation(context: Context, request: GetAllocation) -> AllocationView:
+    """One allocation, task or task group, wherever it lies."""
+    found = await find(context, request.id)
+    view = view_of(context, found)
+    if not request.details:
+        return view
+    head = found.head
+    if not context.covers(Permission.READ_DETAILS, user=head.user, tenant=head.tenant):
+        return msgspec.structs.replace(view, details=None)
+    payload = await _payload(context, found)
+    details = details_view(head, decode_work(payload)) if payload else None
+    return msgspec.structs.replace(view, details=details)
+
+
+async def _payload(context: Context, found: Found) -> bytes:
+    holder = found.head.group or found.number
+    payload = context.state.payloads.get(holder)
+    if payload is None:
+        payload = await context.services.replica.archived_payload(holder)
+    return payload
+
+
+async def wait(context: Context, request: WaitForAllocation) -> AllocationView:
+    """Answers when the allocation has ended, or with its present state when the time is over."""
+    if not 0 <= request.timeout <= MAX_WAIT_S:
+        raise BadField("timeout", f"{request.timeout:g} is not possible", limit=f"from 0 to {MAX_WAIT_S:g} s")
+    found = await find(context, request.id)
+    clock, feed = context.services.clock, context.services.feed
+    deadline = clock.monotonic_s() + request.timeout
+    while not found.is_ended:
+        left = deadline - clock.monotonic_s()
+        # Nothing may be awaited between looking and waiting, or a change could slip through.
+        if left <= 0 or not await feed.next_change_of(found.number, left):
+            break
+        found = find_hot(context, found.number) or await find_number(context, found.number) or found
+    return view_of(context, found)
+
+
+async def cancel(context: Context, request: ChangeAllocation) -> AllocationView:
+    """Ends it; the answer may still say Stopping."""
+    found = await find(context, request.id, Permission.CHANGE)
+    return await _change(context, found, CancelAllocation(number=found.number), request.request_id)
+
+
+async def hold(context: Context, request: ChangeAllocation) -> AllocationView:
+    """Keeps a pending allocation from starting."""
+    found = await find(context, request.id, Permission.CHANGE)
+    held_by = Hold.USER if found.head.user == context.user else Hold.OPERATOR
+    command = HoldAllocation(number=found.number, hold=held_by)
+    return await _change(context, found, command, request.request_id)
+
+
+async def release(context: Context, request: ChangeAllocation) -> AllocationView:
+    """Takes a hold away."""
+    found = await find(context, request.id, Permission.CHANGE)
+    as_operator = context.reach(Permission.CHANGE) > Reach.OWN
+    command = ReleaseAllocation(number=found.number, as_operator=as_operator)
+    return await _change(context, found, command, request.request_id)
+
+
+async def requeue(context: Context, request: RequeueRequest) -> AllocationView:
+    """Ends the present run and runs again under the same id."""
+    found = await find(context, request.id, Permission.CHANGE)
+    command = RequeueAllocation(number=found.number, hold=request.hold)
+    return await _change(context, found, command, request.request_id)
+
+
+async def update(context: Context, request: UpdateRequest) -> AllocationView:
+    """Changes walltime, priority or name, within the limits of tenant and vCluster."""
+    wanted = request.preemption_class
+    if request.priority is not None:
+        if wanted is not None:
+            raise BadField("priority", "given together with preemption_class", hint="give one")
+        wanted = priority_class(request.priority, "priority")
+    elif wanted is not None:
+        wanted = priority_class(wanted, "preemption_class")
+    if request.walltime is None and wanted is None and request.name is None:
+        raise BadField("", "nothing to change", hint="give walltime, priority or name")
+    walltime = None if request.walltime is None else walltime_s(request.walltime, "walltime")
+    name = None if request.name is None else check_name(request.name, "name")
+    found = await find(context, request.id, Permission.CHANGE)
+    command = UpdateAllocation(number=found.number, walltime_s=walltime, preemption_class=wanted, name=name)
+    return await _change(context, found, command, request.request_id)
+
+
+async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
+    """Cancels by id, or all of one's own in some states; says of each what became of it."""
+    if bool(request.ids) == (request.all_mine or bool(request.states)):
+        raise BadField("", "give either ids, or all_mine with or without states")
+    if request.states and not request.all_mine:
+        raise BadField("states", "needs all_mine", hint='add "all_mine": true')
+    ids = request.ids or _mine(context, request.states)
+    if len(ids) > MAX_BULK:
+        raise BadField("ids", "too many", current=f"{len(ids):,}", limit=f"{MAX_BULK:,}")
+    answers: list[CancelAnswer] = []
+    for start in range(0, len(ids), BULK_AT_ONCE):
+        chunk = ids[start : start + BULK_AT_ONCE]
+        one_by_one = (_cancel_one(context, text, request.request_id) for text in chunk)
+        answers += await asyncio.gather(*one_by_one)
+    return CancelAnswers(items=answers)
+
+
+def _mine(context: Context, states: list[str]) -> list[str]:
+    wanted = parse_states(states) or frozenset(AllocationState) - TERMINAL
+    mine = Selection(states=wanted - TERMINAL, tenants=None, user=context.user)
+    return [allocation_id(record.number) for record in hot_records(context.state, mine, None)]
+
+
+async def _cancel_one(context: Context, text: str, request_id: str) -> CancelAnswer:
+    try:
+        found = await find(context, text, Permission.CHANGE)
+        command = CancelAllocation(number=found.number)
+        _refuse_archived(found)
+        await context.carry_out(command, request_id, part=str(found.number))
+    except Exception as error:  # noqa: BLE001 - one bad id must not spoil the others
+        view = translated(error).view
+        return CancelAnswer(id=text, ok=False, error=msgspec.to_builtins(view))
+    return CancelAnswer(id=allocation_id(found.number), ok=True)
+
+
+async def _change(context: Context, found: Found, command: AnyCommand, request_id: str) -> AllocationView:
+    _refuse_archived(found)
+    await context.carry_out(command, request_id)
+    return view_of(context, await find_number(context, found.number) or found)
+
+
+def _refuse_archived(found: Found) -> None:
+    if found.is_archived:
+        what = "task group" if isinstance(found.record, TaskGroup) else "allocation"
+        raise ApiError("conflict", f"{what} {allocation_id(found.number)} is already {found.state}")

@@ -1,0 +1,170 @@
+"""Lists of allocations: those of now, those of the past, how many, and the queue of a vCluster."""
+
+from collections import Counter
+from dataclasses import replace
+
+from msgspec import Struct
+
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context
+from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.errors import unknown
+from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
+from lattice.api.lookup import Found, view_of
+from lattice.api.selection import Selection, archived_records, hot_records, pending_tasks, pick
+from lattice.api.states import parse_states
+from lattice.core.model.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
+from lattice.core.model.ids import parse_allocation_id
+from lattice.wire.problems import BadField
+from lattice.wire.times import parse_moment
+
+
+class AllocationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The filters of docs/architecture/api.md."""
+
+    state: list[str] = []
+    user: str = ""
+    tenant: str = ""
+    vcluster: str = ""
+    project: str = ""
+    name: str = ""
+    group: str = ""
+    tag: list[str] = []
+    all: bool = False
+    tasks: bool = False
+    since: str = ""
+    until: str = ""
+    limit: int | None = None
+    cursor: str = ""
+
+
+class QueueQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    limit: int | None = None
+    cursor: str = ""
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    total: int
+    states: dict[str, int]
+
+
+async def list_allocations(context: Context, request: AllocationQuery) -> Page:
+    """A page of what the caller may see, newest first."""
+    return await _page(context, _selection(context, request), request, with_archive=request.all)
+
+
+async def history(context: Context, request: AllocationQuery) -> Page:
+    """A page of finished allocations, newest first."""
+    wanted = _selection(context, request)
+    ended = wanted.states & TERMINAL if wanted.states else TERMINAL
+    if not ended:
+        return Page(items=[])
+    return await _page(context, _with_states(wanted, ended), request, with_archive=True)
+
+
+async def count_allocations(context: Context, request: AllocationQuery) -> Counts:
+    """How many there are in each state."""
+    wanted = _selection(context, request)
+    counts: Counter[str] = Counter()
+    seen: set[int] = set()
+    if wanted.shows_tasks:
+        # Pending tasks are counted by their groups, not made up one by one.
+        for group in pending_tasks(context.state, wanted):
+            counts[AllocationState.PENDING] += group.pending_count
+        for task in context.state.allocations.values():
+            if wanted.takes(task):
+                seen.add(task.number)
+                counts[task.state] += 1
+    else:
+        for record in hot_records(context.state, wanted, None):
+            seen.add(record.number)
+            counts[Found(record).state] += 1
+    if request.all:
+        async for record in archived_records(context, wanted, None):
+            if record.number not in seen:
+                counts[Found(record).state] += 1
+    return Counts(total=counts.total(), states=dict(counts))
+
+
+async def vcluster_queue(context: Context, request: QueueQuery) -> Page:
+    """What waits in a vCluster, in the order in which it is considered."""
+    if request.name not in context.state.vclusters:
+        raise unknown("vCluster", request.name, context.state.vclusters)
+    limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
+    after = read_cursor(request.cursor, tuple[int, int, int]) if request.cursor else None
+    wanted = Selection(
+        states=frozenset({AllocationState.PENDING, AllocationState.RUNNING}),
+        tenants=context.visible_tenants(Permission.READ),
+        vcluster=request.name,
+    )
+    waiting = sorted(
+        (_rank(record), record) for record in hot_records(context.state, wanted, None) if _is_waiting(record)
+    )
+    rest = [pair for pair in waiting if after is None or pair[0] > after]
+    shown = rest[:limit]
+    cursor = make_cursor(*shown[-1][0]) if len(rest) > limit else None
+    return Page(items=[view_of(context, Found(record)) for _, record in shown], next_cursor=cursor)
+
+
+def _is_waiting(record: Allocation | TaskGroup) -> bool:
+    if isinstance(record, TaskGroup):
+        return record.pending_count > 0
+    return record.state is AllocationState.PENDING
+
+
+def _rank(record: Allocation | TaskGroup) -> tuple[int, int, int]:
+    head = record.template if isinstance(record, TaskGroup) else record
+    return (-head.preemption_class, head.submitted_at, record.number)
+
+
+async def _page(context: Context, wanted: Selection, request: AllocationQuery, *, with_archive: bool) -> Page:
+    limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
+    before = read_cursor(request.cursor, tuple[int])[0] if request.cursor else None
+    found, more = await pick(context, wanted, before, limit, with_archive=with_archive)
+    cursor = make_cursor(found[-1].number) if more else None
+    return Page(items=[view_of(context, each) for each in found], next_cursor=cursor)
+
+
+def _with_states(wanted: Selection, states: frozenset[AllocationState]) -> Selection:
+    return replace(wanted, states=states)
+
+
+def _selection(context: Context, request: AllocationQuery) -> Selection:
+    state = context.state
+    if request.vcluster and request.vcluster not in state.vclusters:
+        raise unknown("vCluster", request.vcluster, state.vclusters)
+    tenants = context.visible_tenants(Permission.READ)
+    if request.tenant:
+        tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
+        if request.tenant not in state.tenants:
+            raise unknown("tenant", request.tenant, state.tenants)
+    return Selection(
+        states=parse_states(request.state),
+        tenants=tenants,
+        user=request.user,
+        vcluster=request.vcluster,
+        project=request.project,
+        name=request.name,
+        group=_group(request.group),
+        tags=tuple(_tag(text) for text in request.tag),
+        tasks=request.tasks,
+        since=parse_moment(request.since, "since") if request.since else 0,
+        until=parse_moment(request.until, "until") if request.until else 0,
+    )
+
+
+def _group(text: str) -> int:
+    if not text:
+        return 0
+    number = parse_allocation_id(text)
+    if number is None:
+        raise BadField("group", f'"{text[:60]}" is not the id of a task group', hint="for example a17")
+    return number
+
+
+def _tag(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise BadField("tag", f'cannot read "{text[:60]}"', hint="write tag=KEY=VALUE")
+    return key, value

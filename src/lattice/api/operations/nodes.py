@@ -1,0 +1,113 @@
+"""Nodes: read them, take them out of service and back."""
+
+from msgspec import Struct
+
+from lattice.api.context import Context
+from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.errors import unknown
+from lattice.api.limits import MAX_PAGE
+from lattice.api.states import parse_node_states
+from lattice.core.machine.commands import AnyCommand, DisableNode, DrainNode, EnableNode, UndrainNode
+from lattice.core.model.nodes import Node
+from lattice.wire.nodes import NodeView, node_view
+from lattice.wire.texts import check_line
+
+MAX_REASON = 512
+
+
+class NodeQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    state: list[str] = []
+    vcluster: str = ""
+    group: str = ""
+    limit: int | None = None
+    cursor: str = ""
+
+
+class GetNode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+
+
+class ControlNode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    reason: str = ""
+    request_id: str = ""
+
+
+async def list_nodes(context: Context, request: NodeQuery) -> Page:
+    """Nodes by name."""
+    states = parse_node_states(request.state)
+    limit = page_size(request.limit, MAX_PAGE, MAX_PAGE)
+    after = read_cursor(request.cursor, tuple[str])[0] if request.cursor else ""
+    members = _members(context, request.vcluster)
+    nodes = context.state.nodes
+    wanted = sorted(
+        name
+        for name, node in nodes.items()
+        if name > after
+        and (not states or node.state in states)
+        and (not request.group or node.hardware.group == request.group)
+        and (members is None or name in members)
+    )
+    cursor = make_cursor(wanted[limit - 1]) if len(wanted) > limit else None
+    homes = _homes(context)
+    views: list[object] = [_view(context, nodes[name], homes) for name in wanted[:limit]]
+    return Page(items=views, next_cursor=cursor)
+
+
+async def get_node(context: Context, request: GetNode) -> NodeView:
+    """One node."""
+    node = context.state.nodes.get(request.id)
+    if node is None:
+        raise unknown("node", request.id, context.state.nodes)
+    return _view(context, node, _homes(context))
+
+
+async def drain_node(context: Context, request: ControlNode) -> NodeView:
+    """Lets its work end and starts nothing more there."""
+    command = DrainNode(node=request.id, reason=check_line(request.reason, "reason", MAX_REASON))
+    return await _control(context, request, command)
+
+
+async def undrain_node(context: Context, request: ControlNode) -> NodeView:
+    """Takes a drain back."""
+    heard = context.services.observations.get(request.id)
+    command = UndrainNode(node=request.id, is_heard=heard is not None and heard.connected)
+    return await _control(context, request, command)
+
+
+async def disable_node(context: Context, request: ControlNode) -> NodeView:
+    """Takes it out of service at once; its work is lost."""
+    command = DisableNode(node=request.id, reason=check_line(request.reason, "reason", MAX_REASON))
+    return await _control(context, request, command)
+
+
+async def enable_node(context: Context, request: ControlNode) -> NodeView:
+    """Brings a disabled node back."""
+    return await _control(context, request, EnableNode(node=request.id))
+
+
+async def _control(context: Context, request: ControlNode, command: AnyCommand) -> NodeView:
+    await context.carry_out(command, request.request_id)
+    return await get_node(context, GetNode(id=request.id))
+
+
+def _members(context: Context, vcluster: str) -> frozenset[str] | None:
+    """Names of the nodes a vCluster may use; None = all."""
+    if not vcluster:
+        return None
+    found = context.state.vclusters.get(vcluster)
+    if found is None:
+        raise unknown("vCluster", vcluster, context.state.vclusters)
+    return frozenset(found.nodes) if found.nodes else None
+
+
+def _homes(context: Context) -> dict[str, str]:
+    """The vCluster to which a node was given by name."""
+    return {node: vcluster.name for vcluster in context.state.vclusters.values() for node in vcluster.nodes}
+
+
+def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
+    heard = context.services.observations.get(node.id)
+    ago = None if heard is None else context.services.clock.monotonic_s() - heard.last_heard
+    load1 = None if heard is None else heard.load1
+    return node_view(node, home=homes.get(node.id, ""), last_heartbeat_s=ago, load1=load1)

@@ -1,0 +1,24 @@
+"""Submit."""
+
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context
+from lattice.api.errors import ApiError
+from lattice.api.lookup import find_number, view_of
+from lattice.wire.allocations import AllocationView
+from lattice.wire.submissions import Submission, Submitter, submit_command
+
+
+async def submit(context: Context, request: Submission) -> AllocationView:
+    """A new allocation or task group, durable and visible before the answer."""
+    identity = context.identity
+    submitter = Submitter(
+        user=identity.user,
+        account=identity.account,
+        tenant=context.chosen_tenant(Permission.SUBMIT, request.tenant),
+        vcluster=context.services.default_vcluster,
+    )
+    accepted = await context.carry_out(submit_command(request, submitter), request.request_id)
+    found = await find_number(context, accepted.number)
+    if found is None:
+        raise ApiError("conflict", "this request_id was used for something that is no submission")
+    return view_of(context, found)

@@ -1,0 +1,108 @@
+"""Every operation of the API: its name, what it needs, and how it is reached over REST. The only list there is."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context, NoParameters
+from lattice.api.operations import (
+    allocations,
+    cluster,
+    listing,
+    logs,
+    nodes,
+    submitting,
+    tenants,
+    usage,
+    vclusters,
+    watching,
+)
+from lattice.wire.admin import ProjectFields, TenantFields, VclusterFields
+from lattice.wire.submissions import Submission
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+# The operations differ in what they take; the table pairs each with its own request type.
+Handler = Callable[[Context, Any], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One row. Parameters of the path and of the query, and the fields of the body, are fields of `request`."""
+
+    name: str
+    handle: Handler
+    request: type[Struct]
+    permission: Permission
+    method: Method
+    path: str
+    status: int = 200
+
+
+def _row(
+    method: Method,
+    path: str,
+    handle: Handler,
+    request: type[Struct],
+    permission: Permission,
+    status: int = 200,
+) -> Operation:
+    name = getattr(handle, "__name__", path)
+    return Operation(
+        name=name,
+        handle=handle,
+        request=request,
+        permission=permission,
+        method=method,
+        path=path,
+        status=status,
+    )
+
+
+_P = Permission
+
+# The most frequent ones come first: routes are tried in this order.
+OPERATIONS: tuple[Operation, ...] = (
+    _row("POST", "/allocations", submitting.submit, Submission, _P.SUBMIT, 201),
+    _row("GET", "/allocations", listing.list_allocations, listing.AllocationQuery, _P.READ),
+    _row("GET", "/allocations/count", listing.count_allocations, listing.AllocationQuery, _P.READ),
+    _row("POST", "/allocations/cancel", allocations.cancel_many, allocations.CancelMany, _P.CHANGE),
+    _row("GET", "/allocations/{id}", allocations.get_allocation, allocations.GetAllocation, _P.READ),
+    _row("GET", "/allocations/{id}/wait", allocations.wait, allocations.WaitForAllocation, _P.READ),
+    _row("GET", "/allocations/{id}/logs", logs.logs, logs.LogQuery, _P.READ_OUTPUT),
+    _row("GET", "/allocations/{id}/logs/stream", logs.stream_logs, logs.LogStreamQuery, _P.READ_OUTPUT),
+    _row("DELETE", "/allocations/{id}", allocations.cancel, allocations.ChangeAllocation, _P.CHANGE, 202),
+    _row("POST", "/allocations/{id}/hold", allocations.hold, allocations.ChangeAllocation, _P.CHANGE),
+    _row("POST", "/allocations/{id}/release", allocations.release, allocations.ChangeAllocation, _P.CHANGE),
+    _row("POST", "/allocations/{id}/requeue", allocations.requeue, allocations.RequeueRequest, _P.CHANGE),
+    _row("PATCH", "/allocations/{id}", allocations.update, allocations.UpdateRequest, _P.CHANGE),
+    _row("GET", "/events", watching.watch, watching.WatchQuery, _P.READ),
+    _row("GET", "/nodes", nodes.list_nodes, nodes.NodeQuery, _P.READ_NODES),
+    _row("GET", "/nodes/{id}", nodes.get_node, nodes.GetNode, _P.READ_NODES),
+    _row("POST", "/nodes/{id}/drain", nodes.drain_node, nodes.ControlNode, _P.CONTROL_NODES),
+    _row("POST", "/nodes/{id}/undrain", nodes.undrain_node, nodes.ControlNode, _P.CONTROL_NODES),
+    _row("POST", "/nodes/{id}/disable", nodes.disable_node, nodes.ControlNode, _P.CONTROL_NODES),
+    _row("POST", "/nodes/{id}/enable", nodes.enable_node, nodes.ControlNode, _P.CONTROL_NODES),
+    _row("GET", "/tenants", tenants.list_tenants, NoParameters, _P.READ_TENANTS),
+    _row("POST", "/tenants", tenants.create_tenant, TenantFields, _P.WRITE_TENANTS, 201),
+    _row("GET", "/tenants/{name}", tenants.get_tenant, tenants.GetTenant, _P.READ_TENANTS),
+    _row("PUT", "/tenants/{name}", tenants.update_tenant, TenantFields, _P.WRITE_TENANTS),
+    _row("GET", "/tenants/{name}/usage", usage.tenant_usage, usage.TenantUsageQuery, _P.READ_USAGE),
+    _row("GET", "/usage", usage.user_usage, usage.UserUsageQuery, _P.READ_USAGE),
+    _row("GET", "/vclusters", vclusters.list_vclusters, NoParameters, _P.READ_VCLUSTERS),
+    _row("POST", "/vclusters", vclusters.create_vcluster, VclusterFields, _P.WRITE_VCLUSTERS, 201),
+    _row("GET", "/vclusters/{name}", vclusters.get_vcluster, vclusters.GetVcluster, _P.READ_VCLUSTERS),
+    _row("PUT", "/vclusters/{name}", vclusters.update_vcluster, VclusterFields, _P.WRITE_VCLUSTERS),
+    _row("GET", "/vclusters/{name}/queue", listing.vcluster_queue, listing.QueueQuery, _P.READ),
+    _row("GET", "/projects", tenants.list_projects, tenants.ProjectQuery, _P.READ_PROJECTS),
+    _row("POST", "/projects", tenants.create_project, ProjectFields, _P.WRITE_PROJECTS, 201),
+    _row("PUT", "/projects/{tenant}/{name}", tenants.update_project, ProjectFields, _P.WRITE_PROJECTS),
+    _row("GET", "/settings", cluster.list_settings, NoParameters, _P.READ_SETTINGS),
+    _row("GET", "/settings/{key}", cluster.get_setting, cluster.GetSetting, _P.READ_SETTINGS),
+    _row("PUT", "/settings/{key}", cluster.set_setting, cluster.SetSettingRequest, _P.WRITE_SETTINGS),
+    _row("GET", "/scheduler", cluster.scheduler_status, NoParameters, _P.READ_SCHEDULER),
+    _row("GET", "/accounting", listing.history, listing.AllocationQuery, _P.READ),
+    _row("GET", "/whoami", cluster.whoami, NoParameters, _P.READ_SELF),
+)

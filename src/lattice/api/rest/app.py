@@ -1,0 +1,136 @@
+"""The REST side of a server: routes made from the operation table, and the few public addresses."""
+
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lattice.api.errors import ApiError
+from lattice.api.operations.table import OPERATIONS
+from lattice.api.rest.endpoint import Endpoint, send_error, send_json
+from lattice.api.rest.requests import Headers
+from lattice.api.services import Services
+from lattice.observe.metrics import CONTENT_TYPE
+
+_PREFIX = "/v1"
+_LONG_PREFIX = "/api/v1/"
+
+
+class Health(Struct, frozen=True):
+    status: str
+
+
+class Discovery(Struct, frozen=True, kw_only=True):
+    """How to log in; this server knows tokens that are signed with its own secret."""
+
+    kind: str = "hmac"
+    issuer: str | None = None
+    client_id: str | None = None
+
+
+def build_app(services: Services) -> "RestApp":
+    """The ASGI application. `services.feed.close()` ends its streams and long polls when the server stops."""
+    services.metrics.show_state(lambda: services.replica.state)
+    return RestApp(services)
+
+
+class RestApp:
+    """Serves `/api/v1/...` and `/v1/...` alike."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._router = Router(
+            routes=[*_operation_routes(services), *_public_routes(services)],
+            redirect_slashes=False,
+            default=_nothing_here,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = scope["type"]
+        if kind == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if kind != "http":
+            # Nothing here speaks WebSocket yet; closing before accepting answers 403.
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        path: str = scope["path"]
+        if path.startswith(_LONG_PREFIX):
+            scope["path"] = path[4:]
+        # Makes the router raise for a wrong method instead of answering in plain text.
+        scope["app"] = self
+        try:
+            await self._router(scope, receive, send)
+        except HTTPException as error:
+            allowed = (error.headers or {}).get("Allow", "")
+            problem = ApiError("method_not_allowed", f"{scope['method']} is not possible here", hint=f"use {allowed}")
+            await send_error(send, problem, Headers(scope).request_id, "unknown")
+
+
+def _operation_routes(services: Services) -> list[Route]:
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for operation in OPERATIONS:
+        endpoints = by_path.setdefault(operation.path, {})
+        endpoints[operation.method] = Endpoint(operation, services)
+    return [Route(_PREFIX + path, _Methods(endpoints), methods=list(endpoints)) for path, endpoints in by_path.items()]
+
+
+class _Methods:
+    """All operations at one address."""
+
+    def __init__(self, endpoints: dict[str, Endpoint]) -> None:
+        self._endpoints = endpoints
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        await self._endpoints[method](scope, receive, send)
+
+
+def _public_routes(services: Services) -> list[Route]:
+    async def healthz(scope: Scope, receive: Receive, send: Send) -> None:
+        ready = services.is_ready()
+        health = Health("ok" if ready else "recovering")
+        await send_json(send, 200 if ready else 503, health, Headers(scope).request_id)
+
+    async def metrics(scope: Scope, receive: Receive, send: Send) -> None:
+        body = services.metrics.render()
+        headers = [
+            (b"content-type", CONTENT_TYPE.encode()),
+            (b"content-length", b"%d" % len(body)),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def discovery(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_json(send, 200, Discovery(), Headers(scope).request_id)
+
+    return [
+        Route("/healthz", _Application(healthz), methods=["GET"]),
+        Route("/metrics", _Application(metrics), methods=["GET"]),
+        Route(f"{_PREFIX}/auth/discovery", _Application(discovery), methods=["GET"]),
+    ]
+
+
+class _Application:
+    """Starlette hands a request object to plain functions; an object with __call__ is an application to it."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._application(scope, receive, send)
+
+
+async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    problem = ApiError("not_found", f"nothing at {scope['path'][:80]}", hint="addresses start with /api/v1/")
+    await send_error(send, problem, Headers(scope).request_id, "unknown")
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await send({"type": "lifespan.shutdown.complete"})
+            return

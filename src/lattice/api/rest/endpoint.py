@@ -1,0 +1,177 @@
+"""One operation over HTTP: authenticate, decode, call, encode, count. Nothing wraps this and nothing is wrapped twice."""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from itertools import count
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from lattice.api.answers import EventAnswer, TextAnswer
+from lattice.api.auth.rbac import Reach, reach_of
+from lattice.api.context import Context
+from lattice.api.errors import ApiError, ErrorAnswer, translated
+from lattice.api.operations.table import Operation
+from lattice.api.rest.events import send_events
+from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body
+from lattice.api.services import Services
+from lattice.ports.identity import Identity, Unauthenticated
+
+_log = logging.getLogger(__name__)
+_encode = msgspec.json.Encoder().encode
+_JSON = (b"content-type", b"application/json")
+_TEXT = (b"content-type", b"text/plain; charset=utf-8")
+_NO_STORE = (b"cache-control", b"no-store")
+_CHALLENGE = (b"www-authenticate", b"Bearer")
+_RETRY = (b"retry-after", b"1")
+_CLOSE = (b"connection", b"close")
+_numbers = count(1)
+
+
+class Endpoint:
+    """An ASGI application for one operation."""
+
+    def __init__(self, operation: Operation, services: Services) -> None:
+        self._operation = operation
+        self._services = services
+        self._decode = decoder_for(operation)
+        self._has_body = operation.method != "GET"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = self._services.clock.monotonic_s()
+        headers = Headers(scope)
+        request_id = headers.request_id or f"{self._services.boot}-{next(_numbers):x}"
+        seconds: float | None = None
+        try:
+            answer, user = await self._answer(scope, receive, headers)
+            if isinstance(answer, TextAnswer):
+                status = await _send_text(send, answer.pieces, request_id)
+            elif isinstance(answer, EventAnswer):
+                expires_at = user.expires_at
+                await send_events(receive, send, answer.events, request_id, self._services.clock, expires_at)
+                status = 200
+            else:
+                status = self._operation.status
+                await send_json(send, status, answer, request_id)
+                seconds = self._services.clock.monotonic_s() - started
+        except ClientGone:
+            status = 499
+        except Exception as error:  # noqa: BLE001 - the edge: everything becomes an answer
+            status = await send_error(send, error, request_id, self._operation.name)
+            seconds = self._services.clock.monotonic_s() - started
+        self._services.metrics.request_done(self._operation.name, self._operation.method, status, seconds)
+        if _log.isEnabledFor(logging.DEBUG):
+            self._log_request(status, request_id, started)
+
+    async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> tuple[object, Identity]:
+        if not self._services.is_ready():
+            raise ApiError("unavailable", "the server is starting", hint="try again in a moment")
+        identity = authenticate(self._services, headers)
+        if reach_of(identity, self._operation.permission) is Reach.NONE:
+            raise _not_permitted(identity, self._operation)
+        body = await read_body(receive, headers) if self._has_body else b""
+        request = self._decode(scope, headers, body)
+        context = Context(self._services, identity, headers.tenant, headers.request_id)
+        return await self._operation.handle(context, request), identity
+
+    def _log_request(self, status: int, request_id: str, started: float) -> None:
+        _log.debug(
+            "%s %s -> %d",
+            self._operation.method,
+            self._operation.path,
+            status,
+            extra={
+                "operation": self._operation.name,
+                "status": status,
+                "request_id": request_id,
+                "duration_ms": round((self._services.clock.monotonic_s() - started) * 1000, 3),
+            },
+        )
+
+
+def authenticate(services: Services, headers: Headers) -> Identity:
+    """Who the bearer token stands for. Raises Unauthenticated."""
+    scheme, _, token = headers.authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthenticated("a token is needed: Authorization: Bearer TOKEN")
+    return services.verifier.verify(token.strip())
+
+
+def _not_permitted(identity: Identity, operation: Operation) -> ApiError:
+    roles = ", ".join(identity.roles) or "none"
+    return ApiError(
+        "forbidden",
+        f'your role does not allow "{operation.name}"',
+        current=f"roles: {roles}",
+        requested=str(operation.permission),
+    )
+
+
+async def send_json(
+    send: Send,
+    status: int,
+    answer: object,
+    request_id: str,
+    *more: tuple[bytes, bytes],
+) -> None:
+    body = _encode(answer)
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [
+                _JSON,
+                _NO_STORE,
+                (b"content-length", b"%d" % len(body)),
+                (b"x-request-id", header_value(request_id)),
+                *more,
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_error(send: Send, error: Exception, request_id: str, operation: str) -> int:
+    """Answers with the error; returns the status. Failures of ours are logged with what was asked, never with its content."""
+    shown = translated(error)
+    status = shown.status
+    if status >= 500:
+        _log.error(
+            "%s failed: %s",
+            operation,
+            error,
+            exc_info=error if shown.code == "internal" else None,
+            extra={"operation": operation, "request_id": request_id, "status": status},
+        )
+    more = []
+    if status == 401:
+        more.append(_CHALLENGE)
+    if status in (503, 507):
+        more.append(_RETRY)
+    if status == 413:
+        more.append(_CLOSE)
+    await send_json(send, status, ErrorAnswer(shown.view), request_id, *more)
+    return status
+
+
+async def _send_text(send: Send, pieces: AsyncGenerator[bytes, None], request_id: str) -> int:
+    """Sends the pieces as they come. The first is waited for, so that an error before it still has a status."""
+    async with aclosing(pieces) as opened:
+        first = await anext(opened, b"")
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [_TEXT, _NO_STORE, (b"x-request-id", header_value(request_id))],
+            }
+        )
+        await send({"type": "http.response.body", "body": first, "more_body": True})
+        try:
+            async for piece in opened:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except Exception as error:  # noqa: BLE001 - too late for a status; the caller sees a cut-off answer
+            _log.error("output broke off: %s", error, extra={"request_id": request_id})
+            return 500
+    await send({"type": "http.response.body", "body": b""})
+    return 200

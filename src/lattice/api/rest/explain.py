@@ -1,0 +1,132 @@
+"""Turns a decoder's complaint into a sentence that names the field, what was expected there and what was meant."""
+
+import difflib
+import re
+import types
+from collections.abc import Iterator
+from enum import Enum
+from typing import Literal, get_args, get_origin
+
+import msgspec
+
+from lattice.api.errors import ApiError
+
+_AT = re.compile(r"^(?P<text>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `([^`]*)`(?:, got `([^`]*)`)?")
+_ENUM = re.compile(r"Invalid enum value (.*)", re.DOTALL)
+_BYTE = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)", re.DOTALL)
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_MAX_SHOWN = 60
+
+
+def explain_json(error: Exception, body: bytes, request: type) -> ApiError:
+    """What is wrong with a body."""
+    if isinstance(error, msgspec.ValidationError):
+        return explain_field(error, request)
+    if isinstance(error, UnicodeDecodeError):
+        return _not_utf8(body)
+    if isinstance(error, RecursionError):
+        return ApiError("invalid", "the JSON is nested too deeply")
+    if not body.strip():
+        return ApiError("invalid", "the body is empty", hint="send a JSON object")
+    match = _BYTE.fullmatch(str(error))
+    what, place = (match[1], int(match[2])) if match else ("it ends too early", len(body))
+    return ApiError("invalid", f"the JSON is malformed: {what} ({_position(body, place)})")
+
+
+def explain_field(error: msgspec.ValidationError, request: type) -> ApiError:
+    """What is wrong with one field of a body or with one parameter."""
+    match = _AT.match(str(error))
+    text, path = (match["text"], _trim(match["path"])) if match else (str(error), "")
+    if found := _UNKNOWN.fullmatch(text):
+        return _unknown_field(found[1], path, request)
+    if found := _MISSING.fullmatch(text):
+        return ApiError("invalid", f'{_in(path)}field "{found[1]}" is missing')
+    if found := _ENUM.fullmatch(text):
+        known = ", ".join(_choices(_type_at(request, path)))
+        return ApiError(
+            "invalid",
+            f"{_in(path)}{found[1][:_MAX_SHOWN]} is not known",
+            hint=f"one of {known}" if known else "",
+        )
+    if found := _EXPECTED.match(text):
+        wanted = [word for word in found[1].split(" | ") if word != "null"] or ["null"]
+        said = " or ".join(_WORDS.get(word, word) for word in wanted)
+        got = f", got {_WORDS.get(found[2], found[2])}" if found[2] else ""
+        return ApiError("invalid", f"{_in(path)}expected {said}{got}")
+    return ApiError("invalid", f"{_in(path)}{text}")
+
+
+def _unknown_field(name: str, path: str, request: type) -> ApiError:
+    struct = next(_structs(_type_at(request, path)), None)
+    known = list(struct.__struct_encode_fields__) if struct is not None else []
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f'did you mean "{close[0]}"?' if close else f"known: {', '.join(known) or 'none'}"
+    return ApiError("invalid", f'{_in(path)}unknown field "{name[:_MAX_SHOWN]}"', hint=hint)
+
+
+def _not_utf8(body: bytes) -> ApiError:
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        where = _position(body, error.start)
+        return ApiError("invalid", f"the body is not valid UTF-8 ({where})", hint="save the script as UTF-8")
+    return ApiError("invalid", "the body is not valid UTF-8")
+
+
+def _position(body: bytes, place: int) -> str:
+    before = body[:place]
+    line = before.count(b"\n") + 1
+    column = len(before[before.rfind(b"\n") + 1 :].decode(errors="replace")) + 1
+    return f"line {line}, column {column}"
+
+
+def _trim(path: str | None) -> str:
+    return (path or "").removeprefix("$").removeprefix(".")
+
+
+def _in(path: str) -> str:
+    return f"{path}: " if path else ""
+
+
+def _type_at(request: object, path: str) -> object:
+    """The declared type of the field at a path such as `resources.nodes` or `features[0]`."""
+    here = request
+    for name in filter(None, re.split(r"[.\[]", path)):
+        if name.endswith("]"):
+            continue
+        struct = next((s for s in _structs(here) if name in s.__struct_encode_fields__), None)
+        if struct is None:
+            return None
+        place = struct.__struct_encode_fields__.index(name)
+        here = msgspec.structs.fields(struct)[place].type
+    return here
+
+
+def _structs(declared: object) -> Iterator[type[msgspec.Struct]]:
+    """Record types among the alternatives of a declared type."""
+    for part in _parts(declared):
+        if isinstance(part, type) and issubclass(part, msgspec.Struct):
+            yield part
+
+
+def _choices(declared: object) -> Iterator[str]:
+    for part in _parts(declared):
+        if get_origin(part) is Literal:
+            yield from map(str, get_args(part))
+        elif isinstance(part, type) and issubclass(part, Enum):
+            yield from (str(member.value) for member in part)
+
+
+def _parts(declared: object) -> tuple[object, ...]:
+    return get_args(declared) if isinstance(declared, types.UnionType) else (declared,)

@@ -1,0 +1,193 @@
+"""From an HTTP request to the request record of an operation: path, query and body, each strictly."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from lattice.api.errors import ApiError
+from lattice.api.limits import MAX_BODY_BYTES, MAX_REQUEST_ID
+from lattice.api.operations.table import Operation
+from lattice.api.rest.explain import explain_field, explain_json
+
+MAX_PARAMETERS = 2000
+_PATH_NAME = re.compile(r"\{(\w+)\}")
+
+
+class Headers:
+    """The few headers that matter, read in one pass."""
+
+    __slots__ = ("authorization", "content_length", "last_event_id", "request_id", "tenant")
+
+    def __init__(self, scope: Scope) -> None:
+        self.authorization = self.request_id = self.tenant = self.last_event_id = ""
+        self.content_length = ""
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                self.authorization = value.decode("latin-1")
+            elif name == b"x-request-id":
+                self.request_id = value.decode("latin-1")
+            elif name == b"x-lattice-tenant":
+                self.tenant = value.decode("latin-1")
+            elif name == b"last-event-id":
+                self.last_event_id = value.decode("latin-1")
+            elif name == b"content-length":
+                self.content_length = value.decode("latin-1")
+
+
+def header_value(text: str) -> bytes:
+    """A request id as the value of a header: what is not plain ASCII is replaced."""
+    if text.isascii() and text.isprintable() and len(text) <= MAX_REQUEST_ID:
+        return text.encode()
+    return "".join(c if " " < c < "\x7f" else "?" for c in text[:MAX_REQUEST_ID]).encode()
+
+
+async def read_body(receive: Receive, headers: Headers) -> bytes:
+    """The whole body. Raises ApiError as soon as it is known to be too large."""
+    declared = headers.content_length
+    if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
+        raise _too_large(f"{int(declared):,} bytes")
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body"):
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        if len(body) > MAX_BODY_BYTES:
+            raise _too_large(f"{len(body):,} bytes")
+        return body
+    pieces, size = [body], len(body)
+    while message.get("more_body"):
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        if size > MAX_BODY_BYTES:
+            raise _too_large(f"more than {MAX_BODY_BYTES:,} bytes")
+    return b"".join(pieces)
+
+
+class ClientGone(Exception):
+    """The caller hung up before the request was complete."""
+
+
+def _too_large(current: str) -> ApiError:
+    return ApiError(
+        "too_large",
+        "the request is too large",
+        current=current,
+        limit=f"{MAX_BODY_BYTES:,} bytes",
+        hint="put large data into files that the script reads",
+    )
+
+
+class Decode(Protocol):
+    def __call__(self, scope: Scope, headers: Headers, body: bytes) -> msgspec.Struct: ...
+
+
+def decoder_for(operation: Operation) -> Decode:
+    """The decoder of an operation: from the query for GET, from the body otherwise; the path belongs to both."""
+    in_path = frozenset(_PATH_NAME.findall(operation.path))
+    if operation.method == "GET":
+        return _query_decoder(operation.request)
+    if not in_path:
+        return _body_decoder(operation.request)
+    return _merging_decoder(operation, in_path)
+
+
+def _query_decoder(request: type[msgspec.Struct]) -> Decode:
+    to_record = _parameters_to(request)
+    takes_event_id = "last_event_id" in request.__struct_fields__
+
+    def decode(scope: Scope, headers: Headers, body: bytes) -> msgspec.Struct:
+        given: dict[str, Any] = dict(scope["path_params"])
+        if takes_event_id and headers.last_event_id:
+            given["last_event_id"] = headers.last_event_id
+        return to_record(scope["query_string"], given)
+
+    return decode
+
+
+def _body_decoder(request: type[msgspec.Struct]) -> Decode:
+    decode_json = msgspec.json.Decoder(request).decode
+
+    def decode(scope: Scope, headers: Headers, body: bytes) -> msgspec.Struct:
+        if scope["query_string"]:
+            raise _no_parameters(scope["query_string"])
+        try:
+            return decode_json(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise explain_json(error, body, request) from None
+
+    return decode
+
+
+def _merging_decoder(operation: Operation, in_path: frozenset[str]) -> Decode:
+    request = operation.request
+    to_record = _parameters_to(request)
+    decode_json = msgspec.json.Decoder(dict[str, Any]).decode
+
+    def decode(scope: Scope, headers: Headers, body: bytes) -> msgspec.Struct:
+        if scope["query_string"]:
+            if operation.method != "DELETE":
+                raise _no_parameters(scope["query_string"])
+            return to_record(scope["query_string"], dict(scope["path_params"]))
+        try:
+            given = decode_json(body) if body else {}
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise explain_json(error, body, request) from None
+        path = scope["path_params"]
+        for name in in_path & given.keys():
+            if str(given[name]) != path[name]:
+                raise ApiError("invalid", f'{name}: is "{path[name][:60]}" in the path already')
+        try:
+            return msgspec.convert({**given, **path}, request)
+        except msgspec.ValidationError as error:
+            raise explain_field(error, request) from None
+
+    return decode
+
+
+def _parameters_to(
+    request: type[msgspec.Struct],
+) -> Callable[[bytes, Mapping[str, Any]], msgspec.Struct]:
+    lists = frozenset(field.encode_name for field in msgspec.structs.fields(request) if field.type == list[str])
+
+    def to_record(query: bytes, given: Mapping[str, Any]) -> msgspec.Struct:
+        values: dict[str, Any] = {}
+        for name, value in _pairs(query):
+            if name in lists:
+                values.setdefault(name, []).append(value)
+            elif name in values or name in given:
+                raise ApiError("invalid", f'parameter "{name[:60]}" is given twice')
+            else:
+                values[name] = value
+        values.update(given)
+        try:
+            return msgspec.convert(values, request, strict=False)
+        except msgspec.ValidationError as error:
+            raise explain_field(error, request) from None
+
+    return to_record
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
+    if not query:
+        return []
+    try:
+        return parse_qsl(
+            query.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_PARAMETERS,
+        )
+    except ValueError:
+        raise ApiError("invalid", "the parameters of the address cannot be read") from None
+
+
+def _no_parameters(query: bytes) -> ApiError:
+    name = query.decode("latin-1").partition("=")[0][:60]
+    return ApiError("invalid", f'unknown parameter "{name}"', hint="put it into the body")

@@ -1,0 +1,157 @@
+"""Picks allocations by filters from the hot state and the archive, newest number first."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+
+from msgspec.structs import replace
+
+from lattice.api.context import Context
+from lattice.api.lookup import Found
+from lattice.core.machine.state import State
+from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.ports.archive import ArchivedRecord, ArchiveFilter
+from lattice.wire.allocations import group_state
+
+_ARCHIVE_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What to pick; an empty field takes everything, `tenants=None` those of all tenants."""
+
+    states: frozenset[AllocationState] = frozenset()
+    tenants: tuple[str, ...] | None = None
+    user: str = ""
+    vcluster: str = ""
+    project: str = ""
+    name: str = ""
+    group: int = 0  # only the tasks of this group
+    tags: tuple[tuple[str, str], ...] = ()
+    tasks: bool = False  # single tasks instead of their groups
+    since: int = 0
+    until: int = 0
+
+    @property
+    def shows_tasks(self) -> bool:
+        return self.tasks or self.group > 0
+
+    def takes(self, record: Allocation | TaskGroup) -> bool:
+        if isinstance(record, TaskGroup):
+            ended_at = record.ended_at if record.is_done else 0
+            return self._takes(record.template, group_state(record), ended_at)
+        return self._takes(record, record.state, record.ended_at)
+
+    def _takes(self, head: Allocation, state: AllocationState, ended_at: int) -> bool:
+        return (
+            (not self.states or state in self.states)
+            and (self.tenants is None or head.tenant in self.tenants)
+            and (not self.user or head.user == self.user)
+            and (not self.vcluster or head.vcluster == self.vcluster)
+            and (not self.project or head.project == self.project)
+            and (not self.name or head.name == self.name)
+            and (not self.group or head.group == self.group)
+            and (not self.tags or all(tag in head.tags for tag in self.tags))
+            and (not self.since or not ended_at or ended_at >= self.since)
+            and (not self.until or 0 < ended_at < self.until)
+        )
+
+
+def hot_records(state: State, wanted: Selection, before: int | None) -> Iterator[Allocation | TaskGroup]:
+    """Matching records of the hot state with numbers below `before`. To be read to its end without waiting."""
+    if wanted.shows_tasks:
+        yield from _single_records(state, wanted, before)
+        return
+    allocations, groups = state.allocations, state.groups
+    for number in _below((*allocations, *groups), before):
+        single = allocations.get(number)
+        if single is not None and single.group:
+            continue
+        record = single or groups[number]
+        if wanted.takes(record):
+            yield record
+
+
+def pending_tasks(state: State, wanted: Selection) -> Iterator[TaskGroup]:
+    """Groups whose pending tasks match; those tasks are alike in everything that can be asked for."""
+    for group in state.groups.values():
+        if group.pending and wanted.takes(replace(group.template, group=group.number)):
+            yield group
+
+
+def _single_records(state: State, wanted: Selection, before: int | None) -> Iterator[Allocation]:
+    """Allocations and tasks; pending tasks are made up from their group as they are reached."""
+    pending = [_pending_numbers(group, before) for group in pending_tasks(state, wanted)]
+    for number in merge(_below(tuple(state.allocations), before), *pending, reverse=True):
+        record = state.find(number)
+        if record is not None and wanted.takes(record):
+            yield record
+
+
+def _below(numbers: tuple[int, ...], before: int | None) -> list[int]:
+    """The numbers below `before`, highest first."""
+    return sorted(
+        numbers if before is None else [number for number in numbers if number < before],
+        reverse=True,
+    )
+
+
+def _pending_numbers(group: TaskGroup, before: int | None) -> Iterator[int]:
+    for start, stop in reversed(group.pending):
+        highest = group.number + stop
+        if before is not None:
+            highest = min(highest, before - 1)
+        yield from range(highest, group.number + start, -1)
+
+
+async def archived_records(
+    context: Context, wanted: Selection, before: int | None, page: int = _ARCHIVE_PAGE
+) -> AsyncIterator[ArchivedRecord]:
+    """Matching records of the archive with numbers below `before`."""
+    tenants = wanted.tenants
+    if tenants is not None and not tenants:
+        return
+    rough = ArchiveFilter(
+        user=wanted.user,
+        tenant=tenants[0] if tenants is not None and len(tenants) == 1 else "",
+        vcluster=wanted.vcluster,
+        name=wanted.name,
+        states=tuple(sorted(wanted.states)),
+        since=wanted.since,
+        until=wanted.until,
+        group=wanted.group,
+        with_groups=not wanted.shows_tasks,
+        with_tasks=wanted.shows_tasks,
+    )
+    page = min(page, _ARCHIVE_PAGE)
+    while True:
+        records = await context.services.replica.archived_page(rough, before, page)
+        for record in records:
+            if wanted.takes(record):
+                yield record
+        if len(records) < page:
+            return
+        before = records[-1].number
+        page = _ARCHIVE_PAGE
+
+
+async def pick(
+    context: Context, wanted: Selection, before: int | None, limit: int, *, with_archive: bool
+) -> tuple[list[Found], bool]:
+    """Up to `limit` matches with numbers below `before`, and whether there are more.
+
+    The hot state is read first and at once: what moves to the archive meanwhile is met twice and taken once.
+    """
+    found = {record.number: Found(record) for record in islice(hot_records(context.state, wanted, before), limit + 1)}
+    if with_archive:
+        taken = 0
+        async for record in archived_records(context, wanted, before, limit + 1):
+            found.setdefault(record.number, Found(record, is_archived=True))
+            taken += 1
+            if taken > limit:
+                break
+        numbers = sorted(found, reverse=True)
+    else:
+        numbers = list(found)
+    return [found[number] for number in numbers[:limit]], len(numbers) > limit

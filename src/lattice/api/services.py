@@ -1,0 +1,42 @@
+"""What the operations stand on; the composition root fills it in."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lattice.api.streams import Feed
+from lattice.core.model.observations import Observations
+from lattice.observe.metrics import Metrics
+from lattice.ports.agents import AgentLinks
+from lattice.ports.clock import Clock
+from lattice.ports.identity import Verifier
+from lattice.ports.object_store import ObjectStore
+from lattice.ports.replica import Replica
+from lattice.ports.scheduling import SchedulingView
+
+
+@dataclass(kw_only=True)
+class Services:
+    """`objects` is None where no object store is configured; `is_ready` says whether the state is complete."""
+
+    replica: Replica
+    links: AgentLinks
+    verifier: Verifier
+    clock: Clock
+    scheduling: SchedulingView
+    observations: Observations
+    objects: ObjectStore | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    is_ready: Callable[[], bool] = lambda: True
+    server_name: str = "server"
+    default_tenant: str = "default"
+    default_vcluster: str = "default"
+    # Changes of limits build on what they read and are made one at a time.
+    administration: asyncio.Lock = field(default_factory=asyncio.Lock)
+    feed: Feed = field(init=False)
+    boot: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.feed = Feed(self.replica)
+        self.boot = secrets.token_hex(4)

@@ -1,0 +1,128 @@
+"""The figures a server shows at /metrics. Loops, replica and API report through the small methods of `Metrics`."""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lattice.core.machine.state import State
+from lattice.core.model.allocations import HOLDING, TERMINAL, AllocationState
+from lattice.core.model.nodes import NodeState
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_API_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
+_COMMIT_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+_CYCLE_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+
+class Metrics:
+    """One registry per server."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "lattice_api_requests",
+            "API requests by operation, method and status",
+            ["operation", "method", "status"],
+            registry=self.registry,
+        )
+        self._durations = Histogram(
+            "lattice_api_request_duration_seconds",
+            "Time from a request's headers to the end of its answer; streams are not counted",
+            ["operation"],
+            registry=self.registry,
+            buckets=_API_BUCKETS,
+        )
+        self._commits = Histogram(
+            "lattice_raft_commit_latency_seconds",
+            "Time from proposing a batch until it is durable",
+            registry=self.registry,
+            buckets=_COMMIT_BUCKETS,
+        )
+        self._cycles = Histogram(
+            "lattice_scheduling_cycle_duration_seconds",
+            "Time of one scheduling cycle",
+            registry=self.registry,
+            buckets=_CYCLE_BUCKETS,
+        )
+        self._placements = Counter("lattice_scheduling_placements", "Successful placements", registry=self.registry)
+        self._stale = Counter(
+            "lattice_scheduling_stale_proposals",
+            "Placements that no longer held when they were applied",
+            registry=self.registry,
+        )
+        self._requests_by_key: dict[tuple[str, str, int], Counter] = {}
+        self._durations_by_name: dict[str, Histogram] = {}
+
+    def request_done(self, operation: str, method: str, status: int, seconds: float | None) -> None:
+        """A request was answered; no duration for a stream."""
+        key = (operation, method, status)
+        counter = self._requests_by_key.get(key)
+        if counter is None:
+            counter = self._requests_by_key[key] = self._requests.labels(*map(str, key))
+        counter.inc()
+        if seconds is None:
+            return
+        histogram = self._durations_by_name.get(operation)
+        if histogram is None:
+            histogram = self._durations_by_name[operation] = self._durations.labels(operation)
+        histogram.observe(seconds)
+
+    def commit_done(self, seconds: float) -> None:
+        """A batch became durable."""
+        self._commits.observe(seconds)
+
+    def cycle_done(self, seconds: float, *, placements: int = 0, stale: int = 0) -> None:
+        """A scheduling cycle ended: so many proposals took effect, so many no longer held."""
+        self._cycles.observe(seconds)
+        self._placements.inc(placements)
+        self._stale.inc(stale)
+
+    def show_state(self, read: Callable[[], State]) -> None:
+        """Shows the counts of the state, read at each scrape."""
+        self.registry.register(_StateFigures(read))
+
+    def render(self) -> bytes:
+        """The text format."""
+        return generate_latest(self.registry)
+
+
+class _StateFigures(Collector):
+    """Counts that the state keeps anyway."""
+
+    def __init__(self, read: Callable[[], State]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        state = self._read()
+        ended = CounterMetricFamily("lattice_allocations", "Allocations that ended, by final state", labels=["state"])
+        for name in sorted(TERMINAL):
+            ended.add_metric([name], state.finished.get(name, 0))
+        yield ended
+        counts = state.state_counts
+        yield GaugeMetricFamily(
+            "lattice_allocations_active",
+            "Allocations that hold nodes now",
+            value=sum(counts.get(name, 0) for name in HOLDING),
+        )
+        waiting = sum(group.pending_count for group in state.groups.values())
+        yield GaugeMetricFamily(
+            "lattice_allocations_pending",
+            "Allocations and tasks that wait to be placed",
+            value=counts.get(AllocationState.PENDING, 0) + waiting,
+        )
+        yield _node_figures(state)
+
+
+def _node_figures(state: State) -> Metric:
+    nodes = GaugeMetricFamily("lattice_nodes_total", "Nodes by state", labels=["state"])
+    counts = dict.fromkeys(NodeState, 0)
+    for node in state.nodes.values():
+        counts[node.state] += 1
+    for name, count in counts.items():
+        nodes.add_metric([name], count)
+    return nodes
