@@ -67,8 +67,12 @@ class Explanations(Mapping[int, Explanation]):
 
     @cached_property
     def _by_number(self) -> tuple[Ints, Rows]:
-        order = np.argsort(self.snapshot.queue.number, kind="stable")
-        return self.snapshot.queue.number[order], order
+        return _sorted(self.snapshot.queue.number, np.arange(len(self.why)))
+
+    @cached_property
+    def _groups_by_number(self) -> tuple[Ints, Rows]:
+        rows = np.flatnonzero(self.snapshot.queue.block)
+        return _sorted(self.snapshot.queue.number[rows], rows)
 
     @cached_property
     def _ahead(self) -> Ints:
@@ -81,19 +85,20 @@ class Explanations(Mapping[int, Explanation]):
         return ahead
 
     def _row_of(self, number: int) -> int | None:
-        numbers, order = self._by_number
-        place = int(np.searchsorted(numbers, number, side="right")) - 1
-        if place < 0 or number in self.placed:
+        if number in self.placed:
             return None
-        row = int(order[place])
-        first = int(numbers[place])
-        if first != number and not self._is_pending_task(first, number):
-            return None
-        return None if self.why[row] == Why.PLACED else row
+        row = _at_or_before(self._by_number, number)
+        if row is None or self.snapshot.queue.number[row] != number:
+            row = self._group_row_of(number)
+        return None if row is None or self.why[row] == Why.PLACED else row
 
-    def _is_pending_task(self, group_number: int, number: int) -> bool:
-        group = self.snapshot.groups.get(group_number)
-        return group is not None and group.is_pending(number - group_number - 1)
+    def _group_row_of(self, task: int) -> int | None:
+        """The row of the group in which the task is still pending."""
+        row = _at_or_before(self._groups_by_number, task)
+        if row is None:
+            return None
+        group = self.snapshot.groups[int(self.snapshot.queue.number[row])]
+        return row if group.is_pending(task - group.number - 1) else None
 
     def _explain(self, row: int) -> Explanation:
         rank = int(self._ahead[row])
@@ -176,6 +181,18 @@ class Explanations(Mapping[int, Explanation]):
         if found is None or found[0] >= NEVER:
             return f"when the {last} will be free is not known"
         return f"the {last} is free at {_clock(found[0], self.room.now)} at the earliest"
+
+
+def _sorted(numbers: Ints, rows: Rows) -> tuple[Ints, Rows]:
+    order = np.argsort(numbers, kind="stable")
+    return numbers[order], rows[order]
+
+
+def _at_or_before(numbered: tuple[Ints, Rows], number: int) -> int | None:
+    """The row with the number, or else with the nearest smaller one."""
+    numbers, rows = numbered
+    place = int(np.searchsorted(numbers, number, side="right")) - 1
+    return None if place < 0 else int(rows[place])
 
 
 def _some(names: tuple[str, ...], most: int = 8) -> str:

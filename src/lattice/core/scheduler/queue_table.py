@@ -24,10 +24,12 @@ class QueueTable:
         return len(self._slot_of)
 
     def put_allocation(self, allocation: Allocation) -> None:
-        self._put(allocation, count=1, block=0, group=allocation.group)
+        self._put(allocation, first=allocation.number, count=1, block=0, group=allocation.group)
 
     def put_group(self, group: TaskGroup) -> None:
-        self._put(group.template, count=group.pending_count, block=group.size, group=group.number)
+        """A group that has pending tasks."""
+        first = group.number + 1 + group.pending[0][0]
+        self._put(group.template, first=first, count=group.pending_count, block=group.size, group=group.number)
 
     def drop(self, number: int) -> None:
         """Forgets the row; harmless when there is none."""
@@ -38,7 +40,7 @@ class QueueTable:
         self._slots.give_back(slot)
         self._changed.add(slot)
 
-    def _put(self, record: Allocation, *, count: int, block: int, group: int) -> None:
+    def _put(self, record: Allocation, *, first: int, count: int, block: int, group: int) -> None:
         slot = self._slot_of.get(record.number)
         shape = self.shapes.hold(_shape(record, group))
         if slot is None:
@@ -48,6 +50,7 @@ class QueueTable:
         self._changed.add(slot)
         self._slots.data[slot] = (
             record.number,
+            first,
             -record.preemption_class,
             record.submitted_at,
             record.eligible_at,
@@ -79,11 +82,11 @@ class QueueTable:
             return
         data = self._slots.data
         is_changed: Bools = np.zeros(len(data), np.bool_)
-        # The set's own order does not show: the sort below compares numbers last, and those are unique.
+        # The set's own order does not show: the sort below compares first numbers last, and those are unique.
         changed = np.fromiter(self._changed, np.intp, len(self._changed))
         is_changed[changed] = True
         order = np.concatenate([self._order[~is_changed[self._order]], changed[data["number"][changed] != 0]])
-        keys = (data["number"][order], data["submitted_at"][order], data["precedence"][order])
+        keys = (data["first"][order], data["submitted_at"][order], data["precedence"][order])
         self._order = order[np.lexsort(keys)]
         self._changed.clear()
 

@@ -27,6 +27,7 @@ _DIGITS = re.compile(r"(\d+)")
 PENDING = np.dtype(
     [
         ("number", "i8"),
+        ("first", "i8"),  # the number that would start first: its own, or that of a group's first pending task
         ("precedence", "i8"),  # minus the class: smaller goes first
         ("submitted_at", "i8"),
         ("eligible_at", "i8"),

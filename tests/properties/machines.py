@@ -1,0 +1,127 @@
+"""Small machines with work on them and a queue before them, drawn by hypothesis or by a seed."""
+
+from random import Random
+
+from lattice.core.machine.commands import CancelAllocation, DisableNode, DrainNode, SetProject
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.model.allocations import Hold, Request
+from lattice.core.model.observations import Observations
+from lattice.core.model.tenants import NodeSharing, Project
+from tests.unit.core.scheduler.world import World
+
+VCLUSTERS = ("default", "shared", "part", "other")
+
+
+def draw_machine(dice: Random, *, tight_limits: bool = True) -> World:
+    """A machine in the middle of its day; the caller makes the next plan."""
+    world = World()
+    names = [f"n{index}" for index in range(dice.randrange(1, 9))]
+    world.set_vcluster("shared", node_sharing=NodeSharing.SHARED)
+    world.set_vcluster("other", node_sharing=NodeSharing.SHARED)
+    world.set_vcluster("part", nodes=tuple(name for name in names if dice.random() < 0.5) or ("n0",))
+    for name in names:
+        _add_node(world, dice, name)
+    if tight_limits:
+        _draw_limits(world, dice)
+    else:
+        world.set_tenant("physics")
+    for _ in range(dice.randrange(3)):
+        _draw_work(world, dice)
+        world.run_cycle()
+        _draw_progress(world, dice)
+    _draw_trouble(world, dice, names)
+    _draw_work(world, dice)
+    return world
+
+
+def _add_node(world: World, dice: Random, name: str) -> None:
+    gpus = dice.choice((0, 0, 2))
+    world.add_node(
+        name,
+        cpus=dice.choice((2, 4, 4)),
+        memory_mb=dice.choice((2000, 4001)),
+        gpus=gpus,
+        gpu_type=dice.choice(("H100", "A100")) if gpus else "",
+        group=dice.choice(("a", "b", "c")),
+        features=dice.choice(((), ("nvme",), ("nvme", "ib"))),
+    )
+
+
+def _draw_limits(world: World, dice: Random) -> None:
+    def limit(*values: int) -> int | None:
+        return dice.choice((None, *values))
+
+    for tenant in ("default", "physics"):
+        limits = {
+            "max_nodes": limit(1, 3, 5),
+            "max_concurrent_allocations": limit(2, 4),
+            "max_running_per_user": limit(1, 3),
+        }
+        world.set_tenant(tenant, **{name: value for name, value in limits.items() if value is not None})
+    project = Project(tenant="physics", name="cfd", max_nodes=limit(1, 2, 4))
+    world.do(SetProject(project=project, create=True))
+
+
+def _draw_work(world: World, dice: Random) -> None:
+    for _ in range(dice.randrange(1, 8)):
+        tenant = dice.choice(("default", "physics"))
+        is_group = dice.random() < 0.2
+        fields: dict[str, object] = {
+            "tenant": tenant,
+            "user": dice.choice(("ann", "bob")),
+            "project": "cfd" if tenant == "physics" and dice.random() < 0.4 else "",
+            "vcluster": dice.choice(VCLUSTERS),
+            "walltime_s": dice.choice((0, 600, 3600, 3600, 7200)),
+            "preemption_class": dice.choice((3, 5, 5, 7)),
+            "hold": dice.choice((Hold.NONE, Hold.NONE, Hold.NONE, Hold.USER)),
+            "eligible_at": dice.choice((0, 0, 0, world.now + 60_000)),
+            "tasks": ((0, dice.randrange(1, 5), 1),) if is_group else (),
+            "concurrency": dice.choice((0, 1, 2)) if is_group else 0,
+        }
+        world.try_submit(_draw_request(dice), **fields)
+        world.now += dice.choice((0, 0, 1000))
+
+
+def _draw_request(dice: Random) -> Request:
+    nodes = dice.choice((1, 1, 1, 2, 3, 4))
+    return Request(
+        nodes=nodes,
+        max_nodes=dice.choice((0, 0, 0, nodes + 2)),
+        cpus=dice.choice((0, 0, 1, 2, 3)),
+        memory_mb=dice.choice((0, 0, 0, 500, 2500)),
+        gpus=dice.choice((0, 0, 0, 1)),
+        gpu_type=dice.choice(("", "", "", "", "H100")),
+        min_memory_mb=dice.choice((0, 0, 0, 3000)),
+        features=dice.choice(((), (), (), ("nvme",))),
+        topology=dice.choice(("", "", "tight", "any")),
+        node_list=dice.choice(((), (), (), (), ("n0", "n1", "n2"))),
+        exclude=dice.choice(((), (), (), ("n1",))),
+        exclusive=dice.random() < 0.15,
+    )
+
+
+def _draw_progress(world: World, dice: Random) -> None:
+    for number, record in list(world.state.allocations.items()):
+        if not record.is_holding:
+            continue
+        fate = dice.random()
+        if fate < 0.6:
+            world.report_running(number)
+        elif fate < 0.8:
+            world.finish(number, exit_code=dice.choice((0, 1)))
+        elif fate < 0.9:
+            world.do(CancelAllocation(number=number))
+    world.now += dice.choice((1000, 600_000, 3_700_000))
+
+
+def _draw_trouble(world: World, dice: Random, names: list[str]) -> None:
+    for name in names:
+        fate = dice.random()
+        if fate < 0.08:
+            assert not isinstance(world.try_to(DrainNode(node=name)), Rejected)
+        elif fate < 0.12:
+            assert not isinstance(world.try_to(DisableNode(node=name)), Rejected)
+    world.observations = Observations()
+    for name in names:
+        if dice.random() < 0.9:
+            world.observations.join(name, 1.0)

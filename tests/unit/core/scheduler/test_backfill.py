@@ -1,0 +1,172 @@
+"""The first allocation that does not fit is waited for, and nothing that starts meanwhile delays it."""
+
+from lattice.core.machine.commands import CancelAllocation, DrainNode, UpdateAllocation
+from lattice.core.model.allocations import Request
+from lattice.core.model.tenants import NodeSharing
+from lattice.core.scheduler.proposals import Reservation
+from tests.unit.core.scheduler.world import HOUR, World, nodes_of, reason
+
+
+def busy_world(*hours: int, free: int = 0) -> World:
+    """Nodes that have been running for no time at all and end after so many hours (0 = never), then free ones."""
+    world = World()
+    for index, length in enumerate(hours):
+        world.add_node(f"b{index}")
+        number = world.submit(walltime_s=length * 3600)
+        world.place(number, f"b{index}")
+        world.report_running(number)
+    world.add_nodes([f"f{index}" for index in range(free)])
+    return world
+
+
+def test_the_reservation_starts_when_enough_nodes_are_free() -> None:
+    world = busy_world(1, 5, 3)
+    number = world.submit(Request(nodes=2))
+    kept = Reservation(number=number, start_at=world.now + 3 * HOUR, nodes=("b0", "b2"))
+    assert world.plan().reservations == (kept,)
+
+
+def test_short_work_fills_the_gap_before_a_reservation() -> None:
+    world = busy_world(2, free=1)
+    wide = world.submit(Request(nodes=2))
+    long, short = world.submit(walltime_s=3 * 3600), world.submit(walltime_s=2 * 3600)
+    plan = world.plan()
+    assert nodes_of(plan) == {short: ("f0",)}
+    assert [kept.number for kept in plan.reservations] == [wide]
+    assert long not in nodes_of(plan)
+
+
+def test_work_without_a_walltime_does_not_fill_a_gap() -> None:
+    world = busy_world(2, free=1)
+    world.submit(Request(nodes=2))
+    endless = world.submit(walltime_s=0)
+    plan = world.plan()
+    assert plan.placements == ()
+    assert reason(plan, endless).startswith("0 of 1 requested nodes free, 1 kept for others, 1 busy")
+
+
+def test_long_work_starts_on_nodes_that_the_reservation_does_not_need() -> None:
+    world = busy_world(2, 2, free=2)
+    wide = world.submit(Request(nodes=3))
+    long = world.submit(walltime_s=50 * 3600)
+    plan = world.plan()
+    assert plan.reservations[0].nodes == ("b0", "b1", "f0")
+    assert nodes_of(plan) == {long: ("f1",)}
+    assert wide not in nodes_of(plan)
+
+
+def test_what_the_plan_itself_starts_is_looked_at_too() -> None:
+    world = World()
+    world.add_nodes(["n1", "n2"])
+    world.submit(walltime_s=4 * 3600)
+    wide = world.submit(Request(nodes=2))
+    plan = world.plan()
+    assert plan.reservations == (Reservation(number=wide, start_at=world.now + 4 * HOUR, nodes=("n1", "n2")),)
+
+
+def test_work_without_an_end_is_not_waited_for() -> None:
+    world = busy_world(0, free=1)
+    wide = world.submit(Request(nodes=2))
+    small = world.submit(walltime_s=0)
+    plan = world.plan()
+    assert plan.reservations == ()
+    assert nodes_of(plan) == {small: ("f0",)}
+    text = reason(plan, wide)
+    assert text == "0 of 2 requested nodes free, 2 busy; when the 2nd will be free is not known"
+
+
+def test_the_next_blocked_allocation_is_waited_for_when_the_first_cannot_be() -> None:
+    world = busy_world(0, 2)
+    world.submit(Request(nodes=2))
+    second = world.submit()
+    assert [kept.number for kept in world.plan().reservations] == [second]
+
+
+def test_a_stopping_allocation_is_expected_to_be_gone_soon() -> None:
+    world = busy_world(0)
+    world.do(CancelAllocation(number=1))
+    number = world.submit()
+    assert world.plan().reservations == (Reservation(number=number, start_at=world.now + 30_000, nodes=("b0",)),)
+
+
+def test_work_past_its_end_is_expected_to_be_gone_at_any_moment() -> None:
+    world = busy_world(1)
+    number = world.submit()
+    world.now += 2 * HOUR
+    assert world.plan().reservations == (Reservation(number=number, start_at=world.now + 1000, nodes=("b0",)),)
+
+
+def test_a_longer_walltime_moves_the_reservation() -> None:
+    world = busy_world(1)
+    world.submit()
+    world.do(UpdateAllocation(number=1, walltime_s=7200))
+    assert world.plan().reservations[0].start_at == world.now + 2 * HOUR
+
+
+def test_a_drained_node_is_not_waited_for() -> None:
+    world = busy_world(1, 5)
+    world.do(DrainNode(node="b0"))
+    world.submit()
+    assert world.plan().reservations[0].nodes == ("b1",)
+
+
+def test_each_vcluster_has_a_reservation_of_its_own() -> None:
+    world = busy_world(1, 2)
+    world.set_vcluster("other")
+    here, there = world.submit(walltime_s=600), world.submit(vcluster="other")
+    kept = {r.number: (r.start_at - world.now, r.nodes) for r in world.plan().reservations}
+    assert kept == {here: (HOUR, ("b0",)), there: (HOUR + 600_000, ("b0",))}
+
+
+def test_one_reservation_waits_for_the_end_of_another_on_the_same_node() -> None:
+    world = busy_world(1)
+    world.set_vcluster("other")
+    world.submit()
+    there = world.submit(vcluster="other")
+    kept = {r.number: r.start_at - world.now for r in world.plan().reservations}
+    assert kept[there] == 2 * HOUR
+
+
+def test_a_share_is_waited_for_until_enough_was_given_back() -> None:
+    world = World(NodeSharing.SHARED)
+    world.add_node("n1", cpus=4, memory_mb=4000)
+    for hours in (3, 1, 2, 4):
+        world.submit(walltime_s=hours * 3600)
+    world.run_cycle()
+    number = world.submit(Request(cpus=2))
+    kept = Reservation(number=number, start_at=world.now + 2 * HOUR, nodes=("n1",))
+    assert world.plan().reservations == (kept,)
+
+
+def test_a_whole_node_is_waited_for_until_its_last_share_ends() -> None:
+    world = World(NodeSharing.SHARED)
+    world.add_node("n1")
+    for hours in (3, 1):
+        world.submit(walltime_s=hours * 3600)
+    world.run_cycle()
+    world.submit(Request(exclusive=True))
+    assert world.plan().reservations[0].start_at == world.now + 3 * HOUR
+
+
+def test_a_node_shared_by_another_vcluster_is_waited_for_until_it_is_empty() -> None:
+    world = World(NodeSharing.SHARED)
+    world.set_vcluster("other", node_sharing=NodeSharing.SHARED)
+    world.add_node("n1")
+    for hours in (3, 1):
+        world.submit(walltime_s=hours * 3600)
+    world.run_cycle()
+    world.submit(vcluster="other")
+    assert world.plan().reservations[0].start_at == world.now + 3 * HOUR
+
+
+def test_short_shares_fill_up_a_node_that_is_kept() -> None:
+    world = World(NodeSharing.SHARED)
+    world.add_node("n1")
+    world.submit(Request(cpus=2), walltime_s=2 * 3600)
+    world.run_cycle()
+    wide = world.submit(Request(cpus=4))
+    long, short = world.submit(walltime_s=5 * 3600), world.submit(walltime_s=3600)
+    plan = world.plan()
+    assert list(nodes_of(plan)) == [short]
+    assert [kept.number for kept in plan.reservations] == [wide]
+    assert reason(plan, long).startswith("0 of 1 requested nodes with room, 1 kept for others")
