@@ -46,7 +46,8 @@ class Alarm:
         """Returns when rung since the last return, or after `at_most_s`."""
         if not self._event.is_set() and (at_most_s is None or at_most_s > 0):
             try:
-                await asyncio.wait_for(self._event.wait(), at_most_s)
+                async with asyncio.timeout(at_most_s):
+                    await self._event.wait()
             except TimeoutError:
                 return
         self._event.clear()

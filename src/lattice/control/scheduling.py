@@ -60,7 +60,7 @@ _WAKING = (
 )
 # A plan this small is made on the event loop: handing it to a thread would cost more than it takes.
 _SMALL_PLAN_S = 0.002
-_SMALL_QUEUE = 500
+_SMALL_QUEUE = 2000
 _SMALL_CLUSTER = 200
 # Planning may take this part of the time when there is always something to plan.
 _REST_PER_CYCLE = 4.0

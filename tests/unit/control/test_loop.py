@@ -57,3 +57,14 @@ async def test_an_alarm_that_rang_before_is_not_missed() -> None:
 async def test_an_alarm_does_not_wait_beyond_its_time() -> None:
     await asyncio.wait_for(Alarm().wait(0.001), 1)
     await asyncio.wait_for(Alarm().wait(-1.0), 1)
+
+
+@scenario
+async def test_a_cancel_at_the_very_moment_of_the_alarm_is_not_lost() -> None:
+    alarm = Alarm()
+    task = asyncio.create_task(keep_turning("test", lambda: alarm.wait(60)))
+    await asyncio.sleep(0)
+    alarm.ring()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

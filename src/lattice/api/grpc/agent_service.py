@@ -79,7 +79,8 @@ class AgentService:
 
     async def _first(self, messages: AsyncIterator[pb.AgentMessage], identity: Identity) -> Registration:
         try:
-            first = await asyncio.wait_for(anext(messages), REGISTER_WITHIN_S)
+            async with asyncio.timeout(REGISTER_WITHIN_S):
+                first = await anext(messages)
         except StopAsyncIteration:
             raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, "the stream ended before Register") from None
         except TimeoutError:
