@@ -337,6 +337,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     submit_dir: str = ""
     resources: ResourceRequest = field(default_factory=ResourceRequest)
     lifecycle: LifecycleRequest = field(default_factory=LifecycleRequest)
+    priority: str | int | None = None  # low, normal, high or a class; instead of lifecycle.preemption_class
     per_node: bool | None = None
     hold: bool = False
     begin: str | None = None

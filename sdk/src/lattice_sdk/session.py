@@ -25,6 +25,19 @@ Query = Sequence[tuple[str, str]]
 
 PREFIX = "/api/v1"
 ASK_AGAIN = frozenset({502, 503, 504, 507})
+STATUS_OF_CODE = {
+    "invalid": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "already_exists": 409,
+    "too_large": 413,
+    "quota": 422,
+    "infeasible": 422,
+    "unavailable": 503,
+    "storage_full": 507,
+}
 NAME_UNKNOWN = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 
@@ -87,6 +100,12 @@ def api_error(body: ErrorBody, status: int) -> ApiError:
         limit=body.limit or "",
         hint=body.hint or "",
     )
+
+
+def carried_error(fields: object) -> ApiError:
+    """The exception for an error object that came inside a good answer."""
+    body = msgspec.convert(fields, type=ErrorBody)
+    return api_error(body, STATUS_OF_CODE.get(body.code, 500))
 
 
 def answered_error(endpoint: Endpoint, status: int, data: bytes) -> LatticeError:

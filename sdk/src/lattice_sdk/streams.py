@@ -8,21 +8,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from lattice_sdk.errors import BadAnswer, Unreachable
+from lattice_sdk.errors import BadAnswer, LatticeError, Unreachable
 from lattice_sdk.models import Event, LogChunk
 from lattice_sdk.retry import Attempts
-from lattice_sdk.session import ErrorBody, Request, Session, Stream, api_error, explain
+from lattice_sdk.session import Request, Session, Stream, carried_error, explain
 from lattice_sdk.transport import ProtocolError
 
 SILENCE_S = 45.0  # servers send a comment at least every 15 s
-STATUS_OF_CODE = {
-    "invalid": 400,
-    "unauthenticated": 401,
-    "forbidden": 403,
-    "not_found": 404,
-    "conflict": 409,
-    "unavailable": 503,
-}
 
 
 class ServerEvent(NamedTuple):
@@ -128,14 +120,12 @@ class EventReader:
         self._stream = self._session.open(replace(self._request, headers=self._request.headers + headers))
 
 
-def _carried_error(data: str) -> Exception:
+def _carried_error(data: str) -> LatticeError:
     try:
         carried = msgspec.json.decode(data)
-        inner = carried.get("error", carried) if isinstance(carried, dict) else carried
-        body = msgspec.convert(inner, type=ErrorBody)
+        return carried_error(carried.get("error", carried) if isinstance(carried, dict) else carried)
     except msgspec.MsgspecError:
         return BadAnswer(f"the stream ended with an error: {data[:200]}")
-    return api_error(body, STATUS_OF_CODE.get(body.code, 500))
 
 
 class Watch:

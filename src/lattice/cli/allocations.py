@@ -1,0 +1,82 @@
+"""How allocations look in a table."""
+
+from lattice.cli.output import Column
+from lattice.cli.times import clock_text
+from lattice_sdk.models import Allocation
+
+NAMED_NODES = 4
+
+
+def nodes_text(allocation: Allocation) -> str:
+    """How many nodes; `1x20` for a group of which 20 tasks run, or wait while none runs."""
+    each = allocation.resources.nodes
+    counts = allocation.task_counts
+    if counts is None:
+        return str(allocation.node_count or each)
+    return f"{each}x{counts.running or counts.pending or counts.size}"
+
+
+def node_names(allocation: Allocation) -> str:
+    named = ",".join(allocation.nodes[:NAMED_NODES])
+    more = len(allocation.nodes) - NAMED_NODES
+    return f"{named},+{more}" if more > 0 else named
+
+
+def elapsed_text(allocation: Allocation) -> str:
+    return "-" if allocation.started_at is None else clock_text(allocation.elapsed_s)
+
+
+def walltime_text(allocation: Allocation) -> str:
+    return clock_text(allocation.walltime_s) if allocation.walltime_s else "-"
+
+
+def end_text(allocation: Allocation) -> str:
+    """The exit code, or the signal, or nothing while it has not ended."""
+    if allocation.signal:
+        return f"signal {allocation.signal}"
+    return "" if allocation.exit_code is None else str(allocation.exit_code)
+
+
+def why_text(allocation: Allocation) -> str:
+    """Why it waits, stops or failed; nothing when all is as it should be."""
+    if allocation.is_terminal:
+        return allocation.message or ""
+    return allocation.reason or ""
+
+
+COLUMNS: tuple[Column[Allocation], ...] = (
+    Column("ID", lambda a: a.id),
+    Column("NAME", lambda a: a.name),
+    Column("STATE", lambda a: a.state),
+    Column("NODES", nodes_text),
+    Column("WALLTIME", walltime_text),
+    Column("ELAPSED", elapsed_text),
+    Column("VCLUSTER", lambda a: a.vcluster),
+    Column("TENANT", lambda a: a.tenant, is_wide=True),
+    Column("PROJECT", lambda a: a.project or "", is_wide=True),
+    Column("USER", lambda a: a.user, is_wide=True),
+    Column("NODELIST", node_names, is_wide=True),
+    Column("CAUSE", lambda a: a.cause or "", is_wide=True),
+    Column("EXIT", end_text, is_wide=True),
+    Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
+    Column("REASON", why_text, is_sparse=True),
+)
+
+HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
+    Column("ID", lambda a: a.id),
+    Column("NAME", lambda a: a.name),
+    Column("STATE", lambda a: a.state),
+    Column("CAUSE", lambda a: a.cause or ""),
+    Column("EXIT", end_text),
+    Column("NODES", nodes_text),
+    Column("ELAPSED", elapsed_text),
+    Column("COMPLETED", lambda a: a.completed_at or ""),
+    Column("USER", lambda a: a.user),
+    Column("VCLUSTER", lambda a: a.vcluster),
+    Column("TENANT", lambda a: a.tenant, is_wide=True),
+    Column("PROJECT", lambda a: a.project or "", is_wide=True),
+    Column("NODELIST", node_names, is_wide=True),
+    Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
+    Column("STARTED", lambda a: a.started_at or "", is_wide=True),
+    Column("RESTARTS", lambda a: str(a.restart_count), is_wide=True),
+)

@@ -1,0 +1,37 @@
+"""`lattice admin scheduler status`: what the scheduler did last."""
+
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import OK
+from lattice.cli.output import show_one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Takes nothing."""
+
+
+def run(_options: Options, context: Context) -> int:
+    status = context.client.scheduler_status()
+    duration = "" if status.last_cycle_ms is None else f"{status.last_cycle_ms:.1f} ms"
+    nodes = ", ".join(f"{count} {state}" for state, count in status.nodes.items())
+    pairs = [
+        ("Server", status.server or ""),
+        ("Leader", str(status.leader or "")),
+        ("Log index", str(status.applied_index)),
+        ("Cycles", str(status.cycles)),
+        ("Last cycle", status.last_cycle_at or ""),
+        ("Duration", duration),
+        ("Placed in it", str(status.last_placements or 0)),
+        ("Placed so far", str(status.placements)),
+        ("Pending", str(status.pending)),
+        ("Running", str(status.running)),
+        ("Nodes", nodes),
+    ]
+    show_one(context, status, pairs)
+    return OK
+
+
+STATUS = Command(options=Options, run=run, examples=("lattice admin scheduler status",))

@@ -1,0 +1,127 @@
+"""`lattice admin tenant`: tenants and their quotas."""
+
+import argparse
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import OK
+from lattice.cli.fields import FLOAT, INTEGER, TEXT, Field, add_fields, chosen_name, given_fields
+from lattice.cli.output import Column, show_list, show_one, structured
+from lattice_sdk.models import Tenant
+
+FIELDS = (
+    Field("max_nodes", INTEGER, "most nodes at once"),
+    Field("max_concurrent_allocations", INTEGER, "most running allocations at once"),
+    Field("max_class", INTEGER, "highest preemption class (10)"),
+    Field("on_quota", TEXT, "what happens to work beyond a quota: reject or queue"),
+    Field("max_running_per_user", INTEGER, "most running allocations of one user"),
+    Field("max_pending_per_user", INTEGER, "most pending allocations of one user"),
+    Field("gpu_hours_budget", FLOAT, "GPU hours of a billing period"),
+    Field("node_hours_budget", FLOAT, "node hours of a billing period"),
+    Field("fair_share_target", FLOAT, "share of the cluster, 0 to 1"),
+    Field("burst_allowance", FLOAT, "how far above its share, 1.5 = half as much again"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The name, and each field as it was typed; None = not given."""
+
+    names: tuple[str, ...] = ()
+    name: str = ""
+    max_nodes: str | None = None
+    max_concurrent_allocations: str | None = None
+    max_class: str | None = None
+    on_quota: str | None = None
+    max_running_per_user: str | None = None
+    max_pending_per_user: str | None = None
+    gpu_hours_budget: str | None = None
+    node_hours_budget: str | None = None
+    fair_share_target: str | None = None
+    burst_allowance: str | None = None
+
+
+def _limit(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"
+
+
+COLUMNS: tuple[Column[Tenant], ...] = (
+    Column("TENANT", lambda t: t.name),
+    Column("MAX_NODES", lambda t: _limit(t.max_nodes)),
+    Column("NODES", lambda t: str(t.in_use.nodes)),
+    Column("MAX_ALLOCATIONS", lambda t: _limit(t.max_concurrent_allocations)),
+    Column("ALLOCATIONS", lambda t: str(t.in_use.allocations)),
+    Column("MAX_CLASS", lambda t: _limit(t.max_class)),
+    Column("ON_QUOTA", lambda t: t.on_quota),
+    Column("GPU_HOURS", lambda t: _limit(t.gpu_hours_budget), is_wide=True),
+    Column("NODE_HOURS", lambda t: _limit(t.node_hours_budget), is_wide=True),
+    Column("SHARE", lambda t: _limit(t.fair_share_target), is_wide=True),
+    Column("CREATED", lambda t: t.created_at or "", is_wide=True),
+)
+
+
+def _sheet(tenant: Tenant) -> list[tuple[str, str]]:
+    fields = [(field.title, str(getattr(tenant, field.name) or "")) for field in FIELDS]
+    return [
+        ("Tenant", tenant.name),
+        *fields,
+        ("nodes in use", str(tenant.in_use.nodes)),
+        ("allocations running", str(tenant.in_use.allocations)),
+        ("created", tenant.created_at or ""),
+    ]
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    add_fields(parser, "tenant", FIELDS)
+
+
+def fill_name(parser: argparse.ArgumentParser) -> None:
+    add_fields(parser, "tenant", ())
+
+
+def run_create(options: Options, context: Context) -> int:
+    name = chosen_name(options.names, options.name, "tenant")
+    tenant = context.client.create_tenant({"name": name, **given_fields(options, FIELDS)})
+    if not structured(context, tenant):
+        context.say(f"Created tenant {tenant.name}")
+    return OK
+
+
+def run_update(options: Options, context: Context) -> int:
+    name = chosen_name(options.names, options.name, "tenant")
+    changes = given_fields(options, FIELDS, is_change=True)
+    tenant = context.client.update_tenant(name, changes)
+    if not structured(context, tenant):
+        context.say(f"Updated tenant {tenant.name}")
+    return OK
+
+
+def run_list(_options: Options, context: Context) -> int:
+    show_list(context, context.client.list_tenants(), COLUMNS, name=lambda tenant: tenant.name)
+    return OK
+
+
+def run_show(options: Options, context: Context) -> int:
+    tenant = context.client.get_tenant(chosen_name(options.names, options.name, "tenant"))
+    show_one(context, tenant, _sheet(tenant))
+    return OK
+
+
+CREATE = Command(
+    options=Options,
+    fill=fill,
+    run=run_create,
+    examples=("lattice admin tenant create --name=physics --max-nodes=200",),
+)
+UPDATE = Command(
+    options=Options,
+    fill=fill,
+    run=run_update,
+    examples=(
+        "lattice admin tenant update physics --max-nodes 250 --gpu-hours-budget 150000",
+        "lattice admin tenant set-quota --name=physics --max-nodes=none",
+    ),
+)
+LIST = Command(options=Options, run=run_list, examples=("lattice admin tenant list -o wide",))
+SHOW = Command(options=Options, fill=fill_name, run=run_show, examples=("lattice admin tenant show physics",))

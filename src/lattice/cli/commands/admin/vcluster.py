@@ -1,0 +1,166 @@
+"""`lattice admin vcluster`: virtual clusters and their limits."""
+
+import argparse
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import OK, UsageError
+from lattice.cli.fields import (
+    DURATION,
+    INTEGER,
+    LIST_OF_NAMES,
+    TEXT,
+    Field,
+    add_fields,
+    chosen_name,
+    field_value,
+    given_fields,
+)
+from lattice.cli.output import Column, show_list, show_one, structured
+from lattice.cli.recent import remember
+from lattice.cli.times import clock_text
+from lattice_sdk.models import Vcluster
+
+FIELDS = (
+    Field("scheduler", TEXT, "hpc-backfill, ml-training, service-bin-pack or interactive-fifo"),
+    Field("tenants", LIST_OF_NAMES, "tenants that may use it, with commas (all)"),
+    Field("nodes", LIST_OF_NAMES, "nodes that belong to it, with commas (all)"),
+    Field("node_sharing", TEXT, "exclusive or shared"),
+    Field("fencing", TEXT, "normal or strict"),
+    Field("default_walltime", DURATION, "walltime of work that names none"),
+    Field("max_walltime", DURATION, "longest walltime"),
+    Field("max_nodes", INTEGER, "most nodes of one allocation"),
+)
+BY_NAME = {field.name: field for field in FIELDS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The name, and each field as it was typed; None = not given."""
+
+    names: tuple[str, ...] = ()
+    name: str = ""
+    pairs: tuple[str, ...] = ()
+    scheduler: str | None = None
+    tenants: str | None = None
+    nodes: str | None = None
+    node_sharing: str | None = None
+    fencing: str | None = None
+    default_walltime: str | None = None
+    max_walltime: str | None = None
+    max_nodes: str | None = None
+    up: bool | None = None
+
+
+COLUMNS: tuple[Column[Vcluster], ...] = (
+    Column("VCLUSTER", lambda v: v.name),
+    Column("UP", lambda v: "yes" if v.up else "no"),
+    Column("SCHEDULER", lambda v: v.scheduler),
+    Column("SHARING", lambda v: v.node_sharing),
+    Column("DEFAULT_WALLTIME", lambda v: clock_text(v.default_walltime_s or None)),
+    Column("MAX_WALLTIME", lambda v: clock_text(v.max_walltime_s or None)),
+    Column("MAX_NODES", lambda v: str(v.max_nodes or "-")),
+    Column("PENDING", lambda v: str(v.pending)),
+    Column("RUNNING", lambda v: str(v.running)),
+    Column("TENANTS", lambda v: ",".join(v.tenants) or "all", is_wide=True),
+    Column("NODES", lambda v: ",".join(v.nodes) or "all", is_wide=True),
+    Column("FENCING", lambda v: v.fencing, is_wide=True),
+    Column("CREATED", lambda v: v.created_at or "", is_wide=True),
+)
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    add_fields(parser, "vCluster", FIELDS)
+    parser.add_argument("--up", action="store_true", help="take work")
+    parser.add_argument("--down", dest="up", action="store_false", help="start nothing")
+
+
+def fill_update(parser: argparse.ArgumentParser) -> None:
+    fill(parser)
+    parser.add_argument(
+        "--set",
+        action="append",
+        dest="pairs",
+        metavar="FIELD=VALUE",
+        help="the same by the name of the field, such as max_nodes=8 or up=false",
+    )
+
+
+def fill_name(parser: argparse.ArgumentParser) -> None:
+    add_fields(parser, "vCluster", ())
+
+
+def _given(options: Options, context: Context) -> dict[str, object]:
+    fields = given_fields(options, FIELDS)
+    if options.up is not None:
+        fields["up"] = options.up
+    if context.flags.tenant and "tenants" not in fields:
+        fields["tenants"] = context.flags.tenant.split(",")
+    for pair in options.pairs:
+        fields.update([_pair(pair)])
+    return fields
+
+
+def _pair(text: str) -> tuple[str, object]:
+    name, separator, value = text.partition("=")
+    if name == "up" and value in {"true", "false"}:
+        return "up", value == "true"
+    if not separator or name not in BY_NAME:
+        known = ", ".join([*BY_NAME, "up=true|false"])
+        raise UsageError(f'"{text}" is not FIELD=VALUE of a vCluster', hint=f"fields: {known}")
+    return name, field_value(BY_NAME[name], value)
+
+
+def run_create(options: Options, context: Context) -> int:
+    name = chosen_name(options.names, options.name, "vCluster")
+    vcluster = context.client.create_vcluster({"name": name, **_given(options, context)})
+    if not structured(context, vcluster):
+        context.say(f"Created vCluster {vcluster.name}")
+    return OK
+
+
+def run_update(options: Options, context: Context) -> int:
+    pairs = tuple(text for text in options.names if "=" in text)
+    names = tuple(text for text in options.names if "=" not in text)
+    name = chosen_name(names, options.name, "vCluster")
+    changes = {**_given(options, context), **dict(_pair(pair) for pair in pairs)}
+    if not changes:
+        raise UsageError("nothing to change was given", hint="--help lists the fields")
+    vcluster = context.client.update_vcluster(name, changes)
+    if not structured(context, vcluster):
+        context.say(f"Updated vCluster {vcluster.name}")
+    return OK
+
+
+def run_list(_options: Options, context: Context) -> int:
+    found = context.client.list_vclusters()
+    remember(context, vclusters=(vcluster.name for vcluster in found))
+    show_list(context, found, COLUMNS, name=lambda vcluster: vcluster.name)
+    return OK
+
+
+def run_show(options: Options, context: Context) -> int:
+    vcluster = context.client.get_vcluster(chosen_name(options.names, options.name, "vCluster"))
+    pairs = [(column.head.lower().replace("_", " "), column.text(vcluster)) for column in COLUMNS]
+    show_one(context, vcluster, pairs)
+    return OK
+
+
+CREATE = Command(
+    options=Options,
+    fill=fill,
+    run=run_create,
+    examples=("lattice admin vcluster create --name=gpu --nodes=n1,n2 --max-walltime=24h",),
+)
+UPDATE = Command(
+    options=Options,
+    fill=fill_update,
+    run=run_update,
+    examples=(
+        "lattice admin vcluster update gpu --node-sharing=shared",
+        "lattice admin vcluster set-config --name=gpu max_nodes=8",
+    ),
+)
+LIST = Command(options=Options, run=run_list, examples=("lattice admin vcluster list -o wide",))
+SHOW = Command(options=Options, fill=fill_name, run=run_show, examples=("lattice admin vcluster show gpu",))

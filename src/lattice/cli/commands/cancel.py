@@ -1,0 +1,72 @@
+"""`lattice cancel`: end allocations, by id or all one's own in some state."""
+
+import argparse
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.each import order_each
+from lattice.cli.errors import OK, UsageError, describe, exit_code
+from lattice.cli.output import structured
+from lattice_sdk.errors import ApiError, Invalid
+from lattice_sdk.models import CancelOutcome
+from lattice_sdk.session import carried_error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    ids: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    all_mine: bool = False
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("ids", nargs="*", metavar="ID", help="an allocation, a task or a task group")
+    add("--state", action="append", metavar="STATE", help="with --all-mine: only in this state")
+    add("--all-mine", action="store_true", help="all one's own that have not ended")
+
+
+def run(options: Options, context: Context) -> int:
+    if options.all_mine:
+        return _cancel_mine(options, context)
+    if options.state:
+        raise UsageError("--state goes with --all-mine", hint="lattice cancel --state=pending --all-mine")
+    if not options.ids:
+        raise UsageError("nothing to cancel was named", hint="name ids, or give --all-mine")
+    return order_each(options.ids, context.client.cancel, lambda a: f"{a.id} {_told(a.state)}", context)
+
+
+def _told(state: str) -> str:
+    return "cancelled" if state == "Cancelled" else f"is being cancelled ({state})"
+
+
+def _cancel_mine(options: Options, context: Context) -> int:
+    if options.ids:
+        raise UsageError("give ids or --all-mine, not both")
+    states = [part for text in options.state for part in text.split(",") if part]
+    outcomes = context.client.cancel_many(states=states, all_mine=True)
+    if not structured(context, outcomes):
+        for outcome in outcomes:
+            if outcome.ok:
+                context.say(f"{outcome.id} cancelled")
+        if not outcomes:
+            context.say("nothing to cancel")
+    errors = [_error(outcome) for outcome in outcomes if not outcome.ok]
+    for error in errors:
+        context.streams.complain(describe(error))
+    return max((exit_code(error) for error in errors), default=OK)
+
+
+def _error(outcome: CancelOutcome) -> ApiError:
+    if isinstance(outcome.error, dict):
+        return carried_error(outcome.error)
+    return Invalid(f"{outcome.id}: {outcome.error or 'not cancelled'}")
+
+
+COMMAND = Command(
+    options=Options,
+    fill=fill,
+    run=run,
+    examples=("lattice cancel a17 a18", "lattice cancel --state=pending --all-mine"),
+)

@@ -1,0 +1,29 @@
+"""`lattice requeue`: stop an allocation and run it again."""
+
+import argparse
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.each import order_each
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    ids: tuple[str, ...] = ()
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID", help="an allocation, a task or a task group")
+
+
+def run(options: Options, context: Context) -> int:
+    return order_each(options.ids, context.client.requeue, lambda allocation: f"{allocation.id} requeued", context)
+
+
+COMMAND = Command(
+    options=Options,
+    fill=fill,
+    run=run,
+    examples=("lattice requeue a17", "lattice requeue a17 a18 -o json"),
+)

@@ -1,0 +1,57 @@
+"""`lattice update`: change walltime, priority or name of allocations."""
+
+import argparse
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.each import order_each
+from lattice.cli.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    ids: tuple[str, ...] = ()
+    walltime: str | None = None
+    priority: str | None = None
+    name: str | None = None
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("ids", nargs="+", metavar="ID", help="an allocation, a task or a task group")
+    add("--walltime", metavar="TIME", help="new walltime, such as 90m, 24h or HH:MM:SS")
+    add(
+        "--priority",
+        "--preemption-class",
+        dest="priority",
+        metavar="CLASS",
+        help="low, normal, high or 0 to 10",
+    )
+    add("--name", metavar="NAME", help="new name")
+
+
+def run(options: Options, context: Context) -> int:
+    wanted = {"walltime": options.walltime, "priority": _priority(options), "name": options.name}
+    changes = {key: value for key, value in wanted.items() if value is not None}
+    if not changes:
+        raise UsageError("nothing to change was given", hint="--walltime, --priority or --name")
+    return order_each(
+        options.ids,
+        lambda allocation_id: context.client.update(allocation_id, changes),
+        lambda allocation: f"{allocation.id} updated",
+        context,
+    )
+
+
+def _priority(options: Options) -> str | int | None:
+    text = options.priority
+    return int(text) if text is not None and text.isascii() and text.isdigit() else text
+
+
+COMMAND = Command(
+    options=Options,
+    fill=fill,
+    run=run,
+    examples=("lattice update a17 --walltime=48h", "lattice update a17 --priority=high"),
+)

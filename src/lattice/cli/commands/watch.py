@@ -1,0 +1,89 @@
+"""`lattice watch`: changes of state as they happen; of named allocations until the last has ended."""
+
+import argparse
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import OK, UsageError
+from lattice.cli.output import show_line
+from lattice_sdk.models import Allocation, Event
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    ids: tuple[str, ...] = ()
+    since: int | None = None
+    alerts_only: bool = False
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("ids", nargs="*", metavar="ID", help="only these, and only until all have ended")
+    add("--since", type=int, metavar="INDEX", help="begin after this index of the log")
+    add("--alerts-only", action="store_true", help="not supported by this version")
+
+
+def run(options: Options, context: Context) -> int:
+    if options.alerts_only:
+        raise UsageError("--alerts-only is not supported by this version of Lattice")
+    # The stream is opened before the states are read: no change falls between the two.
+    stream = context.client.watch(options.ids, since=options.since)
+    try:
+        living = set()
+        for allocation_id in options.ids:
+            allocation = context.client.get_allocation(allocation_id)
+            _show(_as_event(allocation), context)
+            if not allocation.is_terminal:
+                living.add(allocation.id)
+        if options.ids and not living:
+            return OK
+        for event in stream:
+            _show(event, context)
+            if event.is_terminal:
+                living.discard(event.id)
+                if options.ids and not living:
+                    return OK
+        return OK
+    finally:
+        stream.close()
+
+
+def _as_event(allocation: Allocation) -> Event:
+    return Event(
+        index=0,
+        kind="now",
+        at=allocation.completed_at or allocation.started_at or allocation.submitted_at,
+        id=allocation.id,
+        number=allocation.number,
+        name=allocation.name,
+        state=allocation.state,
+        reason=allocation.reason or None,
+        cause=allocation.cause,
+        exit_code=allocation.exit_code,
+    )
+
+
+def _show(event: Event, context: Context) -> None:
+    if context.output in {"json", "yaml"}:
+        show_line(context, event)
+        return
+    figures = [
+        event.name or "",
+        event.cause or "",
+        f"exit code {event.exit_code}" if event.exit_code else "",
+        event.reason or "",
+        f"on {','.join(event.nodes)}" if event.nodes else "",
+    ]
+    rest = "  ".join(figure for figure in figures if figure)
+    line = f"{event.at or '-'}  {event.id:<10} {event.kind:<10} {event.state:<10} {rest}".rstrip()
+    context.streams.write("".join(char if char.isprintable() else "?" for char in line) + "\n")
+    context.streams.stdout.flush()
+
+
+COMMAND = Command(
+    options=Options,
+    fill=fill,
+    run=run,
+    examples=("lattice watch", "lattice watch a17", "lattice watch -o json"),
+)

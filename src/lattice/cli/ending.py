@@ -1,0 +1,38 @@
+"""How an allocation ended, as an exit code and as a sentence."""
+
+from lattice.cli.errors import FAILED_WITHOUT_CODE, INTERRUPTED, OK
+from lattice_sdk.client import Client
+from lattice_sdk.models import CANCELLED, COMPLETED, FAILED, Allocation, AllocationFilter
+
+
+def ending_code(allocation: Allocation) -> int:
+    """0 when it completed, its own code, 128 + signal, 130 when cancelled, 125 without a code."""
+    if allocation.state == COMPLETED:
+        return OK
+    if allocation.state == CANCELLED:
+        return INTERRUPTED
+    if allocation.signal:
+        return 128 + allocation.signal
+    return allocation.exit_code or FAILED_WITHOUT_CODE
+
+
+def waited_code(allocation: Allocation, client: Client) -> int:
+    """The same, a task group counting as the worst of its tasks."""
+    if allocation.task_counts is None or allocation.state != FAILED:
+        return ending_code(allocation)
+    tasks = AllocationFilter(group=allocation.id, states=(FAILED,), is_archive_included=True)
+    codes = [ending_code(task) for task in client.iter_allocations(tasks)]
+    return max(codes, default=FAILED_WITHOUT_CODE)
+
+
+def ending_text(allocation: Allocation) -> str:
+    if allocation.state == COMPLETED:
+        return f"{allocation.id} {allocation.state}"
+    figures = [
+        allocation.cause or "",
+        f"signal {allocation.signal}" if allocation.signal else "",
+        f"exit code {allocation.exit_code}" if allocation.exit_code else "",
+        allocation.message or "",
+    ]
+    why = ", ".join(figure for figure in figures if figure)
+    return f"{allocation.id} {allocation.state}" + (f" ({why})" if why else "")

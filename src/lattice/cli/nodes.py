@@ -1,0 +1,74 @@
+"""How nodes look in a table and on a sheet."""
+
+from lattice.cli.output import Column
+from lattice_sdk.models import Node
+
+
+def gpus_text(node: Node) -> str:
+    if not node.gpus:
+        return ""
+    return f"{node.gpus}x{node.gpu_type}" if node.gpu_type else str(node.gpus)
+
+
+def memory_text(megabytes: int) -> str:
+    gigabytes = megabytes / 1024
+    return f"{gigabytes:.0f}G" if gigabytes == int(gigabytes) else f"{gigabytes:.1f}G"
+
+
+def reason_text(node: Node) -> str:
+    if not node.reason:
+        return node.down_cause or ""
+    return f"{node.reason} ({node.reason_by})" if node.reason_by else node.reason
+
+
+def heartbeat_text(node: Node) -> str:
+    return "" if node.last_heartbeat_s is None else f"{node.last_heartbeat_s:.0f} s ago"
+
+
+def load_text(node: Node) -> str:
+    return "" if node.load1 is None else f"{node.load1:.2f}"
+
+
+def free_text(node: Node) -> str:
+    return f"{node.free.cpus} CPUs, {memory_text(node.free.memory_mb)}, {node.free.gpus} GPUs"
+
+
+COLUMNS: tuple[Column[Node], ...] = (
+    Column("NODE", lambda n: n.id),
+    Column("STATE", lambda n: n.state),
+    Column("GPUS", gpus_text),
+    Column("VCLUSTER", lambda n: n.vcluster or ""),
+    Column("GROUP", lambda n: n.group or ""),
+    Column("CPUS", lambda n: str(n.cpus)),
+    Column("MEMORY", lambda n: memory_text(n.memory_mb)),
+    Column("HELD", lambda n: n.holding),
+    Column("ALLOCATIONS", lambda n: ",".join(n.allocations)),
+    Column("FREE", free_text, is_wide=True),
+    Column("LOAD", load_text, is_wide=True),
+    Column("HEARTBEAT", heartbeat_text, is_wide=True),
+    Column("ADDRESS", lambda n: n.address or "", is_wide=True),
+    Column("FEATURES", lambda n: ",".join(n.features), is_wide=True),
+    Column("REASON", reason_text, is_sparse=True),
+)
+
+
+def node_sheet(node: Node) -> list[tuple[str, str]]:
+    return [
+        ("Node", node.id),
+        ("State", node.state),
+        ("Reason", reason_text(node)),
+        ("Held", node.holding),
+        ("Allocations", ", ".join(node.allocations)),
+        ("vCluster", node.vcluster or ""),
+        ("Group", node.group or ""),
+        ("CPUs", str(node.cpus)),
+        ("Memory", memory_text(node.memory_mb)),
+        ("GPUs", gpus_text(node)),
+        ("Features", ", ".join(node.features)),
+        ("Free", free_text(node)),
+        ("Load", load_text(node)),
+        ("Heartbeat", heartbeat_text(node)),
+        ("Address", node.address or ""),
+        ("Registered", node.registered_at or ""),
+        ("Changed", node.changed_at or ""),
+    ]
