@@ -149,11 +149,19 @@ class Cgroup:
         self.limited = memory is not None or v2_memory
 
     @property
+    def folder(self) -> str:
+        """Where a process can be born as a member."""
+        return self.path
+
+    @property
     def join_files(self) -> tuple[str, ...]:
-        """Files into which a process writes 0 to become a member."""
-        if self.memory is None:
-            return (f"{self.path}/cgroup.procs",)
-        return (f"{self.memory}/cgroup.procs", f"{self.path}/cgroup.procs")
+        """Files into which a process born in `folder` writes 0 to become a full member."""
+        return () if self.memory is None else (f"{self.memory}/cgroup.procs",)
+
+    @property
+    def all_join_files(self) -> tuple[str, ...]:
+        """The same for a process born elsewhere."""
+        return (*self.join_files, f"{self.path}/cgroup.procs")
 
     def pids(self) -> list[int]:
         pids: list[int] = []

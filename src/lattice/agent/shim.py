@@ -96,6 +96,8 @@ def serve(options: Options, ready: int) -> None:
     tracker: CgroupRoot | Forest = open_root(name) or Forest(options.state_dir)
     for stuck in tracker.sweep(SWEEP_S):
         _log(f"could not be killed: {stuck}")
+    # Before anybody can connect.
+    replace_file(PID_FILE, b"%d\n" % os.getpid())
     loop = Loop()
     server = Server(loop, SOCKET)
     # The signal handlers must be there before Inheritance looks at them.
@@ -118,8 +120,6 @@ def serve(options: Options, ready: int) -> None:
     )
     table_of.append(table)
     server.handle = table.handle
-    replace_file(PID_FILE, b"%d\n" % os.getpid())
-    # The socket existed before the pid file did; only now is anybody invited.
     if ready >= 0:
         os.write(ready, b"+")
         os.close(ready)

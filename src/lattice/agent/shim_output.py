@@ -24,8 +24,9 @@ DEFAULT_LIMIT_BYTES = 64 << 20
 BYTES_PER_S = 64 << 20
 BURST_S = 0.05
 DRAIN_BYTES = 16 << 20
-READ_TRIES = 20
 READ_PAUSE_S = 0.0005
+READ_MOST_S = 2.0
+STALE_S = 5.0
 
 
 def replace_file(path: str, data: bytes) -> None:
@@ -53,7 +54,7 @@ def remove_file(path: str) -> None:
 
 
 class RingFile:
-    """The file side of one stream. No method raises OSError."""
+    """The file side of one stream, made with its first byte. No method raises OSError."""
 
     __slots__ = (
         "_fd",
@@ -77,7 +78,6 @@ class RingFile:
         self._tail_start = 0
         self.base = 0
         self.lost = 0
-        self._open()
 
     def _open(self) -> bool:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -219,23 +219,24 @@ def read_base(path: str) -> int:
 def read_output(path: str, offset: int, length: int) -> tuple[int, bytes]:
     """Up to `length` bytes from position `offset` of everything that was ever written, and the
     position of the first of them: later than `offset` when those bytes were dropped.
-    FileNotFoundError when there is no such output."""
-    tries = READ_TRIES
+    FileNotFoundError when there is no such output (yet)."""
+    until = time.monotonic() + READ_MOST_S
     while True:
-        tries -= 1
         with open(path, "rb") as file:
             base = read_base(path)
-            # A shim that was killed in between leaves a `.next` for good: take what there is.
-            if tries > 0 and not _settled(path, os.fstat(file.fileno())):
-                time.sleep(READ_PAUSE_S)
-                continue
-            start = max(offset, base)
-            file.seek(start - base)
-            return start, file.read(length)
+            if _settled(path, os.fstat(file.fileno())) or time.monotonic() > until:
+                start = max(offset, base)
+                file.seek(start - base)
+                return start, file.read(length)
+        time.sleep(READ_PAUSE_S)
 
 
 def _settled(path: str, opened: os.stat_result) -> bool:
-    if os.path.exists(f"{path}.next"):
-        return False
-    named = os.stat(path)
-    return (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino)
+    """Whether base and file belong together."""
+    try:
+        written = os.stat(f"{path}.next").st_mtime
+    except FileNotFoundError:
+        named = os.stat(path)
+        return (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino)
+    # A shim that was killed in the middle leaves its `.next` for good: take what there is.
+    return abs(time.time() - written) > STALE_S

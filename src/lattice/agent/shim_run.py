@@ -49,6 +49,7 @@ class Run:
         "pid",
         "report_fd",
         "rusage",
+        "save_timer",
         "signal",
         "started_at",
         "started_boot_s",
@@ -74,6 +75,7 @@ class Run:
         self.wall_timer: Timer | None = None
         self.kill_timer: Timer | None = None
         self.kill_at = 0.0
+        self.save_timer: Timer | None = None
         self.main_gone = False
         self.killing = False
         self.ending = ""

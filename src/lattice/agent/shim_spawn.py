@@ -13,6 +13,10 @@ import os
 import resource
 import signal
 
+from lattice.agent.cgroups import Cgroup
+from lattice.agent.shim_fork import fork_into
+from lattice.agent.shim_tree import ProcessTree
+
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 ALL_SIGNALS = signal.valid_signals()
 EXIT_NOT_STARTED = 127
@@ -106,7 +110,7 @@ class Inheritance:
 
 def spawn(
     launch: Launch,
-    join_files: tuple[str, ...],
+    group: Cgroup | ProcessTree,
     inheritance: Inheritance,
     out: int,
     err: int,
@@ -116,7 +120,11 @@ def spawn(
     carries why there was none."""
     old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
     try:
-        pid = os.fork()
+        pid = fork_into(group.folder) if group.folder else None
+        join_files = group.join_files
+        if pid is None:
+            join_files = group.all_join_files
+            pid = os.fork()
         if pid == 0:
             _become(launch, join_files, inheritance, out, err, report)
         return pid

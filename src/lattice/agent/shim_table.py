@@ -38,6 +38,8 @@ KILL_AGAIN_MOST_S = 10.0
 REMOVE_AGAIN_S = 0.05
 REMOVE_TRIES = 10
 SAVE_AGAIN_S = 5.0
+# Nobody needs the record of a run that is over before anybody could have looked.
+SAVE_RUNNING_S = 0.2
 SHUTDOWN_MOST_S = 15.0
 SPARE_DESCRIPTORS = 64
 
@@ -193,7 +195,7 @@ class RunTable:
             os.set_blocking(fd, False)
         files = [RingFile(f"{run.directory}/{name}", self._output_limit) for name in ("stdout", "stderr")]
         try:
-            run.pid = spawn(launch, group.join_files, self._inheritance, out_w, err_w, report_w)
+            run.pid = spawn(launch, group, self._inheritance, out_w, err_w, report_w)
         except OSError:
             for file in files:
                 file.close()
@@ -221,7 +223,7 @@ class RunTable:
             return
         run.phase = "running"
         run.launch = None
-        self._save(run)
+        run.save_timer = self._loop.call_at(boot_now() + SAVE_RUNNING_S, lambda: self._save(run))
         self._answer_waiters(run)
 
     def _answer_waiters(self, run: Run) -> bool:
@@ -365,10 +367,10 @@ class RunTable:
             self._loop.stop()
 
     def _release(self, run: Run) -> None:
-        for timer in (run.wall_timer, run.kill_timer):
+        for timer in (run.wall_timer, run.kill_timer, run.save_timer):
             if timer is not None:
                 timer.cancel()
-        run.wall_timer = run.kill_timer = None
+        run.wall_timer = run.kill_timer = run.save_timer = None
         if run.event_fd >= 0:
             self._loop.unwatch(run.event_fd)
             os.close(run.event_fd)
@@ -390,7 +392,7 @@ class RunTable:
     def _save(self, run: Run) -> None:
         """Write status.json; while the disk is full the record lives here and is tried again."""
         if not run.save() and self._runs.get(run.key) is run:
-            self._loop.call_at(boot_now() + SAVE_AGAIN_S, lambda: self._save(run))
+            run.save_timer = self._loop.call_at(boot_now() + SAVE_AGAIN_S, lambda: self._save(run))
 
 
 def _refusal(text: str) -> Body:

@@ -78,8 +78,14 @@ class ProcessTree:
         self.session = 0
 
     @property
+    def folder(self) -> str:
+        return ""
+
+    @property
     def join_files(self) -> tuple[str, ...]:
         return ()
+
+    all_join_files = join_files
 
     def open_events(self) -> int | None:
         return None

@@ -204,8 +204,18 @@ class ShimProcess:
         status: Message = json.loads((self.run_dir(number, run) / "status.json").read_text())
         return status
 
+    def phase(self, number: int) -> str:
+        """As written down; empty before the first time."""
+        try:
+            return str(self.status(number)["phase"])
+        except FileNotFoundError:
+            return ""
+
     def output(self, number: int, stream: str = "stdout") -> str:
-        return (self.run_dir(number) / stream).read_text()
+        try:
+            return (self.run_dir(number) / stream).read_text()
+        except FileNotFoundError:
+            return ""
 
     def written_pid(self, name: str) -> int:
         """The number that a workload wrote into its scratch folder."""

@@ -51,7 +51,7 @@ def test_output_above_the_limit_keeps_its_newest_part(
     assert read_output(str(path), 0, 30) == (base, expected[base : base + 30])
     assert read_output(str(path), lines * 10 - 5, 99) == (lines * 10 - 5, expected[-5:])
     names = {entry.name for entry in shim.run_dir(1).iterdir()}
-    assert names == {"stdout", "stdout.base", "stderr", "status.json"}
+    assert names == {"stdout", "stdout.base", "status.json"}
 
 
 def test_reader_sees_every_byte_in_its_place_while_the_file_turns_over(
@@ -59,25 +59,28 @@ def test_reader_sees_every_byte_in_its_place_while_the_file_turns_over(
 ) -> None:
     shim = make_shim("--output-limit", "40000", cgroup=False)
     agent = shim.connect()
-    agent.ask("start", **shim.request(1, "seq", "-f", "%09.0f", "900000"))
+    agent.ask("start", **shim.request(1, "seq", "-f", "%09.0f", "4000000"))
     path = str(shim.run_dir(1) / "stdout")
     reads, position = 0, 0
-    while shim.status(1)["phase"] != "ended":
-        start, data = read_output(path, position, 1000)
+    while shim.phase(1) != "ended":
+        try:
+            start, data = read_output(path, position, 1000)
+        except FileNotFoundError:
+            continue
         if data:
             first = start + (-start % 10)
             words = data[first - start :].split()
             assert int(words[0]) == first // 10 + 1
             position = start + len(data)
             reads += 1
-    assert reads > 20
+    assert reads > 5
 
 
 def test_a_run_that_writes_without_end_does_not_starve_the_others(shim: ShimProcess, agent: Client) -> None:
     for number in (1, 2):
         agent.ask("start", **shim.request(number, "yes"))
     path = shim.run_dir(1) / "stdout"
-    wait_for(lambda: path.stat().st_size > 1 << 20, "the writers to be at full speed")
+    wait_for(lambda: path.exists() and path.stat().st_size > 1 << 20, "the writers to be at full speed")
     for number in range(10, 20):
         began = time.monotonic()
         agent.ask("start", **shim.request(number, "echo", "hello"))

@@ -21,7 +21,7 @@ def test_runs_go_on_and_end_while_no_agent_is_there(shim: ShimProcess, agent: Cl
     agent.ask("start", **shim.request(2, "sleep", "300"))
     agent.close()
     (shim.scratch / "go").touch()
-    wait_for(lambda: shim.status(1)["phase"] == "ended", "the end of the run")
+    wait_for(lambda: shim.phase(1) == "ended", "the end of the run")
     second = shim.connect()
     runs = {run["number"]: run for run in second.ask("list")["runs"]}
     assert (runs[1]["phase"], runs[1]["cause"], runs[1]["exit_code"]) == ("ended", "exit", 6)
@@ -37,7 +37,7 @@ def test_runs_go_on_and_end_while_no_agent_is_there(shim: ShimProcess, agent: Cl
 def test_walltime_holds_while_no_agent_is_there(shim: ShimProcess, agent: Client) -> None:
     agent.ask("start", **shim.request(1, "sleep", "300", walltime_s=0.5))
     agent.close()
-    wait_for(lambda: shim.status(1)["phase"] == "ended", "the end of the run")
+    wait_for(lambda: shim.phase(1) == "ended", "the end of the run")
     assert shim.status(1)["cause"] == "walltime"
 
 
@@ -74,8 +74,7 @@ def test_agent_that_does_not_read_stops_nothing(shim: ShimProcess, agent: Client
         agent.send("start", **shim.request(number, "sh", "-c", "exit 2"))
     for _ in range(3000):
         agent.send("list")
-    folder = shim.run_dir(30)
-    wait_for(lambda: (folder / "status.json").exists(), "the last start")
+    wait_for(lambda: shim.phase(30) == "ended", "the last run")
     second = shim.connect()
     assert len(second.ask("list")["runs"]) == 30
 
@@ -121,6 +120,7 @@ def test_next_shim_kills_what_a_killed_one_left(shim: ShimProcess, agent: Client
     fields = shim.request(1, "sh", "-c", script)
     pid = agent.ask("start", **fields)["pid"]
     child = shim.written_pid("child")
+    wait_for(lambda: shim.phase(1) == "running", "the start to be written down")
     shim.kill()
     assert alive(child)
     shim.restart()
@@ -164,6 +164,7 @@ def test_detached_start_tells_why_it_failed(tmp_path: Path) -> None:
 
 def test_idle_shim_does_not_wake_up(shim: ShimProcess, agent: Client) -> None:
     agent.ask("start", **shim.request(1, "sleep", "300", walltime_s=86400))
+    wait_for(lambda: shim.phase(1) == "running", "the start to be written down")
     agent.ask("list")
 
     def switches() -> int:
