@@ -18,18 +18,18 @@ _OPTIONS = (
 )
 
 
-class ListenFailed(Exception):
+class BindFailed(Exception):
     """The address cannot be listened on."""
 
 
 def build_server(service: AgentService, listen: str) -> tuple[grpc.aio.Server, int]:
-    """A server bound to `listen` (host:port, port 0 = a free one) and its port; raises ListenFailed."""
+    """A server bound to `listen` (host:port, port 0 = a free one) and its port; raises BindFailed."""
     server = grpc.aio.server(options=_OPTIONS)
     add_AgentServiceServicer_to_server(service, server)
     try:
         port = server.add_insecure_port(listen)
     except RuntimeError as error:
-        raise ListenFailed(f"cannot listen on {listen}: {error}") from error
+        raise BindFailed(f"cannot listen on {listen}: {error}") from error
     if not port:
-        raise ListenFailed(f"cannot listen on {listen}")
+        raise BindFailed(f"cannot listen on {listen}")
     return server, port

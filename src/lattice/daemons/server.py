@@ -1,0 +1,106 @@
+"""`lattice-server`: reads its configuration, serves until told to stop.
+
+Exit codes: 0 stopped when asked to, 1 cannot go on, 2 cannot start as asked (configuration, ports, data directory).
+"""
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from lattice.config.load import ConfigError, load
+from lattice.config.schema import ServerConfig
+from lattice.config.secrets import SecretError, resolve
+from lattice.observe.logging import configure
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+STOP_WITHIN_S = 4.5
+# A server keeps most of what it allocates; looking at all of it often finds nothing.
+GC_THRESHOLDS = (20_000, 20, 50)
+
+_log = logging.getLogger(__name__)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lattice-server", description="Serves the API, the agents and the scheduler.")
+    parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="settings in YAML")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="lay one value over the file, as in node_agent.grace_period_s=2; may be repeated",
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    options = build_parser().parse_args(arguments)
+    try:
+        config = load(options.config, ServerConfig, options.overrides)
+        configure("server", config.log_level, fields={"server": config.name})
+        secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode)
+    except (ConfigError, SecretError) as error:
+        _leave(_complain(error, EXIT_USAGE))
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    _leave(run(config, secret))
+
+
+def run(config: ServerConfig, secret: bytes) -> int:
+    """Serves until a signal or a failure; returns the exit code."""
+    import uvloop
+
+    gc.disable()  # nothing of what is imported and loaded now is garbage
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(config, secret))
+
+
+async def _serve(config: ServerConfig, secret: bytes) -> int:
+    from lattice.core.machine.codec import UnreadableBatch
+    from lattice.daemons.listening import ListenFailed
+    from lattice.daemons.server_process import ServerProcess
+    from lattice.ports.archive import ArchiveError
+    from lattice.ports.log import LogError
+
+    asked_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked_to_stop.set)
+    try:
+        server = ServerProcess(config, secret)
+        await server.start()
+    except (ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError) as error:
+        return _complain(error, EXIT_USAGE)
+    gc.enable()
+    gc.set_threshold(*GC_THRESHOLDS)
+    asked = asyncio.create_task(asked_to_stop.wait())
+    failed = asyncio.create_task(server.failed())
+    await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
+    code = _complain(failed.result(), EXIT_FAILED) if failed.done() else 0
+    # What was acknowledged is durable: an end that takes too long may be cut short.
+    loop.call_later(STOP_WITHIN_S, _leave, code)
+    _log.info("stopping")
+    await server.stop()
+    failed.cancel()
+    return code
+
+
+def _complain(error: Exception, code: int) -> int:
+    sys.stderr.write(f"lattice-server: {str(error) or type(error).__name__}\n")
+    return code
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends the process at once: all that matters is closed, and tearing the interpreter down takes time."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,203 @@
+"""One server from its configuration to its end: log, replica, loops, gRPC and REST on one event loop."""
+
+import asyncio
+import contextlib
+import gc
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from socket import socket
+
+import uvicorn
+from grpc.aio import Server as GrpcServer
+
+from lattice.api.auth.tokens import TokenVerifier, sign_token
+from lattice.api.grpc.agent_links import AgentLinkTable
+from lattice.api.grpc.agent_service import AgentService
+from lattice.api.grpc.server import BindFailed, build_server
+from lattice.api.rest.app import build_app
+from lattice.api.services import Services
+from lattice.config.schema import ServerConfig
+from lattice.control.bootstrap import Defaults, make_defaults
+from lattice.core.model.allocations import Allocation
+from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
+from lattice.daemons.server_loops import Loops
+from lattice.integrations.directory.store import DirectoryStore
+from lattice.observe.metrics import Metrics
+from lattice.ports.clock import SystemClock
+from lattice.ports.log import Log
+from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.logs.memory import MemoryLog
+from lattice.quorum.logs.sqlite import SqliteLog
+from lattice.quorum.replica import LogReplica, ReplicaCounters
+from lattice.quorum.snapshots import SnapshotFolder
+
+_log = logging.getLogger(__name__)
+
+ENDPOINTS_FILE = "endpoints.json"
+REST_PATIENCE_S = 1
+GRPC_PATIENCE_S = 0.5
+TOKEN_MARGIN_S = 3600
+
+
+class RestServer(uvicorn.Server):
+    """uvicorn on an event loop that is not its own: signals are somebody else's business."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class ServerProcess:
+    """Start it, wait for `failed`, stop it."""
+
+    def __init__(self, config: ServerConfig, secret: bytes) -> None:
+        self._config = config
+        self._secret = secret
+        self._clock = SystemClock()
+        self._verifier = TokenVerifier(secret, self._clock)
+        self._data_dir = Path(config.data_dir)
+        self._metrics = Metrics()
+        self._links = AgentLinkTable()
+        self._replica = self._build_replica()
+        self._loops: Loops | None = None
+        self._services: Services | None = None
+        self._grpc: GrpcServer | None = None
+        self._rest: RestServer | None = None
+        self._rest_task: asyncio.Task[None] | None = None
+
+    def _build_replica(self) -> LogReplica:
+        config, data_dir = self._config, self._data_dir
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        is_kept = config.log.kind == "sqlite"
+        log: Log = SqliteLog(data_dir / "log.db") if is_kept else MemoryLog()
+        folder = SnapshotFolder(data_dir / "snapshots", config.snapshots.keep) if is_kept else None
+        counters = ReplicaCounters(on_commit=lambda seconds, commands: self._metrics.commit_done(seconds))
+        return LogReplica(
+            log=log,
+            archive=SqliteArchive(data_dir / "archive.db" if is_kept else None),
+            snapshots=folder,
+            clock=self._clock,
+            snapshot_every=config.snapshots.every_commands,
+            counters=counters,
+        )
+
+    async def start(self) -> None:
+        """Returns when agents and clients are served. Raises ListenFailed, LogError and what else keeps it from that."""
+        api = self._config.api
+        rest = parse_listen(api.rest_listen, "api.rest_listen")
+        grpc = parse_listen(api.grpc_listen, "api.grpc_listen")
+        with contextlib.ExitStack() as undo:
+            rest_socket = undo.enter_context(bind(rest, "api.rest_listen"))
+            check_free(grpc, "api.grpc_listen")
+            rest = Address(rest.host, rest_socket.getsockname()[1])
+            await self._replica.start()
+            try:
+                await self._serve(rest, rest_socket, grpc)
+            except BaseException:
+                await self.stop()
+                raise
+            undo.pop_all()
+
+    async def _serve(self, rest: Address, rest_socket: socket, grpc: Address) -> None:
+        config = self._config
+        defaults = config.defaults
+        wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
+        await make_defaults(self._replica, wanted)
+        api_url = config.api.advertised_url or f"http://{reachable(rest)}"
+        loops = self._loops = Loops(
+            config, self._replica, self._links, self._clock, self._metrics, mint=self._mint, api_url=api_url
+        )
+        service = AgentService(self._verifier, loops.sessions, self._links)
+        try:
+            self._grpc, grpc_port = build_server(service, str(grpc))
+        except BindFailed as error:
+            raise ListenFailed(f"api.grpc_listen: {error}") from error
+        self._services = self._build_services(loops)
+        # All that was loaded stays: no collection needs to look at it again.
+        gc.collect()
+        gc.freeze()
+        loops.start()
+        await self._grpc.start()
+        await self._start_rest(self._services, rest_socket)
+        await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
+
+    def _build_services(self, loops: Loops) -> Services:
+        config = self._config
+        directory = config.object_store.directory or str(self._data_dir / "objects")
+        return Services(
+            replica=self._replica,
+            links=self._links,
+            verifier=self._verifier,
+            clock=self._clock,
+            scheduling=loops.scheduling,
+            observations=loops.observations,
+            objects=DirectoryStore(Path(directory)),
+            metrics=self._metrics,
+            is_ready=lambda: self._replica.is_leader,
+            server_name=config.name,
+            default_tenant=config.defaults.tenant,
+            default_vcluster=config.defaults.vcluster,
+        )
+
+    def _mint(self, allocation: Allocation) -> str:
+        lifetime_s = max(self._config.api.allocation_token_lifetime, allocation.walltime_s + TOKEN_MARGIN_S)
+        return sign_token(
+            self._secret,
+            user=allocation.user,
+            account=allocation.account,
+            tenants=[allocation.tenant],
+            issued_at_s=self._clock.now_ms() // 1000,
+            lifetime_s=int(lifetime_s),
+            kind="allocation",
+            allocation=allocation.number,
+        )
+
+    async def _start_rest(self, services: Services, rest_socket: socket) -> None:
+        settings = uvicorn.Config(
+            build_app(services),
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=REST_PATIENCE_S,
+        )
+        self._rest = RestServer(settings)
+        self._rest_task = asyncio.create_task(self._rest.serve(sockets=[rest_socket]), name="rest")
+        while not self._rest.started:
+            if self._rest_task.done():
+                raise ListenFailed(f"REST did not start: {self._rest_task.exception()}")
+            await asyncio.sleep(0.001)
+
+    def _publish(self, rest: Address, grpc: Address) -> None:
+        endpoints = {"rest": f"http://{rest}", "grpc": str(grpc), "pid": os.getpid()}
+        path = self._data_dir / ENDPOINTS_FILE
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(endpoints) + "\n")
+        draft.replace(path)
+        _log.info("serving", extra={"rest": endpoints["rest"], "grpc": endpoints["grpc"]})
+
+    async def failed(self) -> Exception:
+        """Returns when the server can serve no more, with the reason."""
+        await self._replica.wait_stopped()
+        return self._replica.failure or RuntimeError("the replica has ended")
+
+    async def stop(self) -> None:
+        """Ends everything in order; what was acknowledged is durable before, whatever happens here."""
+        (self._data_dir / ENDPOINTS_FILE).unlink(missing_ok=True)
+        if self._services is not None:
+            self._services.feed.close()
+        if self._rest is not None:
+            self._rest.should_exit = True
+        self._links.close_all("the server is stopping")
+        if self._loops is not None:
+            await self._loops.stop()
+        if self._grpc is not None:
+            await self._grpc.stop(GRPC_PATIENCE_S)
+        if self._rest_task is not None:
+            await asyncio.gather(self._rest_task, return_exceptions=True)
+        await self._replica.stop()
