@@ -106,16 +106,20 @@ class Applier:
     async def _replay(self, log: Log, last: int) -> int:
         commands = 0
         following = create_task(log.read(self.index + 1, _READ_PAGE))
-        while self.index < last:
-            page = await following
-            # Read ahead while this page is applied.
-            following = create_task(log.read(self.index + 1 + len(page), _READ_PAGE))
-            for entry in page:
-                for envelope in decode_batch(entry.payload).envelopes:
-                    self.apply(entry.index, envelope)
-                    commands += 1
-                self.index = entry.index
-        following.cancel()
+        try:
+            while self.index < last:
+                page = await following
+                if not page:
+                    raise LogCorrupt(f"the log ends at entry {self.index}, before its newest entry {last}")
+                # Read ahead while this page is applied.
+                following = create_task(log.read(self.index + 1 + len(page), _READ_PAGE))
+                for entry in page:
+                    for envelope in decode_batch(entry.payload).envelopes:
+                        self.apply(entry.index, envelope)
+                        commands += 1
+                    self.index = entry.index
+        finally:
+            following.cancel()
         return commands
 
 

@@ -34,7 +34,7 @@ class SqliteArchive:
         self._newest = 0
         self._writer: asyncio.Task[None] | None = None
         self._work = asyncio.Event()
-        self._written = asyncio.Condition()
+        self._written = asyncio.Event()
         self.failed_writes = 0
 
     async def open(self) -> None:
@@ -47,6 +47,7 @@ class SqliteArchive:
             thread.shutdown(wait=False)
             raise
         self._writer = asyncio.create_task(self._write_forever(), name="archive writer")
+        self._writer.add_done_callback(lambda _: self._wake_flushes())
 
     async def close(self) -> None:
         """Closes the file. What is still in the overlay comes back from the log."""
@@ -84,8 +85,10 @@ class SqliteArchive:
 
     async def flush(self, entry: int) -> None:
         """Returns when everything added so far is durable, and notes that the archive is complete up to `entry`."""
-        async with self._written:
-            await self._written.wait_for(lambda: not self._waiting)
+        while self._waiting:
+            if self._writer is None or self._writer.done():
+                raise ArchiveError(f"{len(self._waiting)} archived records cannot be made durable")
+            await self._written.wait()
         if entry > self._complete_to:
             await self._run(lambda: self._store.write([], entry))
             self._complete_to = entry
@@ -148,16 +151,19 @@ class SqliteArchive:
                 self._work.set()
                 continue
             failures = 0
-            await self._now_durable(batch)
+            self._now_durable(batch)
 
-    async def _now_durable(self, batch: list[Waiting]) -> None:
+    def _now_durable(self, batch: list[Waiting]) -> None:
         del self._waiting[: len(batch)]
         for waiting in batch:
             number = waiting.record.number
             if self._overlay.get(number) is waiting:
                 del self._overlay[number]
-        async with self._written:
-            self._written.notify_all()
+        self._wake_flushes()
+
+    def _wake_flushes(self) -> None:
+        self._written.set()
+        self._written = asyncio.Event()
 
     async def _run(self, work: Callable[[], _T]) -> _T:
         if self._thread is None:

@@ -1,7 +1,6 @@
 """The archive's file: one row per finished allocation or task group, keyed by number. All of it runs in one thread."""
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ import msgspec
 
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.ports.archive import ArchivedRecord, ArchiveError, ArchiveFilter
+from lattice.quorum.durable import create_private
 
 FORMAT_VERSION = 1
 _ALLOCATION, _GROUP = 0, 1
@@ -214,8 +214,7 @@ def _conditions(wanted: ArchiveFilter, before: int | None) -> tuple[str, list[in
 
 def _connect(path: Path | None) -> sqlite3.Connection:
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        create_private(path)
     db = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA journal_mode=WAL")

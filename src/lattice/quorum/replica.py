@@ -34,7 +34,7 @@ ACTOR = "system"
 _SLICE_S = 0.004
 _UNAPPLIED_ENTRIES = 2
 _DRAIN_S = 10.0
-_LAST_SNAPSHOT_S = 60.0
+_LAST_SNAPSHOT_S = 20.0
 
 _log = logging.getLogger(__name__)
 

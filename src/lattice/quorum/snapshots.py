@@ -17,6 +17,7 @@ import msgspec
 
 from lattice.core.machine.codec import UnreadableBatch, decode_state_chunks, encode_state_chunks
 from lattice.core.machine.state import FrozenView, State
+from lattice.quorum.durable import sync_folder, write_private
 
 FORMAT_VERSION = 1
 _MANIFEST = "manifest.json"
@@ -81,7 +82,7 @@ class SnapshotFolder:
             final = self._path / str(index)
             shutil.rmtree(final, ignore_errors=True)
             draft.rename(final)
-            _sync(self._path)
+            sync_folder(self._path)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -130,14 +131,14 @@ class SnapshotFolder:
 def _write_folder(folder: Path, index: int, view: FrozenView) -> Written:
     chunks = []
     for name, data in encode_state_chunks(view):
-        _write_durably(folder / name, data)
+        write_private(folder / name, data)
         chunks.append(Chunk(name=name, sha256=hashlib.sha256(data).hexdigest(), size=len(data)))
         # The event loop's thread waits for the interpreter lock while a chunk is encoded: give it its turn.
         time.sleep(_BREATH_S)
     manifest = Manifest(format=FORMAT_VERSION, index=index, digest=view.digest, chunks=tuple(chunks))
     data = msgspec.json.format(msgspec.json.encode(manifest))
-    _write_durably(folder / _MANIFEST, data)
-    _sync(folder)
+    write_private(folder / _MANIFEST, data)
+    sync_folder(folder)
     size = sum(chunk.size for chunk in chunks)
     return Written(index, view.digest, hashlib.sha256(data).hexdigest(), size)
 
@@ -148,19 +149,3 @@ def _checked_chunks(folder: Path, manifest: Manifest) -> Iterator[tuple[str, byt
         if hashlib.sha256(data).hexdigest() != chunk.sha256:
             raise SnapshotDamaged(f"{folder / chunk.name} does not match its hash")
         yield chunk.name, data
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(fd)
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

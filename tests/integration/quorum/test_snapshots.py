@@ -1,6 +1,5 @@
 """Snapshots as files: what is left of them after crashes and damage still leads to the right state."""
 
-import asyncio
 import logging
 import os
 import shutil
@@ -15,7 +14,7 @@ from lattice.ports.log import LogCorrupt
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshots import SnapshotDamaged, SnapshotFolder, Written
-from tests.unit.quorum.world import finish, founded, replica_at, run, running, submission, submit
+from tests.unit.quorum.world import finish, founded, replica_at, run, running, submission, submit, until
 
 
 async def some_work(replica: LogReplica, count: int) -> None:
@@ -29,10 +28,10 @@ async def some_work(replica: LogReplica, count: int) -> None:
 
 async def snapshot_taken(replica: LogReplica, count: int) -> None:
     """Returns when so many snapshots were taken."""
-    assert replica.snapshots is not None
-    while replica.snapshots.taken < count:
-        assert replica.snapshots.failed == 0
-        await asyncio.sleep(0.005)
+    keeper = replica.snapshots
+    assert keeper is not None
+    await until(lambda: keeper.taken >= count, f"{count} snapshots are taken")
+    assert keeper.failed == 0
 
 
 async def grown(folder: Path, snapshots: int) -> str:

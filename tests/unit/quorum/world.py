@@ -1,7 +1,8 @@
 """Commands and clocks for tests of the log and the replica."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,6 +41,14 @@ class HandClock:
 
 def run(scenario: Coroutine[Any, Any, _T]) -> _T:
     return asyncio.run(asyncio.wait_for(scenario, 60))
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    """Returns when the condition holds; fails after 20 s."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"not in 20 s: {what}"
+        await asyncio.sleep(0.002)
 
 
 def founding() -> list[AnyCommand]:

@@ -27,6 +27,7 @@ from lattice.ports.log import (
     LogUnavailable,
     Trimmed,
 )
+from lattice.quorum.durable import create_private
 
 FORMAT_VERSION = 1
 _TAIL_PAGE = 64
@@ -224,8 +225,7 @@ def _take_lock(path: Path) -> int:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    _sync_folder(path.parent)
+    create_private(path)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
     try:
         db.execute(f"PRAGMA page_size={_PAGE_BYTES}")
@@ -252,14 +252,6 @@ def _check_format(db: sqlite3.Connection, path: Path) -> None:
         )
         db.execute(f"PRAGMA user_version={FORMAT_VERSION}")
         db.execute("COMMIT")
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _corrupt(path: Path, what: str) -> LogCorrupt:
