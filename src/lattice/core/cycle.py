@@ -120,19 +120,14 @@ class _Touched:
                 self.numbers.update(dict.fromkeys(event.numbers))
             case ev.NodeRegistered() | ev.NodeMoved():
                 self.nodes[event.node] = None
-            case ev.VclusterSet() | ev.TenantSet() | ev.ProjectSet():
-                self._add_administration(event)
-            case _:
-                self.numbers[event.number] = None
-
-    def _add_administration(self, event: ev.VclusterSet | ev.TenantSet | ev.ProjectSet) -> None:
-        match event:
             case ev.VclusterSet():
                 self.vclusters[event.vcluster.name] = None
             case ev.TenantSet():
                 self.tenants[event.tenant.name] = None
             case ev.ProjectSet():
                 self.projects[event.project.tenant, event.project.name] = None
+            case _:
+                self.numbers[event.number] = None
 
 
 def commands(plan: Plan) -> list[PlaceAllocation]:

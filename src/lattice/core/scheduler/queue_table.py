@@ -20,9 +20,6 @@ class QueueTable:
         self._order: Rows = np.zeros(0, np.intp)
         self._changed: set[int] = set()
 
-    def __len__(self) -> int:
-        return len(self._slot_of)
-
     def put_allocation(self, allocation: Allocation) -> None:
         self._put(allocation, first=allocation.number, count=1, block=0, group=allocation.group)
 

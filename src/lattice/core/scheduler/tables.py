@@ -52,36 +52,32 @@ class Interned(Generic[K]):
     """Small integers for values, counted by use, so that values nobody uses any more cost nothing."""
 
     def __init__(self) -> None:
+        self.values: list[K | None] = []  # None = not in use
         self._numbers: dict[K, int] = {}
         self._uses: list[int] = []
         self._returned: list[int] = []
-        self.values: list[K | None] = []
 
     def hold(self, value: K) -> int:
         """The number of the value, which stays taken until `drop`."""
         number = self._numbers.get(value)
         if number is None:
-            number = self._add(value)
+            number = self._numbers[value] = self._take(value)
         self._uses[number] += 1
         return number
 
     def drop(self, number: int) -> None:
-        self._uses[number] -= 1
-        if self._uses[number]:
-            return
         value = self.values[number]
-        if value is not None:
+        self._uses[number] -= 1
+        if value is not None and not self._uses[number]:
             del self._numbers[value]
-        self.values[number] = None
-        self._returned.append(number)
+            self.values[number] = None
+            self._returned.append(number)
 
-    def _add(self, value: K) -> int:
-        if self._returned:
-            number = self._returned.pop()
-            self.values[number] = value
-        else:
-            number = len(self.values)
+    def _take(self, value: K) -> int:
+        if not self._returned:
             self.values.append(value)
             self._uses.append(0)
-        self._numbers[value] = number
+            return len(self.values) - 1
+        number = self._returned.pop()
+        self.values[number] = value
         return number

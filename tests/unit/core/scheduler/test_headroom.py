@@ -99,6 +99,25 @@ def test_a_quota_keeps_shares_on_nodes_the_tenant_has() -> None:
     assert nodes_of(world.run_cycle()) == {again: taken}
 
 
+def test_the_last_nodes_of_a_quota_may_be_new_ones() -> None:
+    world = World(NodeSharing.SHARED)
+    world.add_nodes(["n1", "n2"])
+    world.set_tenant(max_nodes=2)
+    world.submit()
+    wide = world.submit(Request(nodes=2))
+    assert nodes_of(world.run_cycle())[wide] == ("n1", "n2")
+
+
+def test_shares_on_new_nodes_wait_for_the_quota() -> None:
+    world = four_nodes(NodeSharing.SHARED)
+    world.set_tenant(max_nodes=2)
+    full = world.submit(Request(nodes=2, cpus=4))
+    more = world.submit()
+    plan = world.run_cycle()
+    assert list(nodes_of(plan)) == [full]
+    assert reason(plan, more) == "waiting for quota headroom: tenant default uses 2 of 2 nodes, 1 requested"
+
+
 def test_a_lowered_quota_stops_new_work_and_leaves_the_old_alone() -> None:
     world = four_nodes()
     world.submit(Request(nodes=3))

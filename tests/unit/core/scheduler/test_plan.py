@@ -220,6 +220,27 @@ def test_the_window_bounds_what_one_cycle_tries() -> None:
     assert reason(plan, numbers[4]) == "waiting behind 1 other"
 
 
+def test_a_long_queue_starts_in_its_order() -> None:
+    world = World()
+    world.add_nodes([f"n{index}" for index in range(90)])
+    numbers = [world.submit(preemption_class=5 + index % 2) for index in range(150)]
+    started = list(nodes_of(world.run_cycle()))
+    assert started == [*numbers[1::2], *numbers[0:30:2]]
+
+
+def test_one_shape_that_cannot_start_is_tried_once() -> None:
+    world = World()
+    world.add_node("n1", gpus=1)
+    world.add_nodes(["n2", "n3"])
+    for _ in range(50):
+        world.submit(Request(nodes=3, gpus=0, cpus=4))
+    small = [world.submit() for _ in range(3)]
+    world.do(DrainNode(node="n3"))
+    plan = world.plan()
+    assert list(nodes_of(plan)) == small[:2]
+    assert plan.considered == 4
+
+
 class TestGroups:
     def test_nodes_come_from_one_group_when_one_suffices(self) -> None:
         world = World()
@@ -312,6 +333,35 @@ class TestTasks:
         assert nodes_of(world.run_cycle()) == {group + 1: ("n1",), group + 2: ("n2",)}
         world.finish(group + 1)
         assert nodes_of(world.run_cycle()) == {group + 3: ("n1",)}
+
+    def test_a_group_leaves_the_queue_with_its_last_pending_task(self) -> None:
+        world = World()
+        world.add_nodes(["n1", "n2"])
+        group = world.submit(tasks=((0, 1, 1),))
+        plan = world.run_cycle()
+        assert list(nodes_of(plan)) == [group + 1, group + 2]
+        assert dict(plan.explanations) == {}
+        world.finish(group + 1)
+        world.lose(group + 2)
+        assert [(p.number, p.run) for p in world.run_cycle().placements] == [(group + 2, 2)]
+        world.finish(group + 2)
+        assert dict(world.plan().explanations) == {}
+
+    def test_the_window_counts_tasks_one_by_one(self) -> None:
+        world = World()
+        world.add_nodes(["n1", "n2", "n3"])
+        group = world.submit(tasks=((0, 8, 1),))
+        plan = make_plan(world.snapshot(), {"default": Profile(window=2)}, world.now)
+        assert list(nodes_of(plan)) == [group + 1, group + 2]
+        assert reason(plan, group) == "waiting for the next cycle"
+
+    def test_a_requeued_task_goes_before_later_tasks_of_its_group(self) -> None:
+        world = World()
+        world.add_node("n1")
+        group = world.submit(tasks=((0, 8, 1),))
+        world.run_cycle()
+        world.lose(group + 1)
+        assert list(nodes_of(world.plan())) == [group + 1]
 
     def test_no_more_tasks_run_than_the_group_allows(self) -> None:
         world = World()

@@ -1,0 +1,31 @@
+"""What a snapshot promises."""
+
+from dataclasses import replace
+
+import pytest
+
+from lattice.core.scheduler.snapshot import id_order
+from tests.unit.core.scheduler.world import World
+
+
+def test_ids_are_ordered_by_the_numbers_in_them() -> None:
+    ids = ["rack10-n2", "rack2-n10", "rack2-n9", "login", "rack2-n09", "n"]
+    assert sorted(ids, key=id_order) == ["login", "n", "rack2-n09", "rack2-n9", "rack2-n10", "rack10-n2"]
+
+
+def test_a_row_without_a_shape_is_a_broken_promise() -> None:
+    world = World()
+    world.submit()
+    broken = replace(world.snapshot(), shapes=(None,))
+    with pytest.raises(LookupError):
+        broken.shape_of(0)
+
+
+def test_shapes_that_nobody_has_any_more_are_used_again() -> None:
+    world = World()
+    world.add_node("n1")
+    for index in range(20):
+        number = world.submit(walltime_s=60 + index)
+        world.run_cycle()
+        world.finish(number)
+    assert len(world.snapshot().shapes) == 1
