@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,11 +81,33 @@ def test_exit_codes_signals_and_memory_kills_are_told_apart(cluster: LocalCluste
     assert "/no/such/program" in missing["message"]
 
 
+@pytest.fixture
+def shared_nodes(cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """The cluster while allocations may share a node, and so have limits."""
+    cluster.put("/vclusters/default", {"node_sharing": "shared"})
+    yield cluster
+    cluster.put("/vclusters/default", {"node_sharing": "exclusive"})
+
+
 @pytest.mark.root
-def test_work_that_uses_more_memory_than_it_has_is_ended_for_that(cluster: LocalCluster) -> None:
+def test_work_that_uses_more_memory_than_it_has_is_ended_for_that(shared_nodes: LocalCluster) -> None:
     eater = "import time\nx = bytearray(400 << 20)\ntime.sleep(30)"
-    done = cluster.run(["python3", "-c", eater], resources={"nodes": 1, "memory": "64M"})
+    done = shared_nodes.run(["python3", "-c", eater], resources={"nodes": 1, "cpus": 1, "memory": "64M"})
     assert (done["state"], done["cause"]) == ("Failed", "oom")
+
+
+def test_small_allocations_share_a_node_up_to_its_capacity(shared_nodes: LocalCluster, scratch: Path) -> None:
+    waiting = f"echo $$ >> {scratch}/began; while [ ! -e {scratch}/go ]; do sleep 0.05; done"
+    wanted = {"nodes": 1, "cpus": 3, "memory": "1G", "constraints": {"nodes": ["n1"]}}
+    big, small, queued = (shared_nodes.submit(waiting, resources={**wanted, "cpus": cpus}) for cpus in (3, 1, 1))
+    for allocation in (big, small):
+        shared_nodes.wait_state(allocation["id"], "Running")
+    assert shared_nodes.nodes()["n1"]["holding"] == "shared"
+    assert shared_nodes.nodes()["n1"]["free"]["cpus"] == 0
+    assert shared_nodes.allocation(queued["id"])["state"] == "Pending"
+    (scratch / "go").touch()
+    for allocation in (big, small, queued):
+        assert shared_nodes.wait_end(allocation["id"])["state"] == "Completed"
 
 
 def test_cancel_ends_every_process_even_those_that_refuse(cluster: LocalCluster, scratch: Path) -> None:

@@ -171,6 +171,9 @@ class LocalCluster:
     def post(self, path: str, body: Json = None) -> Json:
         return self._expect("POST", path, body)
 
+    def put(self, path: str, body: Json) -> Json:
+        return self._expect("PUT", path, body)
+
     def delete(self, path: str) -> Json:
         return self._expect("DELETE", path, None)
 
