@@ -15,6 +15,7 @@ from lattice.wire.pb import agent_pb2 as pb
 FIRST_DELAY_S = 0.05
 LONGEST_DELAY_S = 2.0
 FIRST_ANSWER_WITHIN_S = 10.0
+SHORT_STREAM_S = 1.0
 CONTROL_LIMIT = 4096
 OUTPUT_LIMIT = 16
 
@@ -87,15 +88,20 @@ class Connector:
     async def run(self) -> None:
         """Never returns."""
         failures = 0
+        complaints: dict[str, str] = {}
+        loop = asyncio.get_running_loop()
         while True:
             for endpoint in self._endpoints:
+                begin_s = loop.time()
                 try:
                     await self._stream(endpoint)
                 except ServerGone as gone:
-                    level = logging.INFO if gone.answered or failures else logging.WARNING
-                    _log.log(level, "no stream to %s: %s", endpoint, gone)
+                    # A server that is away for days says so once.
+                    is_news = gone.answered or complaints.get(endpoint) != str(gone)
+                    complaints[endpoint] = "" if gone.answered else str(gone)
+                    _log.log(logging.WARNING if is_news else logging.DEBUG, "no stream to %s: %s", endpoint, gone)
                     failures = 0 if gone.answered else failures + 1
-                    if not gone.on_purpose:
+                    if not gone.on_purpose or loop.time() - begin_s < SHORT_STREAM_S:
                         await asyncio.sleep(delay_s(failures))
 
     async def _stream(self, endpoint: str) -> None:

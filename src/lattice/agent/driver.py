@@ -63,6 +63,7 @@ from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.pb import agent_pb2 as pb
 
 TICK_S = 1.0
+SHORTEST_BEAT_S = 0.05
 SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4
 CGROUP_FEATURE = "cgroup"
@@ -98,6 +99,7 @@ class Driver:
         self._stimuli: deque[Stimulus] = deque()
         self._feeding = False
         self._shim: ShimClient | None = None
+        self._shim_id = ""
         self._early_ends: list[ShimMessage] = []
         self._outbox: Outbox | None = None
         self._readers: Readers | None = None
@@ -109,11 +111,12 @@ class Driver:
 
     async def start(self) -> None:
         """Find or start the shim and recall the runs; raises ShimUnavailable."""
-        client, listing, is_new = await self._reach_shim()
+        client, listing = await self._reach_shim()
         boot_id, rebooted = note_boot(self._settings.state_dir)
         self._facts = msgspec.structs.replace(self._facts, boot_id=boot_id)
         listed = {record.key for record in listing.runs}
-        self.state = recall(self._folders, listed, self._settings.retention, shim_is_new=is_new)
+        shim_id = shim_client.identity(self._settings.state_dir, listing)
+        self.state = recall(self._folders, listed, shim_id, self._settings.retention)
         server, silent_s = recall_server(self._settings.state_dir)
         self.state.heartbeat_interval_s = server.heartbeat_interval_s
         self.state.down_after_s = server.down_after_s
@@ -131,7 +134,7 @@ class Driver:
                 next_beat_s = 0.0
             elif now_s >= next_beat_s:
                 self._beat()
-                next_beat_s = now_s + self.state.heartbeat_interval_s
+                next_beat_s = now_s + max(SHORTEST_BEAT_S, self.state.heartbeat_interval_s)
             wait_s = next_beat_s - now_s if next_beat_s else TICK_S
             await asyncio.sleep(min(TICK_S, max(0.01, wait_s)))
 
@@ -260,10 +263,9 @@ class Driver:
     async def _launch(self, order: RunOrder) -> None:
         order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
         loop = asyncio.get_running_loop()
+        policy, node_id, shim_id = self._settings.policy, self._facts.node_id, self._shim_id
         try:
-            request = await loop.run_in_executor(
-                self._pool, prepare, order, self._folders, self._settings.policy, self._facts.node_id
-            )
+            request = await loop.run_in_executor(self._pool, prepare, order, self._folders, policy, node_id, shim_id)
         except LaunchRefused as refusal:
             self.feed(RunRefused(key=order.key, message=str(refusal)))
             return
@@ -272,7 +274,7 @@ class Driver:
             self.feed(RunRefused(key=order.key, message=f"the agent failed to launch it: {error}"))
             return
         run = self.state.runs.get(order.key)
-        if run is None or run.phase is not Phase.STARTING or self._shim is None or not self.state.shim_up:
+        if run is None or run.phase is not Phase.STARTING or self._shim is None or self._shim_id != shim_id:
             # The shim went away meanwhile; its successor's list decided, or will, that this run is lost.
             return
         self._shim.request(request, lambda answer: self._launched(order.key, answer))
@@ -325,21 +327,19 @@ class Driver:
 
     # The shim.
 
-    async def _reach_shim(self) -> tuple[ShimClient, ShimMessage, bool]:
-        """A connection, all that the shim knows, and whether it had to be started."""
+    async def _reach_shim(self) -> tuple[ShimClient, ShimMessage]:
+        """A connection and all that the shim knows; the shim is started when there is none."""
         state_dir = self._settings.state_dir
-        is_new = False
         try:
             client = await shim_client.connect(state_dir, self._ended, self._shim_lost)
         except OSError:
-            is_new = True
             await shim_client.start(state_dir, self._settings.output_limit, self._pool)
             try:
                 client = await shim_client.connect(state_dir, self._ended, self._shim_lost)
             except OSError as error:
                 raise ShimUnavailable(f"the shim was started and does not listen: {error}") from error
         self._early_ends.clear()
-        return client, await client.list(), is_new
+        return client, await client.list()
 
     def _shim_answers(self, client: ShimClient, listing: ShimMessage, lost_message: str) -> None:
         features = set(self._facts.features) - {CGROUP_FEATURE}
@@ -354,6 +354,7 @@ class Driver:
             if end is not None:
                 on_disk[run.key] = end
         self._shim = client
+        self._shim_id = shim_client.identity(self._settings.state_dir, listing)
         self.feed(judge(self.state, listing.runs, on_disk, lost_message))
         early, self._early_ends = self._early_ends, []
         for message in early:
@@ -369,7 +370,7 @@ class Driver:
         delay_s, longest_s = SHIM_RETRY_S
         while True:
             try:
-                client, listing, _ = await self._reach_shim()
+                client, listing = await self._reach_shim()
             except ShimUnavailable as error:
                 _log.error("no shim: %s", error)
                 await asyncio.sleep(delay_s)

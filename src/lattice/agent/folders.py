@@ -1,5 +1,6 @@
 """Run folders: the record that a start was accepted, and what is left of a run when everybody else forgot it."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -17,7 +18,16 @@ ACKNOWLEDGED = "acknowledged"
 STREAMS = ("stdout", "stderr")
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(RunOrder)
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """spec.json: what was asked, without its secrets, and which shim was to start it."""
+
+    shim_id: str
+    order: RunOrder
+
+
+_decoder = msgspec.json.Decoder(RunSpec)
 
 
 class FoundRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +36,7 @@ class FoundRun(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     order: RunOrder | None
     status: ShimRecord | None
+    shim_id: str  # empty when the record is damaged: it was never completed then
     acknowledged_wall_s: float | None
     kept_bytes: int
 
@@ -43,13 +54,13 @@ class RunFolders:
     def path(self, key: RunKey) -> Path:
         return self._root / f"{key.number}.{key.run}"
 
-    def create(self, order: RunOrder, owner: tuple[int, int]) -> Path:
+    def create(self, order: RunOrder, owner: tuple[int, int], shim_id: str) -> Path:
         """The run's folder with all that belongs into it before the start; OSError leaves nothing behind."""
         folder = self.path(order.key)
         folder.mkdir()
         try:
             folder.chmod(self._mode)
-            spec = msgspec.structs.replace(order, token="", script=b"")
+            spec = RunSpec(shim_id=shim_id, order=msgspec.structs.replace(order, token="", script=b""))
             _write_new(folder / SPEC, _encoder.encode(spec), 0o600, None)
             if order.token:
                 _write_new(folder / TOKEN, order.token.encode(), 0o600, owner)
@@ -62,10 +73,15 @@ class RunFolders:
 
     def acknowledge(self, key: RunKey, kept_bytes: int) -> None:
         """Mark that the end needs no more reports; the marker's age decides on the removal."""
-        folder = self.path(key)
-        if folder.is_dir():
-            (folder / ACKNOWLEDGED).write_text(f"{kept_bytes}\n")
-            (folder / TOKEN).unlink(missing_ok=True)
+        folder = str(self.path(key))
+        try:
+            fd = os.open(f"{folder}/{ACKNOWLEDGED}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            return
+        os.write(fd, b"%d\n" % kept_bytes)
+        os.close(fd)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{folder}/{TOKEN}")
 
     def remove(self, key: RunKey) -> None:
         shutil.rmtree(self.path(key), ignore_errors=True)
@@ -94,12 +110,13 @@ class RunFolders:
         except (OSError, ValueError):
             kept_bytes = self.size(key)
         try:
-            order = _decoder.decode((folder / SPEC).read_bytes())
+            spec = _decoder.decode((folder / SPEC).read_bytes())
         except (OSError, msgspec.DecodeError):
-            order = None
+            spec = None
         return FoundRun(
             key=key,
-            order=order,
+            order=spec.order if spec else None,
+            shim_id=spec.shim_id if spec else "",
             status=read_status(folder),
             acknowledged_wall_s=acknowledged_wall_s,
             kept_bytes=kept_bytes,

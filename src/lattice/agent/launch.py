@@ -168,14 +168,16 @@ def command_line(order: RunOrder, folder: Path) -> list[str]:
     return script if order.script.startswith(b"#!") else [SHELL, *script]
 
 
-def prepare(order: RunOrder, folders: RunFolders, policy: AccountPolicy, node_id: str) -> dict[str, object]:
+def prepare(
+    order: RunOrder, folders: RunFolders, policy: AccountPolicy, node_id: str, shim_id: str
+) -> dict[str, object]:
     """Make the run folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
     if not order.script and not order.argv:
         raise LaunchRefused("there is nothing to execute: neither a command nor a script")
     account = resolve_account(order.user, policy)
     directory, note = choose_directory(order.cwd, account.home)
     try:
-        folder = folders.create(order, (account.uid, account.gid))
+        folder = folders.create(order, (account.uid, account.gid), shim_id)
         if note:
             (folder / "stderr").write_text(note)
             (folder / "stderr").chmod(0o600)

@@ -1,7 +1,8 @@
 """What an agent knows when it starts: run folders and a shim that may have outlived the last agent.
 
-Decides which folders stand for a run. A folder without a status was made for a start that the shim may never have
-heard of: if the shim is the same one and does not know the run, nothing was forked, and the server will ask again.
+Decides which folders stand for a run. A folder is made for one shim, before that shim is asked to fork. If the same shim
+still lives and does not know the run, nothing was forked and nobody was told: the server will ask again. If it is
+another shim, the run may have been alive, and counts as lost.
 """
 
 import os
@@ -21,12 +22,12 @@ LAST_SERVER = "server.json"
 ENDED = Phase.ENDED.value
 
 
-def recall(folders: RunFolders, listed: Collection[RunKey], retention: Retention, *, shim_is_new: bool) -> AgentState:
+def recall(folders: RunFolders, listed: Collection[RunKey], shim_id: str, retention: Retention) -> AgentState:
     """The state as the folders tell it; folders of starts that never happened are removed."""
     state = AgentState(retention=retention)
     kept: list[Run] = []
     for found in folders.found():
-        if found.status is None and found.key not in listed and not shim_is_new:
+        if found.status is None and found.key not in listed and found.shim_id in (shim_id, ""):
             folders.remove(found.key)
             continue
         run = _recalled(found)

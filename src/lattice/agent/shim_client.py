@@ -47,8 +47,12 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     def end(self) -> End:
         message = self.error or (f"stopped: {self.why}" if self.why else "")
+        try:
+            cause = Cause(self.cause)
+        except ValueError:
+            cause, message = Cause.NODE, f"the shim gave an unknown cause, {self.cause!r}"
         return End(
-            cause=Cause(self.cause),
+            cause=cause,
             exit_code=self.exit_code,
             signal=self.signal,
             message=message,
@@ -165,6 +169,12 @@ async def connect(state_dir: Path, on_ended: Callable[[ShimMessage], None], on_l
     finally:
         os.close(folder)
     return client
+
+
+def identity(state_dir: Path, listing: ShimMessage) -> str:
+    """A name for this one shim process; its successor's is another."""
+    made_ns = (state_dir / SHIM_SOCKET).lstat().st_mtime_ns
+    return f"{listing.pid}-{made_ns}"
 
 
 async def start(state_dir: Path, output_limit: int, pool: Executor) -> None:

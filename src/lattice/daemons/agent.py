@@ -196,6 +196,9 @@ async def serve(
         async with asyncio.timeout(1.0):
             await asyncio.gather(*pending, return_exceptions=True)
     _log.info("agent stops; its work goes on")
+    logging.shutdown()
+    # At once: a thread may hang in a name service or on a dead file server, and nobody waits for it.
+    os._exit(0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
