@@ -1,0 +1,242 @@
+"""Who may do what: tokens, roles, the whole operation table."""
+
+import base64
+import json
+from typing import Any
+
+import jwt
+import pytest
+
+from lattice.api.auth.rbac import TABLE, Permission, Reach, Role
+from lattice.api.operations.table import OPERATIONS, Operation
+from tests.integration.api.world import NOW_MS, SECRET, World, in_world
+
+NOW_S = NOW_MS // 1000
+CLAIMS: dict[str, Any] = {"sub": "alice", "tenants": ["default"], "exp": NOW_S + 60, "iat": NOW_S}
+
+
+def forged(header: dict[str, str], claims: dict[str, Any], signature: bytes = b"") -> str:
+    def part(value: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    return f"{part(header)}.{part(claims)}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+
+
+def signed(algorithm: str = "HS256", secret: bytes = SECRET, **claims: object) -> str:
+    return jwt.encode({**CLAIMS, **claims}, secret, algorithm=algorithm)
+
+
+def tampered() -> str:
+    head, _, tail = signed().split(".")
+    body = base64.urlsafe_b64encode(json.dumps({**CLAIMS, "scope": "admin"}).encode()).decode().rstrip("=")
+    return f"{head}.{body}.{tail}"
+
+
+BAD_TOKENS = {
+    "garbage": "x",
+    "three dots": "a.b.c",
+    "not ascii": "ä.ö.ü",
+    "other secret": signed(secret=b"f" * 32),
+    "other algorithm": signed("HS512", secret=SECRET * 2),
+    "no algorithm": forged({"alg": "none", "typ": "JWT"}, CLAIMS),
+    "no algorithm, spelt otherwise": forged({"alg": "NonE"}, CLAIMS),
+    "tampered": tampered(),
+    "no subject": signed(sub=""),
+    "subject is no name": signed(sub="a\nb"),
+    "subject too long": signed(sub="x" * 200),
+    "tenants no list": signed(tenants="default"),
+    "tenant no name": signed(tenants=[1]),
+    "scope no text": signed(scope=["admin"]),
+    "kind unknown": signed(kind="god"),
+    "allocation no number": signed(allocation="1"),
+    "not yet valid": signed(nbf=NOW_S + 60),
+    "expiry no number": signed(exp=True),
+    "huge": "x" * 100_000,
+}
+
+
+@pytest.mark.parametrize("token", BAD_TOKENS.values(), ids=BAD_TOKENS.keys())
+def test_bad_token_is_refused_without_saying_why(token: str) -> None:
+    @in_world
+    async def scenario(world: World) -> None:
+        response = await world.call(
+            "GET", "/whoami", headers={"Authorization": f"Bearer {token}".encode().decode("latin-1")}, token=""
+        )
+        assert response.status == 401
+        assert response.error["code"] == "unauthenticated"
+        assert response.error["message"] == "the token is not valid"
+        assert response.headers["www-authenticate"] == "Bearer"
+
+    scenario()
+
+
+@in_world
+async def test_missing_token_is_asked_for(world: World) -> None:
+    for headers in ({}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer "}, {"Authorization": "Bearer"}):
+        response = await world.call("GET", "/whoami", token="", headers=headers)
+        assert response.status == 401
+        assert "Bearer TOKEN" in response.error["message"]
+
+
+@in_world
+async def test_expired_token_says_when_it_expired_even_if_it_was_known(world: World) -> None:
+    token = world.token("alice", lifetime_s=60)
+    assert (await world.call("GET", "/whoami", token=token)).status == 200
+    world.clock.ms += 60_000
+    response = await world.call("GET", "/whoami", token=token)
+    assert response.status == 401
+    assert "expired at 2026-03-05T08:41:00.000Z" in response.error["message"]
+
+
+@in_world
+async def test_whoami_tells_what_the_token_says(world: World) -> None:
+    token = world.token("carol", tenants=("physics", "default"), scope="operator openid", account="c1")
+    assert (await world.call("GET", "/whoami", token=token)).json() == {
+        "user": "carol",
+        "account": "c1",
+        "tenant": "physics",
+        "tenants": ["physics", "default"],
+        "roles": ["Operator"],
+        "kind": "user",
+        "allocation": None,
+        "expires_at": "2026-04-04T08:40:00.000Z",
+    }
+
+
+@in_world
+async def test_token_inside_an_allocation_is_never_more_than_its_user(world: World) -> None:
+    token = world.token("alice", scope="admin", kind="allocation", allocation=7)
+    view = (await world.call("GET", "/whoami", token=token)).json()
+    assert (view["roles"], view["kind"], view["allocation"]) == (["User"], "allocation", 7)
+    plain = signed(allocation=7, scope="admin")
+    assert (await world.call("GET", "/whoami", token=plain)).json()["roles"] == ["User"]
+
+
+@in_world
+async def test_public_addresses_need_no_token(world: World) -> None:
+    health = await world.call("GET", "/healthz", token="", prefix="")
+    assert (health.status, health.json()) == (200, {"status": "ok"})
+    assert (await world.call("GET", "/metrics", token="", prefix="")).status == 200
+    discovery = await world.call("GET", "/auth/discovery", token="")
+    assert discovery.json() == {"kind": "hmac", "issuer": None, "client_id": None}
+
+
+SCOPES = {
+    Role.SYSTEM_ADMIN: "admin",
+    Role.TENANT_ADMIN: "tenant:admin",
+    Role.OPERATOR: "operator",
+    Role.READ_ONLY: "readonly",
+    Role.USER: "",
+}
+
+
+def test_table_is_complete() -> None:
+    assert set(TABLE) == {(role, permission) for role in Role for permission in Permission}
+    assert {operation.permission for operation in OPERATIONS} == (
+        set(Permission) - {Permission.CONNECT_AGENT, Permission.READ_DETAILS}
+    )
+
+
+BODIES: dict[str, dict[str, Any]] = {
+    "submit": {"entrypoint": ["true"]},
+    "cancel_many": {"ids": ["a1"]},
+    "update": {"name": "x"},
+    "create_tenant": {"name": "t2"},
+    "create_vcluster": {"name": "v2"},
+    "create_project": {"name": "p2"},
+    "set_setting": {"value": "60"},
+}
+PLACES = {"tenants": "default", "vclusters": "default", "nodes": "n1", "allocations": "1", "settings": "agent.grace_s"}
+
+
+def filled(operation: Operation) -> str:
+    family = operation.path.split("/")[1]
+    path = operation.path.replace("{tenant}", "default").replace("{id}", PLACES.get(family, "x"))
+    path = path.replace("{name}", PLACES.get(family, "p1")).replace("{key}", PLACES.get(family, "x"))
+    return f"{path}?timeout=0" if path.endswith("/wait") else path
+
+
+async def ask(world: World, operation: Operation, token: str) -> int:
+    """The status that the operation answers with; a stream counts once it has begun."""
+    path = filled(operation)
+    if operation.name in ("watch", "stream_logs"):
+        scouting = await world.call("GET", "/whoami", token=token)
+        if scouting.status != 200:
+            return scouting.status
+        try:
+            stream = await world.open(path, token=token)
+            await stream.close()
+        except AssertionError as refused:
+            return int(refused.args[0]["status"]) if isinstance(refused.args[0], dict) else 500
+        return 200
+    body = None if operation.method in ("GET", "DELETE") else BODIES.get(operation.name, {})
+    return (await world.call(operation.method, path, body, token=token)).status
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("role", SCOPES, ids=str)
+def test_every_operation_keeps_to_the_table(operation: Operation, role: Role) -> None:
+    """A colleague of the same tenant, another tenant's member and a stranger ask for alice's allocation a1."""
+
+    @in_world
+    async def scenario(world: World) -> None:
+        await world.submit()
+        reach = TABLE[role, operation.permission]
+        token = world.token("bob", scope=SCOPES[role])
+        status = await ask(world, operation, token)
+        about_one = operation.path.startswith("/allocations/{id}")
+        if reach is Reach.NONE or (about_one and reach is Reach.OWN) or (operation.name == "tenant_usage" and reach is Reach.OWN):
+            assert status == 403
+        else:
+            assert status not in (401, 403), status
+
+    scenario()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_strangers_and_agents_get_nothing(operation: Operation) -> None:
+    @in_world
+    async def scenario(world: World) -> None:
+        await world.submit()
+        assert (await world.call(operation.method, filled(operation), {}, token="")).status == 401
+        agent = world.token("agent", kind="agent", scope="admin")
+        expected = 200 if operation.name == "whoami" else 403
+        assert await ask(world, operation, agent) == expected
+        if operation.path.startswith("/allocations/{id}"):
+            other = world.token("paul", tenants=("physics",), scope="tenant:admin")
+            assert await ask(world, operation, other) == 404
+
+    scenario()
+
+
+@in_world
+async def test_readonly_token_changes_nothing(world: World) -> None:
+    await world.submit()
+    token = world.token("alice", scope="readonly")
+    assert (await world.call("GET", "/allocations/a1", token=token)).status == 200
+    for method, path, body in [
+        ("POST", "/allocations", {"entrypoint": ["true"]}),
+        ("DELETE", "/allocations/a1", None),
+        ("POST", "/nodes/n1/drain", {}),
+    ]:
+        response = await world.call(method, path, body, token=token)
+        assert response.status == 403
+        assert "ReadOnly" in response.error["current"]
+    assert len(world.state.allocations) == 1
+
+
+@in_world
+async def test_tenant_administrator_changes_work_of_the_tenant_only(world: World) -> None:
+    await world.submit()
+    await world.submit(token=world.token("paul", tenants=("physics",)))
+    chief = world.token("chief", scope="tenant:admin")
+    assert (await world.call("DELETE", "/allocations/a1", token=chief)).status == 202
+    assert (await world.call("DELETE", "/allocations/a2", token=chief)).status == 404
+
+
+@in_world
+async def test_refusal_names_the_owner_to_those_who_may_see(world: World) -> None:
+    await world.submit()
+    response = await world.call("DELETE", "/allocations/a1", token=world.token("bob"))
+    assert response.status == 403
+    assert "alice" in response.error["message"]

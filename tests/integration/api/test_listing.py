@@ -1,0 +1,241 @@
+"""Lists: filters, pages, what is archived, counts, the queue."""
+
+import time
+
+import msgspec
+import pytest
+
+from tests.integration.api.world import NOW_MS, World, in_world
+
+
+async def ids(world: World, query: str = "", token: str | None = None) -> list[str]:
+    response = await world.call("GET", f"/allocations{query}", token=token)
+    assert response.status == 200, response.body
+    return [item["id"] for item in response.json()["items"]]
+
+
+@in_world
+async def test_newest_come_first(world: World) -> None:
+    for _ in range(3):
+        await world.submit()
+    assert await ids(world) == ["a3", "a2", "a1"]
+
+
+@in_world
+async def test_pages_are_followed_by_cursor_to_the_end(world: World) -> None:
+    for _ in range(5):
+        await world.submit()
+    seen, cursor = [], ""
+    for _ in range(3):
+        page = (await world.call("GET", f"/allocations?limit=2{cursor}")).json()
+        seen += [item["id"] for item in page["items"]]
+        await world.submit()  # what comes in between does not disturb the pages
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert seen == ["a5", "a4", "a3", "a2", "a1"]
+    assert page["next_cursor"] is None
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=10001", "limit=x", "cursor=abc", "cursor=!!!", "cursor=WyJhIl0"])
+def test_bad_page_is_refused(query: str) -> None:
+    @in_world
+    async def scenario(world: World) -> None:
+        assert (await world.call("GET", f"/allocations?{query}")).status == 400
+
+    scenario()
+
+
+@in_world
+async def test_filters_pick_what_they_say(world: World) -> None:
+    await world.submit(name="x", tags={"k": "v", "l": "w"})
+    await world.submit(name="y", token=world.token("bob"))
+    await world.submit(project="p1")
+    await world.start_run(2)
+    assert await ids(world, "?name=x") == ["a1"]
+    assert await ids(world, "?user=bob") == ["a2"]
+    assert await ids(world, "?state=RUNNING") == ["a2"]
+    assert await ids(world, "?state=running,pending") == ["a3", "a2", "a1"]
+    assert await ids(world, "?state=running&state=failed") == ["a2"]
+    assert await ids(world, "?tag=k=v&tag=l=w") == ["a1"]
+    assert await ids(world, "?tag=k=other") == []
+    assert await ids(world, "?project=p1") == ["a3"]
+    assert await ids(world, "?vcluster=default&tenant=default") == ["a3", "a2", "a1"]
+
+
+@in_world
+async def test_bad_filters_name_what_is_known(world: World) -> None:
+    state = await world.call("GET", "/allocations?state=asleep")
+    assert "Pending" in state.error["hint"]
+    vcluster = await world.call("GET", "/allocations?vcluster=gpu")
+    assert (vcluster.status, "default" in vcluster.error["hint"]) == (404, True)
+    misspelt = await world.call("GET", "/allocations?stat=running")
+    assert (misspelt.status, misspelt.error["hint"]) == (400, 'did you mean "state"?')
+    assert (await world.call("GET", "/allocations?tag=k")).status == 400
+    assert (await world.call("GET", "/allocations?since=yesterday")).status == 400
+    assert (await world.call("GET", "/allocations?name=a&name=b")).status == 400
+    assert (await world.call("GET", "/allocations?all=maybe")).status == 400
+
+
+@in_world
+async def test_users_see_their_tenants_and_the_administrator_all(world: World) -> None:
+    await world.submit()
+    await world.submit(token=world.token("paul", tenants=("physics",)))
+    both = world.token("bob", tenants=("physics", "default"))
+    assert await ids(world) == ["a1"]
+    assert await ids(world, token=both) == ["a2", "a1"]
+    assert await ids(world, token=world.admin) == ["a2", "a1"]
+    assert (await world.call("GET", "/allocations?tenant=physics")).status == 403
+    chosen = await world.call("GET", "/allocations", token=both, headers={"X-Lattice-Tenant": "physics"})
+    assert [item["id"] for item in chosen.json()["items"]] == ["a2"]
+
+
+@in_world
+async def test_token_without_a_tenant_sees_nothing(world: World) -> None:
+    await world.submit()
+    assert await ids(world, "?all=true", token=world.token("zoe", tenants=())) == []
+
+
+@in_world
+async def test_groups_are_folded_unless_tasks_are_asked_for(world: World) -> None:
+    await world.submit()
+    await world.submit(tasks="0-3")
+    await world.start_run(4)
+    assert await ids(world) == ["a2", "a1"]
+    assert await ids(world, "?tasks=true") == ["a6", "a5", "a4", "a3", "a1"]
+    assert await ids(world, "?tasks=true&limit=2") == ["a6", "a5"]
+    assert await ids(world, "?group=a2&state=running") == ["a4"]
+    assert await ids(world, "?group=a2&state=pending") == ["a6", "a5", "a3"]
+    counted = (await world.call("GET", "/allocations/count?group=a2")).json()
+    assert counted == {"total": 4, "states": {"Pending": 3, "Running": 1}}
+
+
+@in_world
+async def test_pages_run_through_pending_tasks(world: World) -> None:
+    await world.submit(tasks="0-99")
+    await world.start_run(50)
+    seen, query = [], "?tasks=true&limit=30"
+    cursor = None
+    while True:
+        page = (await world.call("GET", f"/allocations{query}{f'&cursor={cursor}' if cursor else ''}")).json()
+        seen += [item["number"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == list(range(101, 1, -1))
+
+
+@in_world
+async def test_archived_ones_join_when_asked_for(world: World) -> None:
+    for _ in range(4):
+        await world.submit()
+    for number in (1, 3):
+        await world.call("DELETE", f"/allocations/{number}")
+    await world.archive(1, 3)
+    assert await ids(world) == ["a4", "a2"]
+    assert await ids(world, "?all=true") == ["a4", "a3", "a2", "a1"]
+    assert await ids(world, "?all=true&state=cancelled&limit=1") == ["a3"]
+    page = (await world.call("GET", "/allocations?all=true&limit=3")).json()
+    rest = (await world.call("GET", f"/allocations?all=true&limit=3&cursor={page['next_cursor']}")).json()
+    assert [item["id"] for item in rest["items"]] == ["a1"]
+    assert rest["items"][0]["archived"] is True
+    counted = (await world.call("GET", "/allocations/count?all=true")).json()
+    assert counted == {"total": 4, "states": {"Pending": 2, "Cancelled": 2}}
+
+
+@in_world
+async def test_archived_groups_are_folded_too(world: World) -> None:
+    await world.submit(tasks="0-1")
+    for number in (2, 3):
+        await world.start_run(number)
+        await world.finish(number)
+    await world.archive(2, 3)
+    await world.archive(1)
+    assert await ids(world, "?all=true") == ["a1"]
+    assert await ids(world, "?all=true&tasks=true") == ["a3", "a2"]
+    assert await ids(world, "?all=true&group=1") == ["a3", "a2"]
+
+
+@in_world
+async def test_history_shows_what_has_ended_hot_or_archived(world: World) -> None:
+    for _ in range(3):
+        await world.submit()
+    await world.call("DELETE", "/allocations/1")
+    await world.archive(1)
+    world.clock.ms += 3_600_000
+    await world.start_run(2)
+    await world.finish(2)
+    history = (await world.call("GET", "/accounting")).json()
+    assert [item["id"] for item in history["items"]] == ["a2", "a1"]
+    since = (await world.call("GET", "/accounting?since=2026-03-05T09:00:00Z")).json()
+    assert [item["id"] for item in since["items"]] == ["a2"]
+    until = (await world.call("GET", "/accounting?until=2026-03-05T09:00:00Z")).json()
+    assert [item["id"] for item in until["items"]] == ["a1"]
+    assert (await world.call("GET", "/accounting?state=running")).json()["items"] == []
+
+
+@in_world
+async def test_queue_is_in_the_order_of_consideration(world: World) -> None:
+    await world.submit()
+    await world.submit(priority="high")
+    await world.submit(tasks="0-3")
+    await world.submit(priority="low")
+    await world.submit(tasks="0-1")
+    await world.start_run(10)
+    await world.start_run(11, "n2")
+    page = (await world.call("GET", "/vclusters/default/queue?limit=3")).json()
+    assert [item["id"] for item in page["items"]] == ["a2", "a1", "a3"]
+    rest = (await world.call("GET", f"/vclusters/default/queue?cursor={page['next_cursor']}")).json()
+    assert ([item["id"] for item in rest["items"]], rest["next_cursor"]) == (["a8"], None)
+    assert (await world.call("GET", "/vclusters/gpu/queue")).status == 404
+
+
+@in_world
+async def test_usage_adds_up_running_finished_and_archived_work(world: World) -> None:
+    for number in (1, 2, 3):
+        await world.submit()
+        await world.start_run(number, "n1" if number != 3 else "n2")
+        world.clock.ms += 3_600_000
+        if number != 3:
+            await world.finish(number)
+    await world.archive(1)
+    own = (await world.call("GET", "/usage?days=7")).json()
+    assert (own["user"], own["node_hours"], own["gpu_hours"], own["allocations"]) == ("alice", 3.0, 0.0, 3)
+    assert own["states"] == {"Completed": 2, "Running": 1}
+    tenant = (await world.call("GET", "/tenants/default/usage", token=world.admin)).json()
+    assert (tenant["tenant"], tenant["node_hours"]) == ("default", 3.0)
+    assert tenant["users"] == [
+        {"user": "alice", "tenant": "default", "node_hours": 3.0, "gpu_hours": 0.0, "allocations": 3}
+    ]
+    assert (await world.call("GET", "/usage?days=0")).status == 400
+    assert (await world.call("GET", "/tenants/default/usage")).status == 403
+    assert (await world.call("GET", "/usage?user=bob")).status == 403
+    assert (await world.call("GET", "/tenants/physics/usage")).status == 404
+
+
+@in_world
+async def test_usage_counts_only_the_window(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    world.clock.ms = NOW_MS + 48 * 3_600_000
+    own = (await world.call("GET", "/usage?days=1")).json()
+    assert own["node_hours"] == 24.0
+
+
+@in_world
+async def test_ten_thousand_are_listed_quickly(world: World) -> None:
+    await world.submit()
+    pattern = world.state.allocations[1]
+    for number in range(2, 10_001):
+        world.state.allocations[number] = msgspec.structs.replace(pattern, number=number)
+    started = time.perf_counter()
+    full = await world.call("GET", "/allocations?limit=10000")
+    whole_s = time.perf_counter() - started
+    assert len(full.json()["items"]) == 10_000
+    started = time.perf_counter()
+    page = await world.call("GET", "/allocations?limit=1000")
+    page_s = time.perf_counter() - started
+    assert len(page.json()["items"]) == 1000
+    # Generous, for a busy machine; docs/performance.md has the figures.
+    assert whole_s < 2.0
+    assert page_s < 0.25

@@ -1,0 +1,245 @@
+"""Submitting: what is accepted, what is refused and in which words."""
+
+from typing import Any
+
+import pytest
+
+from lattice.core.model.allocations import Hold
+from lattice.wire.allocations import decode_work
+from tests.integration.api.world import World, in_world
+
+
+@in_world
+async def test_submission_is_answered_with_the_allocation_and_visible_at_once(world: World) -> None:
+    response = await world.call(
+        "POST",
+        "/allocations",
+        {
+            "name": "train",
+            "entrypoint": ["torchrun", "train.py"],
+            "tags": {"b": "2", "a": "1"},
+            "resources": {"nodes": 2, "memory": "1G", "cpus": 2},
+            "lifecycle": {"walltime": "1h30m", "preemption_class": 7},
+        },
+    )
+    assert response.status == 201
+    answer = response.json()
+    assert (answer["id"], answer["number"], answer["state"]) == ("a1", 1, "Pending")
+    assert answer["walltime_s"] == 5400
+    assert answer["tags"] == {"a": "1", "b": "2"}
+    assert answer["resources"]["memory_mb"] == 1024
+    assert answer["submitted_at"] == "2026-03-05T08:40:00.000Z"
+    assert (answer["user"], answer["tenant"], answer["vcluster"]) == ("alice", "default", "default")
+    got = await world.call("GET", "/allocations/1")
+    assert got.json() == answer
+
+
+@in_world
+async def test_both_prefixes_serve_the_same(world: World) -> None:
+    await world.submit()
+    short = await world.call("GET", "/allocations/a1", prefix="/v1")
+    long = await world.call("GET", "/allocations/a1", prefix="/api/v1")
+    assert short.status == 200
+    assert short.body == long.body
+
+
+@in_world
+async def test_repeat_under_the_same_request_id_submits_once(world: World) -> None:
+    first = await world.submit(request_id="r-1")
+    again = await world.submit(request_id="r-1")
+    by_header = await world.call("POST", "/allocations", {"entrypoint": ["true"]}, headers={"X-Request-Id": "r-1"})
+    assert again == first
+    assert by_header.json() == first
+    assert by_header.headers["x-request-id"] == "r-1"
+    assert len(world.state.allocations) == 1
+
+
+@in_world
+async def test_repeat_is_answered_after_the_allocation_was_archived(world: World) -> None:
+    await world.submit(request_id="r-1")
+    await world.start_run(1)
+    await world.finish(1)
+    await world.archive(1)
+    again = await world.submit(request_id="r-1")
+    assert (again["id"], again["state"], again["archived"]) == ("a1", "Completed", True)
+
+
+@in_world
+async def test_request_ids_of_two_users_are_apart(world: World) -> None:
+    await world.submit(request_id="b/x", token=world.token("a"))
+    other = await world.submit(request_id="x", token=world.token("a/b"))
+    assert other["id"] == "a2"
+    assert other["user"] == "a/b"
+
+
+@in_world
+async def test_another_request_under_a_used_id_is_refused(world: World) -> None:
+    await world.submit(request_id="r-1")
+    response = await world.call("POST", "/allocations", {"entrypoint": ["false"], "request_id": "r-1"})
+    assert response.status == 409
+    assert "request_id" in response.error["message"]
+
+
+@in_world
+async def test_work_travels_as_it_was_written(world: World) -> None:
+    script = "#!/bin/bash\necho 'ü' \"$1\"\n" + "# padding\n" * 200
+    await world.submit(
+        entrypoint=None,
+        script=script,
+        script_args=["a b", ""],
+        environment={"A": "1\n2", "ÄÖ": "x"},
+        cwd="/home/alice",
+    )
+    work = decode_work(world.state.payloads[1])
+    assert work.script == script
+    assert work.script_args == ("a b", "")
+    assert work.env == {"A": "1\n2", "ÄÖ": "x"}
+    assert (work.cwd, work.submit_dir) == ("/home/alice", "/home/alice")
+
+
+@in_world
+async def test_string_runs_under_a_shell_and_a_list_as_it_is(world: World) -> None:
+    await world.submit(entrypoint="echo $HOME | wc")
+    await world.submit(entrypoint=["echo", "$HOME | wc", ""])
+    assert decode_work(world.state.payloads[1]).argv == ("/bin/sh", "-c", "echo $HOME | wc")
+    assert decode_work(world.state.payloads[2]).argv == ("echo", "$HOME | wc", "")
+    assert [world.state.allocations[n].name for n in (1, 2)] == ["echo", "echo"]
+
+
+@in_world
+async def test_task_group_is_one_answer_with_counts(world: World) -> None:
+    answer = await world.submit(tasks="0-99%20")
+    assert answer["tasks"] == {
+        "size": 100,
+        "pending": 100,
+        "running": 0,
+        "completed": 0,
+        "failed": 0,
+        "cancelled": 0,
+    }
+    task = (await world.call("GET", "/allocations/a1_3")).json()
+    assert (task["number"], task["task_index"], task["group_id"]) == (5, 3, "a1")
+
+
+@in_world
+async def test_hold_begin_and_priority_reach_the_record(world: World) -> None:
+    await world.submit(hold=True, begin="2026-04-01T12:00:00+02:00", priority="high")
+    record = world.state.allocations[1]
+    assert record.hold is Hold.USER
+    assert record.preemption_class == 8
+    view = (await world.call("GET", "/allocations/a1")).json()
+    assert view["eligible_at"] == "2026-04-01T10:00:00.000Z"
+    assert view["reason"] == "held by its user"
+
+
+@in_world
+async def test_account_comes_from_the_token(world: World) -> None:
+    await world.submit(token=world.token("alice@example.org", account="alice"))
+    assert world.state.allocations[1].account == "alice"
+
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"entrypoint": None}, "nothing to run", "entrypoint"),
+    ({"script": "#!/bin/sh\n"}, "both an entrypoint and a script", ""),
+    ({"entrypoint": []}, "entrypoint", ""),
+    ({"entrypoint": "  "}, "entrypoint", ""),
+    ({"entrypoint": ["a\0b"]}, "NUL", ""),
+    ({"entrypoint": ["x" * 200_000]}, "too long", ""),
+    ({"lifecycle": {"walltime": "soon"}}, "walltime", ""),
+    ({"lifecycle": {"walltime": 0}}, "walltime", ""),
+    ({"lifecycle": {"type": "eternal"}}, "lifecycle.type", "bounded, unbounded, reactive"),
+    ({"lifecycle": {"preemption_class": 11}}, "lifecycle.preemption_class", ""),
+    ({"lifecycle": {"no_preempt": True}}, "class 5 can be preempted", "7"),
+    ({"priority": "urgent"}, "priority", "low, normal, high"),
+    ({"resources": {"nodes": 0}}, "resources.nodes", ""),
+    ({"resources": {"nodes": "two"}}, "resources.nodes: expected a whole number", ""),
+    ({"resources": {"nodes": {"min": 4, "max": 2}}}, "resources.max_nodes", ""),
+    ({"resources": {"memory": "lots"}}, "resources.memory", ""),
+    ({"resources": {"gpus": 2, "constraints": {"gpu_count": 3}}}, "resources.gpus", ""),
+    ({"resources": {"constraints": {"topology": "round"}}}, "topology", "tight"),
+    ({"resources": {"node": 1}}, 'resources: unknown field "node"', '"nodes"'),
+    ({"walltme": "1h"}, 'unknown field "walltme"', ""),
+    ({"name": "a\nb"}, "name", ""),
+    ({"name": "x" * 129}, "name", ""),
+    ({"environment": {"A=B": "1"}}, "environment", ""),
+    ({"environment": {"A": "\0"}}, "environment.A", ""),
+    ({"cwd": "home"}, "cwd", "/"),
+    ({"tags": {"k": "v" * 2000}}, "tags.k", ""),
+    ({"begin": "tomorrow"}, "begin", "2026"),
+    ({"begin": "2026-04-01T12:00:00"}, "time zone", ""),
+    ({"tasks": "5-1"}, "tasks", ""),
+    ({"tasks": "0-100000"}, "tasks", ""),
+    ({"tasks": "1,1"}, "twice", ""),
+    ({"on_quota": "beg"}, "on_quota", "reject, queue"),
+    ({"request_id": "x" * 129}, "request_id", ""),
+]
+
+
+@pytest.mark.parametrize(("fields", "message", "hint"), REFUSED)
+def test_bad_submission_is_refused_by_field_and_changes_nothing(
+    fields: dict[str, Any], message: str, hint: str
+) -> None:
+    @in_world
+    async def scenario(world: World) -> None:
+        body = {"entrypoint": ["true"], **fields}
+        response = await world.call("POST", "/allocations", body)
+        assert response.status == 400, response.body
+        assert response.error["code"] == "invalid"
+        assert message in response.error["message"]
+        assert hint in response.error.get("hint", "")
+        assert not world.state.allocations
+
+    scenario()
+
+
+@in_world
+async def test_payload_above_its_bound_is_refused_with_both_figures(world: World) -> None:
+    import random
+
+    noise = random.Random(1).randbytes(1_200_000).hex()
+    response = await world.call("POST", "/allocations", {"script": "#!/bin/sh\n# " + noise[:2_400_000]})
+    assert response.status == 400
+    assert "after compression" in response.error["current"]
+    assert "1,048,576" in response.error["limit"]
+
+
+@in_world
+async def test_unknown_vcluster_and_tenant_name_the_known_ones(world: World) -> None:
+    vcluster = await world.call("POST", "/allocations", {"entrypoint": ["true"], "vcluster": "gpu"})
+    assert vcluster.status == 404
+    assert "default" in vcluster.error["hint"]
+    tenant = await world.call("POST", "/allocations", {"entrypoint": ["true"], "tenant": "chem"}, token=world.admin)
+    assert tenant.status == 404
+    assert "physics" in tenant.error["hint"]
+
+
+@in_world
+async def test_tenant_of_others_is_refused_and_own_ones_are_named(world: World) -> None:
+    body = {"entrypoint": ["true"], "tenant": "physics"}
+    response = await world.call("POST", "/allocations", body)
+    assert response.status == 403
+    assert "default" in response.error["hint"]
+    by_header = await world.call(
+        "POST", "/allocations", {"entrypoint": ["true"]}, headers={"X-Lattice-Tenant": "physics"}
+    )
+    assert by_header.status == 403
+
+
+@in_world
+async def test_header_chooses_among_own_tenants(world: World) -> None:
+    both = world.token("alice", tenants=("default", "physics"))
+    response = await world.call(
+        "POST",
+        "/allocations",
+        {"entrypoint": ["true"]},
+        token=both,
+        headers={"X-Lattice-Tenant": "physics"},
+    )
+    assert response.json()["tenant"] == "physics"
+
+
+@in_world
+async def test_more_nodes_than_exist_is_infeasible(world: World) -> None:
+    response = await world.call("POST", "/allocations", {"entrypoint": ["true"], "resources": {"nodes": 3}})
+    assert response.status == 422
+    assert response.error["code"] == "infeasible"
