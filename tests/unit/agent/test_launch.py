@@ -1,0 +1,164 @@
+"""From an order to what the shim is asked to start."""
+
+import json
+import os
+import pwd
+import stat
+from pathlib import Path
+
+import pytest
+
+from lattice.agent.folders import RunFolders
+from lattice.agent.launch import (
+    Account,
+    AccountPolicy,
+    LaunchRefused,
+    build_environment,
+    choose_directory,
+    command_line,
+    own_account,
+    prepare,
+    resolve_account,
+)
+from lattice.agent.state import RunKey, RunOrder
+
+KEY = RunKey(7, 2)
+ME = pwd.getpwuid(os.geteuid())
+ALICE = Account(name="alice", uid=5000, gid=500, groups=(500, 501), home="/home/alice", shell="/bin/bash")  # noqa: S604
+ROOT_POLICY = AccountPolicy(agent_uid=0, agent_user="root")
+
+
+def account(name: str, uid: int) -> Account:
+    return Account(name=name, uid=uid, gid=uid, groups=(uid,), home="/", shell="/bin/sh")  # noqa: S604
+
+
+@pytest.mark.parametrize(
+    ("policy", "who", "reason"),
+    [
+        (ROOT_POLICY, account("alice", 5000), ""),
+        (ROOT_POLICY, account("root", 0), "uid 0"),
+        (ROOT_POLICY, account("toor", 0), "uid 0"),
+        (ROOT_POLICY, account("daemon", 1), "below the least allowed one, 1000"),
+        (AccountPolicy(agent_uid=0, agent_user="root", allowed=frozenset({"root"})), account("root", 0), ""),
+        (AccountPolicy(agent_uid=0, agent_user="root", min_uid=1), account("daemon", 1), ""),
+        (AccountPolicy(agent_uid=5000, agent_user="alice"), account("alice", 5000), ""),
+        (AccountPolicy(agent_uid=5000, agent_user="alice"), account("bob", 5001), "starts only that account's work"),
+        (AccountPolicy(agent_uid=12, agent_user="small"), account("small", 12), ""),
+    ],
+)
+def test_whose_work_a_node_runs(policy: AccountPolicy, who: Account, reason: str) -> None:
+    refusal = policy.refusal(who)
+    assert (reason in refusal) if reason else not refusal
+
+
+def test_an_account_that_the_node_does_not_know_is_refused() -> None:
+    with pytest.raises(LaunchRefused, match="'nobody-of-this-name' does not exist on this node"):
+        resolve_account("nobody-of-this-name", ROOT_POLICY)
+
+
+def test_an_account_comes_with_all_its_groups() -> None:
+    uid, name = own_account()
+    found = resolve_account(name, AccountPolicy(agent_uid=uid, agent_user=name, allowed=frozenset({name})))
+    assert (found.uid, found.gid) == (ME.pw_uid, ME.pw_gid)
+    assert found.gid in found.groups
+
+
+def test_the_environment_is_clean_and_its_order_of_rule_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_AGENT", "x")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    order = RunOrder(
+        key=KEY,
+        allocation_id="a7",
+        name="train",
+        env={"HOME": "/elsewhere", "MINE": "1", "LATTICE_TOKEN_FILE": "/theirs", "LATTICE_TASK_INDEX": "3"},
+        nodes=("n1", "n2"),
+        tasks=8,
+        submit_dir="/data",
+        api_url="http://localhost:1",
+    )
+    environment = build_environment(order, ALICE, "n2", "/run/token")
+    assert environment.pop("PATH").startswith("/usr/local/sbin:")
+    assert environment == {
+        "HOME": "/elsewhere",
+        "USER": "alice",
+        "LOGNAME": "alice",
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "MINE": "1",
+        "LATTICE_ALLOC_ID": "a7",
+        "LATTICE_JOB_NAME": "train",
+        "LATTICE_NODELIST": "n1,n2",
+        "LATTICE_NNODES": "2",
+        "LATTICE_NPROCS": "8",
+        "LATTICE_SUBMIT_DIR": "/data",
+        "LATTICE_NODE_ID": "n2",
+        "LATTICE_RUN": "2",
+        "LATTICE_API_URL": "http://localhost:1",
+        "LATTICE_TOKEN_FILE": "/run/token",
+    }
+
+
+def test_members_of_a_task_group_learn_their_place_in_it() -> None:
+    order = RunOrder(key=KEY, task_index=0, task_group_id="a7")
+    environment = build_environment(order, ALICE, "n1", "")
+    assert environment["LATTICE_TASK_INDEX"] == "0"
+    assert environment["LATTICE_TASK_GROUP_ID"] == "a7"
+    assert "LATTICE_TOKEN_FILE" not in environment
+
+
+def test_the_directory_is_the_wanted_one_then_home_then_tmp(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    assert choose_directory(str(tmp_path), str(home)) == (str(tmp_path), "")
+    assert choose_directory("", str(home)) == (str(home), "")
+    chosen, note = choose_directory("/not/there", str(home))
+    assert chosen == str(home)
+    assert "/not/there does not exist on this node" in note
+    assert choose_directory("/not/there", "/nor/there")[0] == "/tmp"
+    assert choose_directory("relative", str(home))[0] == str(home)
+
+
+def test_a_script_without_an_interpreter_line_runs_under_sh(tmp_path: Path) -> None:
+    plain = RunOrder(key=KEY, script=b"echo hi\n", script_args=("x",))
+    assert command_line(plain, tmp_path) == ["/bin/sh", f"{tmp_path}/script", "x"]
+    marked = RunOrder(key=KEY, script=b"#!/bin/bash\n")
+    assert command_line(marked, tmp_path) == [f"{tmp_path}/script"]
+    assert command_line(RunOrder(key=KEY, argv=("a b", "c")), tmp_path) == ["a b", "c"]
+
+
+def own_policy() -> AccountPolicy:
+    uid, name = own_account()
+    return AccountPolicy(agent_uid=uid, agent_user=name, allowed=frozenset({name}))
+
+
+def test_the_folder_holds_script_and_token_and_the_record_holds_neither(tmp_path: Path) -> None:
+    folders = RunFolders(tmp_path / "state", reachable=False)
+    order = RunOrder(key=KEY, user=ME.pw_name, script=b"#!/bin/sh\n", token="secret", cwd="/not/there")
+    request = prepare(order, folders, own_policy(), "n1", "shim-1")
+    folder = folders.path(KEY)
+    assert request["argv"] == [str(folder / "script")]
+    assert (folder / "script").read_bytes() == b"#!/bin/sh\n"
+    assert stat.S_IMODE((folder / "script").stat().st_mode) == 0o500
+    assert (folder / "token").read_text() == "secret"
+    assert stat.S_IMODE((folder / "token").stat().st_mode) == 0o600
+    spec = json.loads((folder / "spec.json").read_text())
+    assert spec["shim_id"] == "shim-1"
+    assert spec["order"]["token"] == ""
+    assert stat.S_IMODE((folder / "spec.json").stat().st_mode) == 0o600
+    assert "/not/there" in (folder / "stderr").read_text()
+
+
+def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:
+    folders = RunFolders(tmp_path / "state", reachable=False)
+    with pytest.raises(LaunchRefused):
+        prepare(RunOrder(key=KEY, user="nobody-of-this-name", argv=("true",)), folders, own_policy(), "n1", "s")
+    with pytest.raises(LaunchRefused):
+        prepare(RunOrder(key=KEY, user=ME.pw_name), folders, own_policy(), "n1", "s")
+    assert not folders.path(KEY).exists()
+
+
+def test_other_accounts_may_pass_through_a_root_agents_folders_but_not_look_around(tmp_path: Path) -> None:
+    folders = RunFolders(tmp_path / "state", reachable=True)
+    prepare(RunOrder(key=KEY, user=ME.pw_name, argv=("true",)), folders, own_policy(), "n1", "s")
+    for folder in (tmp_path / "state", tmp_path / "state" / "runs", folders.path(KEY)):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o711

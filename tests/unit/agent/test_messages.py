@@ -1,0 +1,58 @@
+"""The agent's words on the wire."""
+
+from importlib.metadata import version
+
+from lattice.agent import messages, shim, shim_client
+from lattice.agent.connection import LONGEST_DELAY_S, delay_s
+from lattice.agent.state import Cause, End, Phase, RunKey, SendReport, StartAsked
+from lattice.wire.pb import agent_pb2 as pb
+
+KEY = RunKey(7, 2)
+
+
+def test_the_agent_tells_the_version_that_is_installed() -> None:
+    assert version("lattice") == messages.AGENT_VERSION
+
+
+def test_agent_and_shim_mean_the_same_socket() -> None:
+    assert shim_client.SHIM_SOCKET == shim.SOCKET
+    assert shim_client.SHIM_ALREADY_RUNNING == shim.EXIT_ALREADY_RUNNING
+    assert shim_client.SHIM_PROGRAM.is_file()
+
+
+def test_every_phase_and_cause_has_its_word_on_the_wire() -> None:
+    for phase in Phase:
+        report = messages.report(SendReport(key=KEY, phase=phase, seq=1), 0.0)
+        assert report.run_report.phase == pb.Phase.Value(f"PHASE_{phase.name}")
+    for cause in Cause:
+        told = SendReport(key=KEY, phase=Phase.ENDED, seq=2, end=End(cause=cause, exit_code=1))
+        report = messages.report(told, 0.0)
+        assert report.run_report.cause == pb.EndCause.Value(f"END_CAUSE_{cause.name}")
+
+
+def test_a_running_report_says_for_how_long() -> None:
+    told = SendReport(key=KEY, phase=Phase.RUNNING, seq=1, started_boot_s=100.0)
+    assert messages.report(told, 130.0).run_report.elapsed_s == 30.0
+
+
+def test_a_task_index_of_zero_is_not_the_absence_of_one() -> None:
+    start = pb.StartRun(key=pb.RunKey(number=7, run=2), task_index=0)
+    assert messages.order_of(start).task_index == 0
+    assert messages.order_of(pb.StartRun(key=pb.RunKey(number=7, run=2))).task_index is None
+
+
+def test_a_start_is_understood_and_a_request_for_output_is_no_stimulus() -> None:
+    start = pb.StartRun(key=pb.RunKey(number=7, run=2), argv=["a b", "c"], env={"X": "1"}, fence=True)
+    stimulus = messages.stimulus_of(pb.ServerMessage(start_run=start))
+    assert isinstance(stimulus, StartAsked)
+    order = stimulus.order
+    assert (order.key, order.argv, order.env, order.fence) == (KEY, ("a b", "c"), {"X": "1"}, True)
+    assert messages.stimulus_of(pb.ServerMessage(read_output=pb.ReadOutput(reader=1))) is None
+    assert messages.stimulus_of(pb.ServerMessage()) is None
+
+
+def test_pauses_grow_up_to_a_limit_and_vary() -> None:
+    assert 0.025 <= delay_s(0) <= 0.05
+    assert all(delay_s(failures) <= LONGEST_DELAY_S for failures in range(1, 100))
+    assert delay_s(50) >= LONGEST_DELAY_S / 2
+    assert len({delay_s(5) for _ in range(20)}) > 1

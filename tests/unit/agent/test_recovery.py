@@ -1,0 +1,146 @@
+"""What a new agent makes of folders and a shim that outlived the last one."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from lattice.agent import recovery
+from lattice.agent.folders import RunFolders
+from lattice.agent.recovery import LastServer, judge, note_boot, note_server, recall, recall_server
+from lattice.agent.shim_client import ShimRecord
+from lattice.agent.state import (
+    AgentState,
+    Cause,
+    Connected,
+    End,
+    OutputSettled,
+    Phase,
+    Retention,
+    RunKey,
+    RunOrder,
+    SendReport,
+    ShimReady,
+    Welcomed,
+)
+from lattice.agent.step import step
+
+KEY = RunKey(7, 2)
+OWNER = (os.geteuid(), os.getegid())
+ENDED = {"number": 7, "run": 2, "phase": "ended", "cause": "exit", "exit_code": 3, "elapsed_s": 1.5}
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> RunFolders:
+    return RunFolders(tmp_path / "state", reachable=False)
+
+
+def accept(folders: RunFolders, key: RunKey = KEY, shim_id: str = "old", *, fence: bool = False) -> Path:
+    order = RunOrder(key=key, allocation_id=f"a{key.number}", argv=("true",), fence=fence, token="secret")
+    return folders.create(order, OWNER, shim_id)
+
+
+def write_status(folder: Path, status: dict[str, object]) -> None:
+    (folder / "status.json").write_text(json.dumps(status))
+
+
+def reported_ends(state: AgentState, ready: ShimReady) -> dict[RunKey, End]:
+    """What a server is told after the shim answered."""
+    step(state, Connected())
+    step(state, Welcomed(valid=frozenset(state.runs), session=1, heartbeat_interval_s=1.0, down_after_s=9.0))
+    step(state, ready)
+    ends: dict[RunKey, End] = {}
+    for key in list(state.runs):
+        for told in step(state, OutputSettled(key=key, stored_bytes=0)):
+            assert isinstance(told, SendReport)
+            assert told.end is not None
+            ends[told.key] = told.end
+    return ends
+
+
+def test_a_start_that_the_living_shim_never_heard_of_is_forgotten(folders: RunFolders) -> None:
+    accept(folders, shim_id="same")
+    state = recall(folders, (), "same", Retention())
+    assert not state.runs
+    assert not folders.path(KEY).exists()
+
+
+def test_a_half_written_record_is_forgotten(folders: RunFolders) -> None:
+    folder = accept(folders)
+    (folder / "spec.json").write_text('{"shim_id": "o')
+    assert not recall(folders, (), "new", Retention()).runs
+
+
+def test_a_start_for_a_dead_shim_counts_as_lost(folders: RunFolders) -> None:
+    accept(folders, shim_id="old")
+    state = recall(folders, (), "new", Retention())
+    ends = reported_ends(state, judge(state, (), {}, "the shim died"))
+    assert ends == {KEY: End(cause=Cause.NODE, message="the shim died")}
+
+
+def test_a_run_that_the_shim_knows_is_alive_and_keeps_its_fence(folders: RunFolders) -> None:
+    accept(folders, shim_id="same", fence=True)
+    record = ShimRecord(number=7, run=2, phase="running", started_boot_s=5.0)
+    state = recall(folders, [KEY], "same", Retention())
+    step(state, judge(state, [record], {}, "the shim died"))
+    run = state.runs[KEY]
+    assert (run.phase, run.fence, run.allocation_id, run.started_boot_s) == (Phase.RUNNING, True, "a7", 5.0)
+
+
+def test_an_end_on_disk_is_reported_though_no_shim_knows_it(folders: RunFolders) -> None:
+    write_status(accept(folders), ENDED)
+    state = recall(folders, (), "new", Retention())
+    found = next(iter(folders.found()))
+    assert found.status is not None
+    ends = reported_ends(state, judge(state, (), {KEY: found.status.end()}, "the shim died"))
+    assert ends == {KEY: End(cause=Cause.EXIT, exit_code=3, elapsed_s=1.5)}
+
+
+def test_acknowledged_runs_are_kept_oldest_first_and_lower_runs_refused(folders: RunFolders) -> None:
+    for number, age_s in ((1, 10), (2, 30), (3, 20)):
+        folder = accept(folders, RunKey(number, 4))
+        write_status(folder, {**ENDED, "number": number, "run": 4})
+        folders.acknowledge(RunKey(number, 4), 100)
+        assert not (folder / "token").exists()
+        moment = time.time() - age_s
+        os.utime(folder / "acknowledged", (moment, moment))
+    state = recall(folders, (), "new", Retention())
+    assert not state.runs
+    assert [key.number for key in state.kept] == [2, 3, 1]
+    assert state.kept_bytes == 300
+    assert state.highest == {1: 4, 2: 4, 3: 4}
+
+
+def test_an_unknown_cause_is_the_nodes_fault() -> None:
+    end = ShimRecord(phase="ended", cause="gremlins").end()
+    assert end.cause is Cause.NODE
+    assert "gremlins" in end.message
+
+
+def test_strange_entries_among_the_run_folders_are_left_alone(folders: RunFolders, tmp_path: Path) -> None:
+    (tmp_path / "state" / "runs" / "lost+found").mkdir()
+    assert list(folders.found()) == []
+
+
+def test_a_restart_of_the_machine_is_noticed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "source"
+    monkeypatch.setattr(recovery, "BOOT_ID_SOURCE", source)
+    source.write_text("first\n")
+    assert note_boot(tmp_path) == ("first", False)
+    assert note_boot(tmp_path) == ("first", False)
+    source.write_text("second\n")
+    assert note_boot(tmp_path) == ("second", True)
+    assert note_boot(tmp_path) == ("second", False)
+
+
+def test_the_last_servers_patience_is_remembered(tmp_path: Path) -> None:
+    assert recall_server(tmp_path) == (LastServer(), 0.0)
+    server = LastServer(heartbeat_interval_s=10.0, down_after_s=90.0)
+    note_server(tmp_path, server)
+    moment = time.time() - 50
+    os.utime(tmp_path / "server.json", (moment, moment))
+    recalled, silent_s = recall_server(tmp_path)
+    assert recalled == server
+    assert 49 < silent_s < 60
