@@ -7,7 +7,7 @@ import numpy as np
 
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.room import Room
-from lattice.core.scheduler.snapshot import NEVER, NO_VCLUSTER
+from lattice.core.scheduler.snapshot import NEVER
 from lattice.core.scheduler.tables import Bools, Ints, Rows
 
 
@@ -38,8 +38,7 @@ def _free_at(room: Room, demand: Demand) -> Ints:
     empty_at[empty_at == 0] = NEVER
     if demand.is_whole:
         return empty_at
-    own: Bools = (room.vcluster == NO_VCLUSTER) | (room.vcluster == demand.vcluster)
-    return np.where(own, _share_free_at(room, demand), empty_at)
+    return np.where(room.shareable(demand), _share_free_at(room, demand), empty_at)
 
 
 def _share_free_at(room: Room, demand: Demand) -> Ints:
@@ -54,9 +53,7 @@ def _share_free_at(room: Room, demand: Demand) -> Ints:
     fits &= room.gpus[node] + _running_sum(held.gpus[order], first) >= demand.gpus
     free_at: Ints = np.full(len(room.free), NEVER, np.int64)
     np.minimum.at(free_at, node, np.where(fits, end, NEVER))
-    fits_now = (room.cpus >= demand.cpus) & (room.gpus >= demand.gpus)
-    fits_now &= room.memory_mb >= demand.memory_mb[room.snapshot.nodes.kind]
-    free_at[fits_now] = room.now
+    free_at[room.share_fits(demand)] = room.now
     return free_at
 
 

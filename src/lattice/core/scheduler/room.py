@@ -45,6 +45,7 @@ class Room:
         self.bar_end: Ints = np.zeros(len(nodes.ids), np.int64)
         self.has_bars = False
         self._demands: dict[tuple[Request, str], Demand] = {}
+        self._memory_needs: dict[tuple[int, int], Ints] = {}
         self._present: dict[str, Bools] = {}
         self._taken: list[Holdings] = []
         self._holdings: Holdings | None = None
@@ -57,21 +58,30 @@ class Room:
 
     def candidates(self, demand: Demand, end: int) -> Rows:
         """Rows, by id, that could be given now to work ending at `end`."""
-        if demand.is_whole:
-            rows: Rows = np.flatnonzero(demand.usable & self.free)
-        else:
-            rows = self._with_share(demand, np.flatnonzero(demand.usable & (self.cpus >= demand.cpus)))
+        given = self.free if demand.is_whole else self.share_fits(demand) & self.shareable(demand)
+        rows: Rows = np.flatnonzero(demand.usable & given)
         if self.has_bars:
             rows = rows[self.bar[rows] >= end]
         return rows
 
-    def _with_share(self, demand: Demand, rows: Rows) -> Rows:
-        owner = self.vcluster[rows]
-        fits: Bools = (owner == NO_VCLUSTER) | (owner == demand.vcluster)
-        fits &= self.memory_mb[rows] >= demand.memory_mb[self.snapshot.nodes.kind[rows]]
+    def share_fits(self, demand: Demand) -> Bools:
+        """Nodes with enough left for the share."""
+        fits: Bools = self.cpus >= demand.cpus
+        fits &= self.memory_mb >= self._memory_need(demand)
         if demand.gpus:
-            fits &= self.gpus[rows] >= demand.gpus
-        return rows[fits]
+            fits &= self.gpus >= demand.gpus
+        return fits
+
+    def shareable(self, demand: Demand) -> Bools:
+        """Nodes that are empty or shared by the demand's own vCluster."""
+        shareable: Bools = (self.vcluster == NO_VCLUSTER) | (self.vcluster == demand.vcluster)
+        return shareable
+
+    def _memory_need(self, demand: Demand) -> Ints:
+        key = (demand.cpus, demand.request.memory_mb)
+        if key not in self._memory_needs:
+            self._memory_needs[key] = demand.memory_mb[self.snapshot.nodes.kind]
+        return self._memory_needs[key]
 
     def has_any(self, vcluster: Vcluster) -> bool:
         """Whether anything at all could still be given to work of the vCluster."""
