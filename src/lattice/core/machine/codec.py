@@ -18,6 +18,7 @@ from lattice.core.model.tenants import Project, Tenant, Vcluster
 FORMAT = 1  # what this version writes
 OLDEST_READER = 1  # the oldest version that understands what this one writes
 RECORDS_PER_CHUNK = 5_000
+PAYLOAD_BYTES_PER_CHUNK = 1 << 20
 
 
 class UnreadableBatch(Exception):
@@ -93,7 +94,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("nodes", view.nodes.values(), RECORDS_PER_CHUNK)
     yield from _chunks("allocations", view.allocations.values(), RECORDS_PER_CHUNK)
     yield from _chunks("groups", view.groups.values(), RECORDS_PER_CHUNK)
-    yield from _chunks("payloads", view.payloads.items(), 1_000)
+    yield from _payload_chunks(view.payloads)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
 
 
@@ -103,6 +104,20 @@ def _chunks(name: str, records: Iterable[object], size: int) -> Iterator[tuple[s
     while chunk := tuple(islice(iterator, size)):
         yield f"{name}-{count:06d}", _encoder.encode(chunk)
         count += 1
+
+
+def _payload_chunks(payloads: dict[int, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Payloads differ much in size, so their chunks are bounded by bytes, not by number."""
+    count = size = 0
+    chunk: list[tuple[int, bytes]] = []
+    for item in payloads.items():
+        chunk.append(item)
+        size += len(item[1])
+        if size >= PAYLOAD_BYTES_PER_CHUNK or len(chunk) >= RECORDS_PER_CHUNK:
+            yield f"payloads-{count:06d}", _encoder.encode(chunk)
+            chunk, size, count = [], 0, count + 1
+    if chunk:
+        yield f"payloads-{count:06d}", _encoder.encode(chunk)
 
 
 _meta_decoder = msgspec.msgpack.Decoder(_Meta)

@@ -5,7 +5,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import runs
 from lattice.core.machine.rules.submission import check_walltime
-from lattice.core.machine.rules.tasks import live_tasks, materialise
+from lattice.core.machine.rules.tasks import live_tasks, materialise, task_records
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
 from lattice.core.model.allocations import Allocation, AllocationState, Hold, StopIntent, TaskGroup
@@ -40,7 +40,7 @@ def _cancel_group(state: State, group: TaskGroup) -> Events | Rejected:
     events: list[ev.AnyEvent] = []
     if group.pending:
         events.append(ev.TasksCancelled(group=group.number, count=group.pending_count))
-    events += [_cancel_one(task) for task in live_tasks(state, group.number)]
+    events += [_cancel_one(task) for task in live_tasks(state, group)]
     return tuple(events)
 
 
@@ -64,7 +64,7 @@ def _hold_group(state: State, group: TaskGroup, wanted: Hold) -> Events | Reject
         return Rejected(code="conflict", message=f"task group {allocation_id(group.number)} has already ended")
     if group.template.hold is Hold.OPERATOR and wanted is Hold.USER:
         return ()
-    tasks = [task for task in live_tasks(state, group.number) if task.state is AllocationState.PENDING]
+    tasks = [task for task in live_tasks(state, group) if task.state is AllocationState.PENDING]
     return (
         ev.TaskGroupHeld(group=group.number, hold=wanted),
         *(ev.AllocationHeld(number=task.number, hold=wanted) for task in tasks),
@@ -91,7 +91,7 @@ def release(state: State, command: cmd.ReleaseAllocation) -> Events | Rejected:
 def _release_group(state: State, group: TaskGroup, *, as_operator: bool) -> Events | Rejected:
     if group.template.hold is Hold.OPERATOR and not as_operator:
         return _held_by_operator(group.number)
-    held = [task for task in live_tasks(state, group.number) if task.hold is not Hold.NONE]
+    held = [task for task in live_tasks(state, group) if task.hold is not Hold.NONE]
     own = [task for task in held if as_operator or task.hold is Hold.USER]
     return (
         ev.TaskGroupHeld(group=group.number, hold=Hold.NONE),
@@ -111,7 +111,7 @@ def requeue(state: State, command: cmd.RequeueAllocation) -> Events | Rejected:
     """Ends the present run and runs again under the same id; terminal states never change."""
     group = state.groups.get(command.number)
     if group is not None:
-        running = [task for task in live_tasks(state, group.number) if _can_requeue(task)]
+        running = [task for task in live_tasks(state, group) if _can_requeue(task)]
         if not running:
             return Rejected(code="conflict", message=f"task group {allocation_id(group.number)} has no running task")
         return tuple(event for task in running for event in _requeue_one(task, command))
@@ -190,9 +190,7 @@ def _is_archivable(state: State, number: int) -> bool:
     group = state.groups.get(number)
     if group is not None:
         # The group goes last: its tasks find their payload and their counters in it.
-        return group.is_done and not any(
-            task in state.allocations for task in range(number + 1, number + group.size + 1)
-        )
+        return group.is_done and not task_records(state, group)
     record = state.allocations.get(number)
     return record is not None and record.is_terminal
 

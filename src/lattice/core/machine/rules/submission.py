@@ -105,10 +105,10 @@ def _check_membership(state: State, command: cmd.SubmitAllocation, vcluster: Vcl
             message=f'tenant "{command.tenant}" may not use vCluster "{vcluster.name}"',
             hint=f"Available to it: {', '.join(usable) or 'none'}.",
         )
+    if not command.project or (command.tenant, command.project) in state.projects:
+        return None
     known = sorted(name for tenant, name in state.projects if tenant == command.tenant)
-    if command.project and known and command.project not in known:
-        return _unknown("project", command.project, dict.fromkeys(known))
-    return None
+    return _unknown("project", command.project, dict.fromkeys(known)) if known else None
 
 
 def _check_tenant(state: State, command: cmd.SubmitAllocation, tenant: Tenant, size: int) -> Rejected | None:

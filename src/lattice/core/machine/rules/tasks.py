@@ -2,7 +2,7 @@
 
 from lattice.core.machine import events as ev
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation
+from lattice.core.model.allocations import Allocation, TaskGroup
 
 
 def materialise(state: State, number: int) -> tuple[Allocation, tuple[ev.AnyEvent, ...]] | None:
@@ -17,12 +17,14 @@ def materialise(state: State, number: int) -> tuple[Allocation, tuple[ev.AnyEven
     return record, (ev.TaskReleased(group=record.group, position=position),)
 
 
-def live_tasks(state: State, group: int) -> list[Allocation]:
+def live_tasks(state: State, group: TaskGroup) -> list[Allocation]:
     """Tasks of the group that are records and not terminal, by number."""
-    size = state.groups[group].size
-    numbers = range(group + 1, group + size + 1)
-    if size > len(state.allocations):
-        records = [state.allocations[number] for number in sorted(state.allocations) if number in numbers]
-    else:
-        records = [state.allocations[number] for number in numbers if number in state.allocations]
-    return [record for record in records if not record.is_terminal]
+    return [record for record in task_records(state, group) if not record.is_terminal]
+
+
+def task_records(state: State, group: TaskGroup) -> list[Allocation]:
+    """Tasks of the group that are records, by number. Walks the block or the records, whichever are fewer."""
+    numbers = range(group.number + 1, group.number + group.size + 1)
+    if group.size > len(state.allocations):
+        return [state.allocations[number] for number in sorted(state.allocations) if number in numbers]
+    return [state.allocations[number] for number in numbers if number in state.allocations]
