@@ -37,6 +37,7 @@ class Streams:
 
     @staticmethod
     def of_process() -> "Streams":
+        _open_missing()
         # Buffered files of our own: PYTHONUNBUFFERED makes those of `sys` cut writes short.
         return Streams(
             stdin=open(0, "rb", closefd=False),
@@ -55,6 +56,15 @@ class Streams:
     @property
     def is_interactive(self) -> bool:
         return self.stdin.isatty() and self.stdout.isatty()
+
+
+def _open_missing() -> None:
+    """A stream that the caller closed leads nowhere, rather than to the first socket we open."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from lattice.cli.context import Context, Process, Streams
-from lattice.cli.errors import BROKEN_PIPE, INTERRUPTED, OK, CommandError, describe, exit_code
+from lattice.cli.errors import BROKEN_PIPE, INTERRUPTED, OK, REFUSED, CommandError, describe, exit_code
 from lattice.cli.parsing import HelpAsked, find_command, load_command, read_options
 from lattice_sdk.errors import LatticeError
 
@@ -18,11 +18,19 @@ def main() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whatever is still buffered has no reader; it must not fail again at exit.
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
+        _abandon_output()
         return BROKEN_PIPE
+    except OSError as error:
+        # Everything that talks to the outside handles its own failures; what is left is the output.
+        _abandon_output()
+        streams.complain(f"Error: cannot write the output: {error.strerror}\n")
+        return REFUSED
     return code
+
+
+def _abandon_output() -> None:
+    """What is still buffered has no reader, and must not fail again when the program ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def execute(line: Sequence[str], process: Process) -> int:

@@ -1,0 +1,202 @@
+"""`status`, `history`, `wait`, `usage`, `whoami`: what is shown of allocations, and in which form."""
+
+import pytest
+import yaml
+
+from tests.unit.cli.runner import Cli, StandingClock, allocation, ended
+from tests.unit.sdk.fake_api import Asked, FakeApi, Reply, refusal
+
+WAITING = allocation(
+    18, name="eval", state="Pending", reason="waiting for 4 nodes", nodes=[], node_count=0, walltime_s=259200,
+    started_at=None, elapsed_s=None, resources={"nodes": 4},
+)  # fmt: skip
+GROUP = allocation(19, name="sweep", node_count=20, tasks={"size": 100, "pending": 80, "running": 20, "completed": 0})
+
+
+def test_own_allocations_are_listed_oldest_first(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [GROUP, WAITING, allocation()], "next_cursor": None})
+    outcome = cli("status")
+    assert outcome.code == 0
+    assert outcome.lines == [
+        "ID   NAME   STATE    NODES  WALLTIME  ELAPSED   VCLUSTER  REASON",
+        "a17  train  Running  1      01:00:00  00:12:34  default   -",
+        "a18  eval   Pending  4      72:00:00  -         default   waiting for 4 nodes",
+        "a19  sweep  Running  1x20   01:00:00  00:12:34  default   -",
+    ]
+    assert api.last().parameter("user") == "alice"
+
+
+def test_without_a_reason_there_is_no_column_for_it(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation()]})
+    assert cli("status").table()[0] == ["ID", "NAME", "STATE", "NODES", "WALLTIME", "ELAPSED", "VCLUSTER"]
+
+
+def test_wide_shows_who_where_and_how_it_ended(api: FakeApi, cli: Cli) -> None:
+    failed = ended(state="Failed", exit_code=None, signal=9, cause="signal", nodes=[f"n{i}" for i in range(6)])
+    api.on("GET", "/allocations", {"items": [failed]})
+    head, row = cli("status", "-o", "wide").lines
+    assert head.split()[7:] == ["TENANT", "PROJECT", "USER", "NODELIST", "CAUSE", "EXIT", "SUBMITTED", "REASON"]
+    assert "default  -        alice  n0,n1,n2,n3,+2  signal  signal 9  2026-03-05T10:00:00.123Z" in row
+
+
+def test_a_list_is_an_array_and_one_id_an_object(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation()]})
+    api.on("GET", "/allocations/a17", allocation())
+    api.on("GET", "/allocations/18", WAITING)
+    assert [a["id"] for a in cli("status", "-o", "json").json] == ["a17"]
+    assert [a["id"] for a in cli("status", "a17", "18", "-o", "json").json] == ["a17", "a18"]
+    one = cli("status", "a17", "-o", "json").json
+    must = {"id", "number", "name", "state", "reason", "cause", "exit_code", "nodes", "user", "tenant", "vcluster"}
+    assert must | {"submitted_at", "started_at", "completed_at"} <= one.keys()
+    assert yaml.safe_load(cli("status", "a17", "-o", "yaml").out) == one
+    assert cli("status", "-q").out == "a17\n"
+
+
+def test_an_empty_list_is_still_a_list(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": []})
+    assert cli("status", "-o", "json").json == []
+    assert cli("status").table() == [["ID", "NAME", "STATE", "NODES", "WALLTIME", "ELAPSED", "VCLUSTER"]]
+    assert cli("status", "-q").out == ""
+
+
+def test_filters_are_handed_on(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": []})
+    cli("status", "--state=running,Pending", "--state", "failed", "--user=bob", "--name=x", "--tag=a=1")
+    asked = dict(api.last().query)
+    assert (asked["state"], asked["user"], asked["name"], asked["tag"]) == ("running,Pending,failed", "bob", "x", "a=1")
+    cli("status", "--all", "--tasks", "--vcluster=gpu", "-t", "physics", "--limit=5")
+    asked = dict(api.last().query)
+    assert "user" not in asked
+    assert (asked["tasks"], asked["vcluster"], asked["tenant"], asked["limit"]) == ("true", "gpu", "physics", "5")
+
+
+def test_cursors_are_followed_unless_there_is_a_limit(api: FakeApi, cli: Cli) -> None:
+    def page(asked: Asked) -> Reply:
+        if asked.parameter("cursor") == "more":
+            return Reply(json={"items": [allocation(1)], "next_cursor": None})
+        return Reply(json={"items": [allocation(2)], "next_cursor": "more"})
+
+    api.on("GET", "/allocations", page)
+    assert cli("status", "--all", "-q").lines == ["a1", "a2"]
+    assert cli("status", "--all", "-q", "--limit=1").lines == ["a2"]
+
+
+def test_the_tasks_of_one_group(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation(21), allocation(20)]})
+    assert cli("status", "a19", "--tasks", "-q").lines == ["a20", "a21"]
+    assert (api.last().parameter("group"), api.last().parameter("user")) == ("a19", None)
+
+
+def test_the_known_ids_are_shown_though_one_is_unknown(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17", allocation())
+    outcome = cli("status", "a99", "a17")
+    assert outcome.code == 4
+    assert "a17" in outcome.out
+    assert outcome.err.startswith("Error: ")
+
+
+def test_counting(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/count", {"total": 3, "states": {"Pending": 1, "Running": 2}})
+    assert cli("status", "--count").out == "Pending: 1\nRunning: 2\ntotal: 3\n"
+    assert cli("status", "--count", "-q").out == "3\n"
+    assert cli("status", "--count", "-o", "json").json == {"total": 3, "states": {"Pending": 1, "Running": 2}}
+
+
+def test_watching_looks_again_every_five_seconds(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation()]}, {"items": [ended()]})
+    cli.clock = StandingClock(after=2)
+    cli.is_terminal = True
+    with pytest.raises(KeyboardInterrupt):
+        cli("status", "--watch", "--no-color")
+    first, second = cli.stdout.getvalue().decode().split("\x1b[H\x1b[2J")[1:]
+    assert "Running" in first
+    assert "Completed" in second
+    assert cli.clock.pauses == [5.0, 5.0]
+
+
+def test_colours_are_for_terminals_and_can_be_refused(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation()]})
+    assert "\x1b" not in cli("status").out
+    cli.is_terminal = True
+    assert "\x1b[32mRunning\x1b[0m" in cli("status").out
+    assert "\x1b" not in cli("status", "--no-color").out
+    assert "\x1b" not in cli("status", NO_COLOR="1").out
+
+
+def test_a_name_cannot_steer_the_terminal(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation(name="a\x1b[2Jb\nc")]})
+    assert cli("status").table()[1][1] == "a?[2Jb?c"
+
+
+def test_history_asks_for_a_span_of_time(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/accounting", {"items": [ended(18), ended(17, state="Failed", exit_code=2)]})
+    outcome = cli("history", "--since=2026-03-01", "--until=2h", "--state=failed", "--limit=9")
+    assert [row[:5] for row in outcome.table()[1:]] == [
+        ["a17", "train", "Failed", "exit", "2"],
+        ["a18", "train", "Completed", "exit", "0"],
+    ]
+    asked = dict(api.last().query)
+    assert (asked["since"], asked["until"]) == ("2026-03-01T00:00:00Z", "2026-03-05T10:00:00Z")
+    assert (asked["user"], asked["state"], asked["limit"]) == ("alice", "failed", "9")
+
+
+def test_waiting_gives_the_worst_end_of_several(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a1/wait", allocation(1), ended(1))
+    api.on("GET", "/allocations/a2/wait", ended(2, state="Failed", exit_code=3))
+    api.on("GET", "/allocations/a3/wait", ended(3, state="Cancelled", exit_code=None, cause="cancelled"))
+    assert cli("wait", "a1").code == 0
+    outcome = cli("wait", "a1", "a2", "a3")
+    assert (outcome.code, len(outcome.lines)) == (130, 3)
+    assert cli("wait", "a2", "-q").out == ""
+    assert cli("wait", "a2", "-o", "json").json["exit_code"] == 3
+
+
+def test_waiting_for_a_group_counts_the_worst_of_its_tasks(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a19/wait", ended(19, state="Failed", exit_code=None, tasks={"size": 3, "failed": 2}))
+    tasks = [ended(20, state="Failed", exit_code=2), ended(21, state="Failed", exit_code=None, signal=15)]
+    api.on("GET", "/allocations", {"items": tasks})
+    assert cli("wait", "a19").code == 143
+    assert (api.last().parameter("group"), api.last().parameter("state")) == ("a19", "Failed")
+
+
+def test_waiting_no_longer_than_told(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a1/wait", allocation(1))
+    outcome = cli("wait", "a1", "--timeout=0s")
+    assert outcome.code == 124
+    assert "a1 is still Running" in outcome.err
+
+
+def test_waiting_for_an_unknown_id_fails_but_the_others_are_waited_for(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a1/wait", ended(1))
+    outcome = cli("wait", "a404", "a1")
+    assert outcome.code == 4
+    assert outcome.out == "a1 Completed\n"
+
+
+def test_usage_of_oneself_and_of_a_tenant(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/usage", {"user": "alice", "node_hours": 12.5, "allocations": 4, "states": {"Completed": 4}})
+    assert "Node hours:   12.50" in cli("usage", "--days=7").out
+    assert api.last().parameter("days") == "7"
+    users = [{"user": "bob", "tenant": "physics", "node_hours": 1}]
+    api.on(
+        "GET",
+        "/tenants/physics/usage",
+        {"tenant": "physics", "node_hours": 50, "node_hours_budget": 200, "users": users},
+    )
+    outcome = cli("usage", "--tenant", "physics")
+    assert "50.00 of 200 (25%)" in outcome.out
+    assert "bob" in outcome.out
+
+
+def test_whoami(api: FakeApi, cli: Cli) -> None:
+    assert "alice" in cli("whoami").lines[0]
+    assert cli("whoami", "-q").out == "alice\n"
+    assert cli("whoami", "-o", "json").json["roles"] == ["User"]
+
+
+def test_an_expired_token_is_said_in_the_words_of_the_server(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/whoami", refusal(401, "unauthenticated", "token expired at 2026-03-05T10:00:00Z"))
+    outcome = cli("status")
+    assert outcome.code == 5
+    assert "token expired at 2026-03-05T10:00:00Z" in outcome.err
+    assert "Hint: " in outcome.err

@@ -1,0 +1,263 @@
+"""`lattice submit`: what is sent for what was typed."""
+
+import os
+
+import pytest
+
+from tests.unit.cli.runner import Cli, allocation, ended
+from tests.unit.sdk.fake_api import FakeApi, Reply, refusal
+
+SCRIPT = """#!/bin/bash
+# a comment
+#LATTICE --nodes=64 --walltime=72h
+#LATTICE --name="large run" --tag=a=1   # the big one
+
+#LATTICE --tenant=physics --vcluster ml --env=A=script
+torchrun train.py
+"""
+
+
+@pytest.fixture(autouse=True)
+def accepting(api: FakeApi) -> None:
+    api.on("POST", "/allocations", Reply(status=201, json=allocation(state="Pending")))
+
+
+def test_a_command_is_sent_word_by_word(api: FakeApi, cli: Cli) -> None:
+    outcome = cli("submit", "--nodes=2", "--", "sh", "-c", "echo  'a b' --nodes=9", "--", "")
+    assert (outcome.code, outcome.out) == (0, "Submitted allocation a17\n")
+    sent = api.last().json
+    assert sent["entrypoint"] == ["sh", "-c", "echo  'a b' --nodes=9", "--", ""]
+    assert sent["resources"]["nodes"] == 2
+    assert sent["name"] == "sh"
+    assert sent["cwd"] == sent["submit_dir"] == str(cli.folder)
+    assert "script" not in sent
+
+
+def test_quiet_prints_the_id_alone_and_json_the_object(api: FakeApi, cli: Cli) -> None:
+    assert cli("submit", "-q", "--", "true").out == "a17\n"
+    assert cli("submit", "-o", "json", "--", "true").json["number"] == 17
+
+
+def test_a_script_brings_its_own_options(api: FakeApi, cli: Cli) -> None:
+    path = cli.write("train.sh", SCRIPT)
+    assert cli("submit", path, "first", "second").code == 0
+    sent = api.last().json
+    assert sent["script"] == SCRIPT
+    assert sent["script_args"] == ["first", "second"]
+    assert (sent["name"], sent["tenant"], sent["vcluster"]) == ("large run", "physics", "ml")
+    assert sent["resources"]["nodes"] == 64
+    assert sent["lifecycle"] == {"walltime": "72h"}
+    assert (sent["tags"], sent["environment"]) == ({"a": "1"}, {"A": "script"})
+    assert api.last().headers["x-lattice-tenant"] == "physics"
+
+
+def test_the_command_line_beats_the_script(api: FakeApi, cli: Cli) -> None:
+    path = cli.write("train.sh", SCRIPT)
+    line = ("--nodes=2", "--walltime=1h", "--name=small", "-t", "bio", "--env=A=line", "--tag=b=2")
+    assert cli("submit", *line, path).code == 0
+    sent = api.last().json
+    assert (sent["resources"]["nodes"], sent["lifecycle"]["walltime"]) == (2, "1h")
+    assert (sent["name"], sent["tenant"]) == ("small", "bio")
+    assert (sent["environment"], sent["tags"]) == ({"A": "line"}, {"a": "1", "b": "2"})
+
+
+def test_what_follows_two_dashes_belongs_to_the_script(api: FakeApi, cli: Cli) -> None:
+    path = cli.write("train.sh", "#!/bin/sh\ntrue\n")
+    assert cli("submit", path, "--hold", "--", "--epochs", "3").code == 0
+    assert api.last().json["script_args"] == ["--epochs", "3"]
+    assert api.last().json["hold"] is True
+
+
+def test_a_script_may_come_from_stdin(api: FakeApi, cli: Cli) -> None:
+    cli.stdin = b"#!/bin/sh\n#LATTICE --hold\ntrue\n"
+    assert cli("submit", "-").code == 0
+    assert api.last().json["script"] == cli.stdin.decode()
+    assert (api.last().json["name"], api.last().json["hold"]) == ("stdin", True)
+
+
+def test_every_flag_reaches_its_field(api: FakeApi, cli: Cli) -> None:
+    flags = [
+        *("--name=n", "--project=p", "--nodes=2-8", "--walltime=24h", "--topology=tight", "--cpus=2"),
+        *("--memory=4G", "--gpus=1", "--exclusive", "--task-group=0-99%20", "--preemption-class=8", "--no-preempt"),
+        *("--requeue=on-node-failure", "--max-requeue=2", "--service", "--per-node", "--hold"),
+        *("--begin=now+1h", "--env=A=1=2", "--chdir=sub", "--tag=k=v", "--nodelist=n[1-3],m1", "--exclude=n2"),
+        *("--on-quota=queue", "--constraint=gpu_type=GH200,gpu_count=4,memory_gb>=512,nvme,features=ib"),
+        *("--request-id=r1", "--vcluster=gpu"),
+    ]
+    assert cli("submit", *flags, "--", "true").code == 0
+    assert api.last().headers["x-request-id"] == "r1"
+    assert api.last().json == {
+        "name": "n",
+        "project": "p",
+        "vcluster": "gpu",
+        "tags": {"k": "v"},
+        "entrypoint": ["true"],
+        "environment": {"A": "1=2"},
+        "cwd": str(cli.folder / "sub"),
+        "submit_dir": str(cli.folder),
+        "resources": {
+            "nodes": 2,
+            "max_nodes": 8,
+            "cpus": 2,
+            "memory": "4G",
+            "gpus": 1,
+            "exclusive": True,
+            "constraints": {
+                "gpu_type": "GH200",
+                "gpu_count": 4,
+                "memory_gb": 512,
+                "features": ["nvme", "ib"],
+                "topology": "tight",
+                "nodes": ["n1", "n2", "n3", "m1"],
+                "exclude": ["n2"],
+            },
+        },
+        "lifecycle": {
+            "type": "unbounded",
+            "walltime": "24h",
+            "preemption_class": 8,
+            "no_preempt": True,
+            "requeue": "on_node_failure",
+            "max_requeue": 2,
+        },
+        "per_node": True,
+        "hold": True,
+        "begin": "2026-03-05T13:00:00Z",
+        "tasks": "0-99%20",
+        "on_quota": "queue",
+    }
+
+
+def test_a_priority_may_have_a_name(api: FakeApi, cli: Cli) -> None:
+    cli("submit", "--priority=high", "--no-per-node", "--", "true")
+    assert (api.last().json["priority"], api.last().json["per_node"]) == ("high", False)
+
+
+@pytest.mark.parametrize("flag", ["--uenv=x", "--depends-on=a1:success", "--dry-run", "--reactive", "--expose=80"])
+def test_a_flag_without_a_meaning_yet_is_refused(flag: str, api: FakeApi, cli: Cli) -> None:
+    outcome = cli("submit", flag, "--", "true")
+    assert outcome.code == 2
+    assert f"{flag.partition('=')[0]} is not supported by this version" in outcome.err
+    path = cli.write("s.sh", f"#!/bin/sh\n\n#LATTICE {flag}\ntrue\n")
+    assert f"{path}, line 3: {flag.partition('=')[0]} is not supported" in cli("submit", path).err
+    assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--nodes=0",), "--nodes"),
+        (("--nodes=8-2",), "--nodes"),
+        (("--nodes=many",), "--nodes"),
+        (("--cpus=two",), "--cpus"),
+        (("--env=A",), "--env takes KEY=VALUE"),
+        (("--tag==x",), "--tag takes KEY=VALUE"),
+        (("--begin=soon",), 'cannot read "soon" as a time'),
+        (("--constraint=gpu_count=four",), "gpu_count"),
+        (("--constraint=memory_gb<5",), "memory_gb<5"),
+        (("--constraint=require_unified_memory",), "not supported by this version"),
+        (("--nodelist=n[1-",), "node list"),
+        (("--lifecycle=reactive",), "--lifecycle"),
+    ],
+)
+def test_a_wrong_value_is_told_before_anything_is_sent(
+    flags: tuple[str, ...], said: str, api: FakeApi, cli: Cli
+) -> None:
+    outcome = cli("submit", *flags, "--", "true")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
+    assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"#!/bin/sh\necho \xff\n", "is not UTF-8: byte 15 (line 2) is 0xff"),
+        (b"\x7fELF\x02\x01\x01\x00\xff", "is not UTF-8"),
+        (b"#!/bin/sh\necho a\0b\n", "NUL byte in line 2"),
+        (b"#!/bin/sh\r\ntrue\r\n", "DOS line ends"),
+        (b" \n", "is empty"),
+        (b"#" * (1 << 20) + b"\n", "larger than 1 MiB"),
+        (b"#!/bin/sh\n#LATTICE --name='x\n", "line 2: no closing quotation"),
+        (b"#!/bin/sh\n#LATTICE --nodes=2 train.sh\n", "line 2: a directive holds options only"),
+        (b"#LATTICE --api-url=http://elsewhere\n", "--api-url is for the command line only"),
+        (b"#LATTICE --wait\n", "--wait is for the command line only"),
+        (b"#LATTICE --colour=red\n", "line 1: unrecognized arguments: --colour=red"),
+    ],
+)
+def test_a_script_that_cannot_be_one_is_told(data: bytes, said: str, api: FakeApi, cli: Cli) -> None:
+    outcome = cli("submit", cli.write("s.sh", data))
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert api.asked == []
+
+
+def test_a_missing_script_is_not_taken_for_a_command(api: FakeApi, cli: Cli) -> None:
+    outcome = cli("submit", "hostname")
+    assert outcome.code == 4
+    assert "lattice submit -- hostname" in outcome.err
+    assert cli("submit", str(cli.folder)).code == 2
+    assert cli("submit").code == cli("submit", "--").code == 2
+    assert api.asked == []
+
+
+def test_lines_that_look_like_directives_and_do_not_count_are_mentioned(api: FakeApi, cli: Cli) -> None:
+    path = cli.write("s.sh", "#!/bin/sh\n#SBATCH --nodes=4\n#LATTICEX\ntrue\n#LATTICE --nodes=9\n")
+    outcome = cli("submit", path)
+    assert outcome.code == 0
+    assert "#SBATCH lines are not read" in outcome.err
+    assert "(line 5)" in outcome.err
+    assert "nodes" not in api.last().json["resources"]
+
+
+def test_the_environment_stays_at_home_unless_exported(api: FakeApi, cli: Cli) -> None:
+    variables = {"A": "1", "B": "2", "LATTICE_TOKEN_FILE": "/x", "BROKEN": os.fsdecode(b"\xff")}
+    cli("submit", "--", "true", **variables)
+    assert "environment" not in api.last().json
+    outcome = cli("submit", "--export=A,MISSING,C=3", "--env=B=9", "--", "true", **variables)
+    assert api.last().json["environment"] == {"A": "1", "C": "3", "B": "9"}
+    assert "MISSING is not set" in outcome.err
+    outcome = cli("submit", "--export=ALL", "--", "true", **variables)
+    sent = api.last().json["environment"]
+    assert (sent["A"], sent["HOME"]) == ("1", str(cli.folder))
+    assert not {"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "BROKEN"} & sent.keys()
+    assert "BROKEN" in outcome.err
+
+
+def test_an_argument_that_is_not_utf8_is_told(api: FakeApi, cli: Cli) -> None:
+    outcome = cli("submit", "--", "echo", os.fsdecode(b"\xff"))
+    assert outcome.code == 2
+    assert "not UTF-8" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "told"),
+    [
+        (ended(), 0, "a17 Completed\n"),
+        (ended(state="Failed", exit_code=3), 3, "a17 Failed (exit, exit code 3)\n"),
+        (ended(state="Failed", cause="signal", exit_code=None, signal=9), 137, "a17 Failed (signal, signal 9)\n"),
+        (ended(state="Cancelled", cause="cancelled", exit_code=None), 130, "a17 Cancelled (cancelled)\n"),
+        (ended(state="Failed", cause="node", exit_code=None, message="n1 lost"), 125, "a17 Failed (node, n1 lost)\n"),
+    ],
+)
+def test_waiting_hands_on_how_it_ended(end: dict[str, object], code: int, told: str, api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/wait", allocation(), end)
+    outcome = cli("submit", "--wait", "--", "true")
+    assert (outcome.code, outcome.out) == (code, "Submitted allocation a17\n" + told)
+    assert cli("submit", "--wait", "-q", "--", "true").out == "a17\n"
+    assert cli("submit", "--wait", "-o", "json", "--", "true").json["state"] == end["state"]
+
+
+def test_a_refusal_is_shown_with_its_figures(api: FakeApi, cli: Cli) -> None:
+    message = 'allocation rejected: tenant "physics" would exceed max_nodes quota'
+    figures = {"current": "195 nodes in use", "requested": "10 additional nodes", "limit": "200 nodes", "hint": "Wait."}
+    api.on("POST", "/allocations", refusal(422, "quota", message, **figures))
+    outcome = cli("submit", "--nodes=10", "--", "true")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err == (
+        f"Error: {message}\n"
+        "  Current: 195 nodes in use\n"
+        "  Requested: 10 additional nodes\n"
+        "  Limit: 200 nodes\n"
+        "  Hint: Wait.\n"
+    )
