@@ -34,14 +34,21 @@ def processes_naming(directory: Path) -> dict[int, str]:
     return found
 
 
-def cgroups() -> set[str]:
-    """Every cgroup of Lattice on this machine."""
-    roots = (
-        Path("/sys/fs/cgroup/unified/lattice"),
-        Path("/sys/fs/cgroup/lattice"),
-        Path("/sys/fs/cgroup/memory/lattice"),
-    )
-    return {str(path) for root in roots if root.is_dir() for path in root.glob("*/")}
+def cgroups_of(pid: int) -> list[Path]:
+    """The folders of the process's own cgroups, in whatever hierarchies there are."""
+    paths = {line.split(":", 2)[2] for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()}
+    mounts = [
+        Path(line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - cgroup" in line
+    ]
+    return [folder for path in paths if "lattice" in path for mount in mounts if (folder := mount / path[1:]).is_dir()]
+
+
+def begin_work(cluster: LocalCluster, scratch: Path) -> int:
+    """Work with a process in a session of its own; the pid of that process."""
+    cluster.submit(f"setsid sleep 300 & echo $! > {scratch}/pid; sleep 300")
+    path = scratch / "pid"
+    eventually(lambda: path.exists() and path.read_text(), "the work began")
+    return int(path.read_text())
 
 
 @pytest.fixture
@@ -52,17 +59,23 @@ def folder() -> Iterator[LocalCluster]:
     cluster.remove()
 
 
-def test_up_prints_the_address_and_two_lines_that_work(folder: LocalCluster) -> None:
-    said = folder.start().stdout
+@pytest.mark.parametrize("named_by", ["--dir", "LATTICE_DIR"])
+def test_up_prints_the_address_and_two_lines_that_work(folder: LocalCluster, named_by: str) -> None:
+    environment = folder.environment()
+    if named_by == "--dir":
+        del environment["LATTICE_DIR"]
+
+    def typed(line: str) -> str:
+        words = ["sh", "-c", line]
+        return subprocess.run(words, env=environment, cwd="/", stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    program = shlex.quote(str(Path(sys.executable).with_name("lattice")))
+    where = f"--dir {folder.directory}" if named_by == "--dir" else ""
+    said = typed(f"{program} up --detach --nodes 1 --rest-port 0 --grpc-port 0 {where}")
     assert folder.api_url in said
-    lines = [line.strip() for line in said.splitlines()][-2:]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("LATTICE_")}
-    outcomes = [
-        subprocess.run(["sh", "-c", line], env=clean, cwd="/", capture_output=True, text=True, check=False)
-        for line in lines
-    ]
-    assert [outcome.returncode for outcome in outcomes] == [0, 0], outcomes
-    assert outcomes[1].stdout.strip() == socket.gethostname()
+    first, second = said.splitlines()[-2:]
+    typed(first)
+    assert typed(second).strip() == socket.gethostname()
 
 
 def test_cluster_json_names_every_process_and_follows_their_deaths(cluster: LocalCluster) -> None:
@@ -125,30 +138,36 @@ def test_a_second_up_in_the_same_folder_is_refused_and_changes_nothing(cluster: 
 
 
 def test_down_leaves_nothing_and_may_be_repeated(folder: LocalCluster, scratch: Path) -> None:
-    before = cgroups()
     folder.start()
-    submitted = folder.submit(f"setsid sleep 300 & echo $! > {scratch}/pid; sleep 300")
-    folder.wait_state(submitted["id"], "Running")
-    eventually(lambda: (scratch / "pid").exists() and (scratch / "pid").read_text(), "the work began")
-    pid = int((scratch / "pid").read_text())
+    pid = begin_work(folder, scratch)
+    groups = cgroups_of(pid)
     pids = [process.pid for process in folder.file.processes]
     assert "stopped" in folder.stop().stdout
     assert [one for one in [*pids, pid] if is_running(one)] == []
     assert processes_naming(folder.directory) == {}
-    assert cgroups() <= before
+    assert [group for group in groups if group.exists() or group.parent.exists()] == []
     assert list(folder.directory.rglob("*.sock")) == []
     assert "not running" in folder.stop().stdout
 
 
-def test_down_works_when_the_supervisor_was_killed(folder: LocalCluster, scratch: Path) -> None:
-    before = cgroups()
+@pytest.mark.parametrize("killed", [["supervisor"], ["supervisor", "agent", "shim"], ["shim", "agent", "server"]])
+def test_down_leaves_nothing_after_unclean_deaths(folder: LocalCluster, scratch: Path, killed: list[str]) -> None:
     folder.start()
-    folder.wait_state(folder.submit(f"touch {scratch}/began; sleep 300")["id"], "Running")
-    folder.kill("supervisor")
-    assert folder.get("/nodes")["items"], "the cluster itself goes on"
+    pid = begin_work(folder, scratch)
+    groups = cgroups_of(pid)
+    for role in killed:
+        folder.kill(role)
     folder.stop()
+    assert not is_running(pid)
     assert processes_naming(folder.directory) == {}
-    assert cgroups() <= before
+    assert [group for group in groups if group.exists() or group.parent.exists()] == []
+    assert "not running" in folder.stop().stdout
+
+
+def test_a_cluster_goes_on_without_its_supervisor(folder: LocalCluster) -> None:
+    folder.start()
+    folder.kill("supervisor")
+    assert folder.run(["true"])["state"] == "Completed"
 
 
 def test_up_after_an_unclean_death_cleans_up_and_remembers(folder: LocalCluster, scratch: Path) -> None:

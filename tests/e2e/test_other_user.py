@@ -60,6 +60,15 @@ def programs() -> Iterator[Path]:
         shutil.rmtree(home)
 
 
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A folder that the other user can reach; those of pytest are its owner's alone."""
+    folder = Path(tempfile.mkdtemp(prefix="lattice-scratch-"))
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
 @pytest.fixture(scope="module")
 def cluster(programs: Path) -> Iterator[LocalCluster]:
     with LocalCluster(nodes=1, program=programs / "lattice", user=NOBODY) as cluster:

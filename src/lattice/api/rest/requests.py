@@ -1,7 +1,9 @@
 """From an HTTP request to the request record of an operation: path, query and body, each strictly."""
 
 import re
+from asyncio import timeout
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
@@ -9,7 +11,7 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from lattice.api.errors import ApiError
-from lattice.api.limits import MAX_BODY_BYTES, MAX_REQUEST_ID
+from lattice.api.limits import DISCARD_S, MAX_BODY_BYTES, MAX_DISCARDED_BYTES, MAX_REQUEST_ID
 from lattice.api.operations.table import Operation
 from lattice.api.rest.explain import explain_field, explain_json
 
@@ -46,9 +48,11 @@ def header_value(text: str) -> bytes:
 
 
 async def read_body(receive: Receive, headers: Headers) -> bytes:
-    """The whole body. Raises ApiError as soon as it is known to be too large."""
+    """The whole body. Raises ApiError when it is too large, without keeping it."""
     declared = headers.content_length
     if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
+        if int(declared) <= MAX_DISCARDED_BYTES:
+            await _discard(receive)
         raise _too_large(f"{int(declared):,} bytes")
     message = await receive()
     body: bytes = message.get("body", b"")
@@ -66,8 +70,21 @@ async def read_body(receive: Receive, headers: Headers) -> bytes:
         pieces.append(message.get("body", b""))
         size += len(pieces[-1])
         if size > MAX_BODY_BYTES:
+            await _discard(receive)
             raise _too_large(f"more than {MAX_BODY_BYTES:,} bytes")
     return b"".join(pieces)
+
+
+async def _discard(receive: Receive) -> None:
+    """Read on, within bounds: a client that is still sending would meet a closed connection instead of the answer."""
+    size = 0
+    with suppress(TimeoutError):
+        async with timeout(DISCARD_S):
+            while size <= MAX_DISCARDED_BYTES:
+                message = await receive()
+                size += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
 
 
 class ClientGone(Exception):

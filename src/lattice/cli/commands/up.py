@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -28,7 +28,7 @@ class UpOptions:
     grpc_port: str = ""
     node_cpus: str = ""
     node_memory: str = ""
-    set: list[str] = field(default_factory=list)
+    set: tuple[str, ...] = ()
     detach: bool = False
     no_restart: bool = False
 
