@@ -18,9 +18,12 @@ import select
 import signal
 import time
 
+from lattice.agent.shim_signals import signal_members
+
 MOUNTINFO = "/proc/self/mountinfo"
 READ_BYTES = 1 << 16
-PIDFDS_AT_ONCE = 256
+# The folder at the top of the v2 hierarchy below which all nodes of a machine have theirs.
+TOP = "lattice"
 
 
 class Usage:
@@ -100,6 +103,13 @@ def read_key(path: str, key: bytes) -> int:
         return 0
 
 
+def read_figure(path: str) -> int:
+    try:
+        return int(read_bytes(path))
+    except (OSError, ValueError):
+        return 0
+
+
 def subfolders(path: str) -> list[str]:
     try:
         with os.scandir(path) as entries:
@@ -125,16 +135,6 @@ def remove_folders(path: str) -> bool:
         except OSError:
             return False
     return True
-
-
-def open_pidfds(pids: list[int]) -> dict[int, int]:
-    found = {}
-    for pid in pids:
-        try:
-            found[pid] = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-    return found
 
 
 class Cgroup:
@@ -178,34 +178,21 @@ class Cgroup:
         return pids
 
     def populated(self) -> bool:
-        return bool(read_key(f"{self.path}/cgroup.events", b"populated"))
+        try:
+            return b"populated 0" not in read_bytes(f"{self.path}/cgroup.events")
+        except OSError as error:
+            # Not to know is not to be empty.
+            return error.errno not in {errno.ENOENT, errno.ENODEV}
 
     def open_events(self) -> int | None:
         """A descriptor that reports EPOLLPRI whenever `populated()` may have changed."""
         try:
             return os.open(f"{self.path}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except OSError:
             return None
 
     def signal(self, *numbers: int) -> None:
-        """Signal every process of the group, and nobody else.
-
-        A pid may be reused between reading it and using it. A pidfd cannot: it is opened first,
-        then membership is read again, so a stranger's pidfd is never used.
-        """
-        pids = self.pids()
-        for start in range(0, len(pids), PIDFDS_AT_ONCE):
-            fds = open_pidfds(pids[start : start + PIDFDS_AT_ONCE])
-            members = set(self.pids())
-            for pid, fd in fds.items():
-                try:
-                    if pid in members:
-                        for number in numbers:
-                            signal.pidfd_send_signal(fd, number)
-                except (ProcessLookupError, PermissionError):
-                    pass
-                finally:
-                    os.close(fd)
+        signal_members(self.pids, numbers)
 
     def kill(self) -> None:
         """SIGKILL to all at once. Without cgroup.kill (Linux before 5.14) a member that is being
@@ -219,21 +206,14 @@ class Cgroup:
         cpu_us = read_key(f"{self.path}/cpu.stat", b"usage_usec")
         cpu_s = cpu_us / 1e6 if cpu_us else None
         if self.memory is not None:
-            peak = self._figure(f"{self.memory}/memory.max_usage_in_bytes")
+            peak = read_figure(f"{self.memory}/memory.max_usage_in_bytes")
             kills = read_key(f"{self.memory}/memory.oom_control", b"oom_kill")
         elif self.v2_memory:
-            peak = self._figure(f"{self.path}/memory.peak")
+            peak = read_figure(f"{self.path}/memory.peak")
             kills = read_key(f"{self.path}/memory.events", b"oom_kill")
         else:
             return Usage(cpu_s)
         return Usage(cpu_s, peak / (1 << 20) if peak else None, kills)
-
-    @staticmethod
-    def _figure(path: str) -> int:
-        try:
-            return int(read_bytes(path))
-        except (OSError, ValueError):
-            return 0
 
     def remove(self) -> bool:
         """True when no folder is left. Never kills."""
@@ -389,16 +369,28 @@ def _wait_until_empty(group: Cgroup, until: float) -> None:
         os.close(fd)
 
 
+def enclosing_group() -> str:
+    """The cgroup of a run inside which this process itself lives; empty outside of any."""
+    for line in read_bytes("/proc/self/cgroup").decode("utf-8", "replace").splitlines():
+        if line.startswith(f"0::/{TOP}/"):
+            return line[len("0::/") :]
+    return ""
+
+
 def open_root(name: str) -> CgroupRoot | None:
     """The root of that name, made if it is missing; None where cgroups cannot be used: no v2
-    hierarchy or no permission."""
+    hierarchy or no permission. A cluster inside an allocation stays inside it, so that the end of
+    the allocation is its end, too."""
     try:
-        root = CgroupRoot(name, find_hierarchies())
-        if not os.access(f"{root.unified_root}/cgroup.procs", os.W_OK):
-            return None
-        # Joining is refused unless the common ancestor can be written, too.
-        if not os.access(f"{root.hierarchies.unified}/cgroup.procs", os.W_OK):
-            return None
+        hierarchies = find_hierarchies()
+        if outer := enclosing_group():
+            name = f"{outer}/{name}"
+            hierarchies = Hierarchies(hierarchies.unified, None)
+        root = CgroupRoot(name, hierarchies)
+        # Moving into a group is refused unless the common ancestor can be written, too.
+        for folder in (root.unified_root, hierarchies.unified):
+            if not os.access(f"{folder}/cgroup.procs", os.W_OK):
+                return None
     except OSError:
         return None
     return root

@@ -20,6 +20,10 @@ from lattice.agent.shim_tree import ProcessTree
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 ALL_SIGNALS = signal.valid_signals()
 EXIT_NOT_STARTED = 127
+MOST_ID = (1 << 32) - 2
+MOST_NUMBER = (1 << 63) - 1
+MOST_S = 1e9
+SPARE_DESCRIPTORS = 64
 
 
 class Launch:
@@ -36,24 +40,24 @@ class Launch:
             raise ValueError("env is not an object")
         self.env = {_encode(name): _encode(value) for name, value in env.items()}
         self.cwd = _encode(request.get("cwd") or "/")
-        self.uid = integer(request, "uid", os.geteuid())
-        self.gid = integer(request, "gid", os.getegid())
-        self.umask = integer(request, "umask", 0o022)
+        self.uid = integer(request, "uid", os.geteuid(), MOST_ID)
+        self.gid = integer(request, "gid", os.getegid(), MOST_ID)
+        self.umask = integer(request, "umask", 0o022, 0o777)
         groups = request.get("groups") or []
-        if not isinstance(groups, list) or not all(isinstance(gid, int) for gid in groups):
-            raise ValueError("groups is not a list of numbers")
-        self.groups: list[int] = groups
+        if not isinstance(groups, list):
+            raise ValueError("groups is not a list")
+        self.groups = [integer({"groups": gid}, "groups", 0, MOST_ID) for gid in groups]
         if os.geteuid() != 0 and self.uid != os.geteuid():
             raise ValueError(f"cannot run as uid {self.uid}: the agent is not root but uid {os.geteuid()}")
         self.candidates = find_candidates(self.argv[0], self.env.get(b"PATH") or DEFAULT_PATH)
 
 
-def integer(request: dict[str, object], key: str, default: int) -> int:
+def integer(request: dict[str, object], key: str, default: int, most: int = MOST_NUMBER) -> int:
     value = request.get(key)
     if value is None:
         return default
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{key} is not a number: {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ValueError(f"{key} is not a number from 0 to {most}: {value!r}")
     return value
 
 
@@ -61,7 +65,7 @@ def seconds(request: dict[str, object], key: str, default: float) -> float:
     value = request.get(key)
     if value is None:
         return default
-    if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST_S:
         raise ValueError(f"{key} is not a number of seconds: {value!r}")
     return float(value)
 
@@ -100,6 +104,16 @@ class Inheritance:
         hard = self._files[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self._signals = [number for number in signal.valid_signals() if signal.getsignal(number) is not signal.SIG_DFL]
+
+    def open_pipe(self) -> tuple[int, int]:
+        """A pipe whose reading end never waits; OSError while some descriptors are still left."""
+        reader, writer = os.pipe()
+        if writer > self._files[1] - SPARE_DESCRIPTORS:
+            os.close(reader)
+            os.close(writer)
+            raise OSError(errno.EMFILE, "this node has too many runs open")
+        os.set_blocking(reader, False)
+        return reader, writer
 
     def restore(self) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, self._files)

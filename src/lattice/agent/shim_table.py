@@ -8,10 +8,8 @@ the grace period, because a script's shell often dies before the program that ha
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
-import resource
 import select
 import signal
 from collections.abc import Callable
@@ -41,7 +39,6 @@ SAVE_AGAIN_S = 5.0
 # Nobody needs the record of a run that is over before anybody could have looked.
 SAVE_RUNNING_S = 0.2
 SHUTDOWN_MOST_S = 15.0
-SPARE_DESCRIPTORS = 64
 
 
 class RunTable:
@@ -66,7 +63,6 @@ class RunTable:
         self._live: dict[Key, Run] = {}
         self._farewells: list[tuple[int, object]] = []
         self._closing = False
-        self._last_descriptor = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS
 
     # Requests. Each answers at once, or with None when the answer follows.
 
@@ -187,25 +183,17 @@ class RunTable:
     def _fork(self, run: Run, launch: Launch, group: Group, descriptors: list[int]) -> None:
         """Leave in `descriptors` what the caller has to close if this fails."""
         for _ in range(3):
-            descriptors.extend(os.pipe())
-        if descriptors[-1] > self._last_descriptor:
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            descriptors.extend(self._inheritance.open_pipe())
         report, report_w, out, out_w, err, err_w = descriptors
-        for fd in (report, out, err):
-            os.set_blocking(fd, False)
-        files = [RingFile(f"{run.directory}/{name}", self._output_limit) for name in ("stdout", "stderr")]
-        try:
-            run.pid = spawn(launch, group, self._inheritance, out_w, err_w, report_w)
-        except OSError:
-            for file in files:
-                file.close()
-            raise
+        run.pid = spawn(launch, group, self._inheritance, out_w, err_w, report_w)
         descriptors.clear()
         # Before any other fork: a copy of these in another child would keep the pipes open.
         for fd in (report_w, out_w, err_w):
             os.close(fd)
         run.report_fd = report
-        run.streams = {"stdout": Stream(out, files[0]), "stderr": Stream(err, files[1])}
+        for name, fd in (("stdout", out), ("stderr", err)):
+            file = RingFile(f"{run.directory}/{name}", self._output_limit)
+            run.streams[name] = Stream(fd, file)
 
     def _exec_known(self, run: Run) -> None:
         """The report pipe spoke: closed by exec, or the reason why there was none."""
@@ -271,15 +259,15 @@ class RunTable:
             self._kill(run)
             return
         kill_at = boot_now() + grace_s
-        if not run.kill_at:
+        first = not run.kill_at
+        if first or kill_at < run.kill_at:
+            run.kill_at = kill_at
+            self._set_kill_timer(run, kill_at, KILL_AGAIN_S)
+        if first:
             # Stopped processes have to wake up to see it.
             run.group.signal(signal.SIGTERM, signal.SIGCONT)
             if run.phase == "starting" and not run.main_gone:
                 os.kill(run.pid, signal.SIGTERM)
-        elif kill_at >= run.kill_at:
-            return
-        run.kill_at = kill_at
-        self._set_kill_timer(run, kill_at, KILL_AGAIN_S)
 
     def _set_kill_timer(self, run: Run, when: float, again_s: float) -> None:
         if run.kill_timer is not None:
@@ -287,15 +275,16 @@ class RunTable:
         run.kill_timer = self._loop.call_at(when, lambda: self._kill(run, again_s))
 
     def _kill(self, run: Run, again_s: float = KILL_AGAIN_S) -> None:
-        """Kill the whole group, and keep doing so until it is empty."""
+        """Kill the whole group, and again until it is empty."""
         if run.over or run.group is None:
             return
         run.killing = True
+        self._set_kill_timer(run, boot_now() + again_s, min(again_s * 2, KILL_AGAIN_MOST_S))
         run.group.kill()
         if run.pid and not run.main_gone:
             # It may not have joined its group yet. Not reaped, so the pid is still its own.
             os.kill(run.pid, signal.SIGKILL)
-        self._set_kill_timer(run, boot_now() + again_s, min(again_s * 2, KILL_AGAIN_MOST_S))
+        self._finish_if_empty(run)
 
     def reap(self) -> None:
         """Collect every dead child, then see which runs that ends."""
@@ -323,16 +312,19 @@ class RunTable:
 
     def _settle(self, run: Run) -> None:
         """End the run if nothing of it is left; otherwise see to it that this will be noticed."""
-        if run.over or not run.main_gone or run.group is None:
+        if self._finish_if_empty(run) or run.group is None or not run.main_gone:
             return
-        if run.group.populated():
-            if run.event_fd < 0:
-                self._watch_group(run, run.group)
-            if run.killing or not run.ending:
-                self._kill(run)
-            if run.group.populated():
-                return
-        self._finish(run)
+        if run.event_fd < 0:
+            self._watch_group(run, run.group)
+        if run.killing or not run.ending:
+            self._kill(run)
+        else:
+            self._finish_if_empty(run)
+
+    def _finish_if_empty(self, run: Run) -> bool:
+        if run.group is not None and run.main_gone and not run.group.populated():
+            self._finish(run)
+        return run.over
 
     def _watch_group(self, run: Run, group: Group) -> None:
         fd = group.open_events()
@@ -346,8 +338,7 @@ class RunTable:
     def _group_changed(self, run: Run) -> None:
         if run.event_fd >= 0:
             os.pread(run.event_fd, 256, 0)
-            if run.group is not None and not run.group.populated():
-                self._settle(run)
+            self._finish_if_empty(run)
 
     def _finish(self, run: Run) -> None:
         self._release(run)

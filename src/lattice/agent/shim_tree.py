@@ -15,7 +15,8 @@ import select
 import signal
 import time
 
-from lattice.agent.cgroups import Usage, open_pidfds, read_bytes
+from lattice.agent.cgroups import Usage, read_bytes
+from lattice.agent.shim_signals import open_pidfds, send_signals, signal_members
 
 MARKER = "LATTICE_RUN_DIR"
 
@@ -55,13 +56,6 @@ def own_children() -> list[int]:
     except FileNotFoundError:
         me = os.getpid()
         return [pid for pid, (parent, _) in parents().items() if parent == me]
-
-
-def _send_kill(pidfd: int) -> None:
-    try:
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 class ProcessTree:
@@ -106,18 +100,7 @@ class ProcessTree:
         return self.main is not None or bool(self._forest.orphans_of(self))
 
     def signal(self, *numbers: int) -> None:
-        pids = self.pids()
-        fds = open_pidfds(pids)
-        still = set(self.pids())
-        for pid, fd in fds.items():
-            try:
-                if pid in still:
-                    for number in numbers:
-                        signal.pidfd_send_signal(fd, number)
-            except (ProcessLookupError, PermissionError):
-                pass
-            finally:
-                os.close(fd)
+        signal_members(self.pids, numbers)
 
     def kill(self) -> None:
         """May miss a process that is being forked just now; it then becomes our child, which is
@@ -168,9 +151,7 @@ class Forest:
             self._trees.remove(tree)
         self._claims = {pid: owner for pid, owner in self._claims.items() if owner is not tree}
         if not self._trees:
-            for fd in open_pidfds(own_children()).values():
-                _send_kill(fd)
-                os.close(fd)
+            signal_members(own_children, (signal.SIGKILL,))
 
     def orphans_of(self, tree: ProcessTree) -> list[int]:
         mains = {other.main for other in self._trees}
@@ -203,7 +184,7 @@ class Forest:
             poller = select.poll()
             for pid, fd in fds.items():
                 if pid in still:
-                    _send_kill(fd)
+                    send_signals(fd, (signal.SIGKILL,))
                     poller.register(fd, select.POLLIN)
             poller.poll(min(left, 0.2) * 1000)
             for fd in fds.values():

@@ -125,7 +125,7 @@ class ShimProcess:
         self.scratch.mkdir(mode=0o777)
         self.scratch.chmod(0o777)
         self.dir.chmod(0o755)
-        self.cgroup_root = f"lattice-test/{self.dir.name}" if cgroup else ""
+        self.cgroup_root = f"lattice/test-{self.dir.name}" if cgroup else ""
         self.python = sys.executable
         self.program = SOURCES / "shim.py"
         if self.uid != os.geteuid():

@@ -135,6 +135,25 @@ def test_next_shim_kills_what_a_killed_one_left(shim: ShimProcess, agent: Client
     assert second.ended(1, 2)["cause"] == "exit"
 
 
+@pytest.mark.root
+def test_cluster_inside_an_allocation_ends_with_it(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    inner = root_shim.scratch / "inner"
+    command = " ".join(root_shim.command()).replace(str(root_shim.dir), str(inner), 1)
+    agent.ask("start", **root_shim.request(1, "sh", "-c", f"exec {command}"))
+    wait_for((inner / "shim.sock").exists, "the inner shim to listen")
+    client = Client(inner)
+    script = f"echo $$ >{root_shim.scratch}/inner-pid; exec sleep 300"
+    fields = root_shim.request(5, "sh", "-c", script, dir=str(inner / "runs" / "5.1"))
+    assert client.ask("start", **fields)["ok"]
+    pid = root_shim.written_pid("inner-pid")
+    agent.ask("stop", number=1, run=1, grace_s=0)
+    agent.ended(1)
+    client.close()
+    assert not alive(pid)
+    wait_for(lambda: root_shim.groups() == [], "the cgroups to be removed")
+
+
 def test_detached_shim_listens_when_the_command_returns(
     make_shim: Callable[..., ShimProcess],
 ) -> None:

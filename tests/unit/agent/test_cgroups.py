@@ -107,7 +107,7 @@ def test_limits_of_pure_v2_land_in_the_same_folder(tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 def root() -> Iterator[CgroupRoot]:
-    opened = open_root(f"lattice-test/unit-{os.getpid()}")
+    opened = open_root(f"lattice/test-unit-{os.getpid()}")
     assert opened is not None
     yield opened
     opened.sweep(10)
