@@ -185,7 +185,11 @@ def test_every_operation_keeps_to_the_table(operation: Operation, role: Role) ->
         token = world.token("bob", scope=SCOPES[role])
         status = await ask(world, operation, token)
         about_one = operation.path.startswith("/allocations/{id}")
-        if reach is Reach.NONE or (about_one and reach is Reach.OWN) or (operation.name == "tenant_usage" and reach is Reach.OWN):
+        if (
+            reach is Reach.NONE
+            or (about_one and reach is Reach.OWN)
+            or (operation.name == "tenant_usage" and reach is Reach.OWN)
+        ):
             assert status == 403
         else:
             assert status not in (401, 403), status

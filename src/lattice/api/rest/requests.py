@@ -70,7 +70,8 @@ async def read_body(receive: Receive, headers: Headers) -> bytes:
         pieces.append(message.get("body", b""))
         size += len(pieces[-1])
         if size > MAX_BODY_BYTES:
-            await _discard(receive)
+            if message.get("more_body"):
+                await _discard(receive)
             raise _too_large(f"more than {MAX_BODY_BYTES:,} bytes")
     return b"".join(pieces)
 

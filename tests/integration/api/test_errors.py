@@ -1,0 +1,170 @@
+"""What goes wrong gets an answer in one shape, and nothing else happens."""
+
+import logging
+
+import pytest
+
+from lattice.core.machine.commands import AnyCommand
+from lattice.core.machine.outcomes import Outcome
+from lattice.ports.log import Conflict, LogFull, LogUnavailable
+from lattice.ports.replica import ReplicaStopped
+from tests.integration.api.world import World, in_world
+
+MALFORMED = [
+    (b"", "the body is empty"),
+    (b"   ", "the body is empty"),
+    (b'{"name": "a"\n "b"}', "line 2, column 2"),
+    (b'{"name": ', "it ends too early (line 1, column 10)"),
+    (b'{"name": "\xc3\xa4" x}', "line 1, column 14"),
+    (b"[]", "expected an object, got a list"),
+    (b'"x"', "expected an object"),
+    (b'{"name": 5}', "name: expected a text, got a whole number"),
+    (b'{"script": "\xff"}', "not valid UTF-8 (line 1, column 13)"),
+    (b'{"entrypoint": [1]}', "entrypoint[0]: expected a text"),
+    (b'{"tags": {"a": 1}}', "tags"),
+    (b'{"resources": ' + b"[" * 5000, "resources: expected an object"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), MALFORMED)
+def test_malformed_body_is_answered_with_the_place(body: bytes, message: str) -> None:
+    @in_world
+    async def scenario(world: World) -> None:
+        response = await world.call("POST", "/allocations", body)
+        assert (response.status, response.error["code"]) == (400, "invalid")
+        assert message in response.error["message"]
+
+    scenario()
+
+
+@in_world
+async def test_deep_nesting_is_refused(world: World) -> None:
+    response = await world.call("PATCH", "/allocations/a1", b'{"name": ' + b"[" * 100_000)
+    assert response.status == 400
+
+
+@in_world
+async def test_body_above_the_limit_is_refused_and_not_kept(world: World) -> None:
+    declared = await world.call("POST", "/allocations", b"{}", headers={"Content-Length": str(5 << 20)})
+    assert (declared.status, declared.error["code"]) == (413, "too_large")
+    assert declared.headers["connection"] == "close"
+    for pieces in (5, 7):
+        streamed = await world.call("POST", "/allocations", [b" " * (1 << 20)] * pieces)
+        assert (streamed.status, "4,194,304" in streamed.error["limit"]) == (413, True)
+
+
+@in_world
+async def test_body_in_pieces_is_put_together(world: World) -> None:
+    response = await world.call("POST", "/allocations", [b'{"entryp', b'oint": ["tr', b'ue"]}'])
+    assert response.status == 201
+
+
+@in_world
+async def test_nothing_here_and_wrong_method_are_said_in_the_same_shape(world: World) -> None:
+    missing = await world.call("GET", "/jobs")
+    assert (missing.status, missing.error["code"]) == (404, "not_found")
+    assert (await world.call("GET", "/", prefix="")).status == 404
+    assert (await world.call("GET", "/allocations/")).status == 404
+    wrong = await world.call("PUT", "/allocations")
+    assert (wrong.status, wrong.error["code"]) == (405, "method_not_allowed")
+    assert "POST" in wrong.error["hint"]
+
+
+@in_world
+async def test_parameters_do_not_pass_unread_on_writes(world: World) -> None:
+    response = await world.call("POST", "/allocations?dry_run=true", {"entrypoint": ["true"]})
+    assert (response.status, "dry_run" in response.error["message"]) == (400, True)
+    assert not world.state.allocations
+
+
+@in_world
+async def test_every_answer_has_a_request_id(world: World) -> None:
+    made = await world.call("GET", "/whoami")
+    other = await world.call("GET", "/whoami")
+    assert made.headers["x-request-id"] != other.headers["x-request-id"]
+    echoed = await world.call("GET", "/allocations/a1", headers={"X-Request-Id": "x-1"})
+    assert (echoed.status, echoed.headers["x-request-id"]) == (404, "x-1")
+    strange = await world.call("GET", "/whoami", headers={"X-Request-Id": "a\tb" + "x" * 300})
+    assert strange.headers["x-request-id"].startswith("a?b")
+
+
+FAILURES = [
+    (LogFull("no room"), 507, "storage_full"),
+    (LogUnavailable("gone"), 503, "unavailable"),
+    (Conflict("fenced"), 503, "unavailable"),
+    (ReplicaStopped("stopped"), 503, "unavailable"),
+    (RuntimeError("a bug with secrets"), 500, "internal"),
+]
+
+
+@pytest.mark.parametrize(("failure", "status", "code"), FAILURES, ids=lambda value: str(value))
+def test_failures_inside_have_their_status_and_give_nothing_away(
+    failure: Exception, status: int, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @in_world
+    async def scenario(world: World) -> None:
+        async def fail(
+            command: AnyCommand, *, actor: str, command_id: str = "", based_on: int | None = None
+        ) -> Outcome:
+            raise failure
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(world.replica, "propose", fail)
+            body = {"entrypoint": ["true"], "environment": {"PASSWORD": "hunter2"}}
+            response = await world.call("POST", "/allocations", body)
+        assert (response.status, response.error["code"]) == (status, code)
+        assert "secrets" not in response.error["message"]
+        if status in (503, 507):
+            assert response.headers["retry-after"] == "1"
+
+    with caplog.at_level(logging.DEBUG, logger="lattice"):
+        scenario()
+    logged = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(logged) == 1
+    assert "hunter2" not in caplog.text
+    assert "eyJ" not in caplog.text, "a token was logged"
+
+
+@in_world
+async def test_recovering_server_says_so(world: World) -> None:
+    world.ready = False
+    health = await world.call("GET", "/healthz", prefix="", token="")
+    assert (health.status, health.json()) == (503, {"status": "recovering"})
+    response = await world.call("GET", "/allocations")
+    assert (response.status, response.error["code"]) == (503, "unavailable")
+
+
+def test_requests_are_logged_as_facts_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    @in_world
+    async def scenario(world: World) -> None:
+        await world.submit(environment={"PASSWORD": "hunter2"}, request_id="r-1")
+
+    with caplog.at_level(logging.DEBUG, logger="lattice.api.rest.endpoint"):
+        scenario()
+    (record,) = [record for record in caplog.records if record.name == "lattice.api.rest.endpoint"]
+    assert (record.__dict__["operation"], record.__dict__["status"]) == ("submit", 201)
+    assert "hunter2" not in str(record.__dict__)
+
+
+@in_world
+async def test_metrics_count_requests_work_and_nodes(world: World) -> None:
+    await world.submit()
+    await world.submit()
+    await world.call("GET", "/allocations/a9")
+    await world.start_run(1)
+    await world.submit()
+    await world.call("DELETE", "/allocations/a3")
+    world.services.metrics.commit_done(0.001)
+    world.services.metrics.cycle_done(0.002, placements=3, stale=1)
+    text = (await world.call("GET", "/metrics", prefix="", token="")).body.decode()
+    lines = set(text.splitlines())
+    assert 'lattice_api_requests_total{method="POST",operation="submit",status="201"} 3.0' in lines
+    assert 'lattice_api_requests_total{method="GET",operation="get_allocation",status="404"} 1.0' in lines
+    assert 'lattice_api_request_duration_seconds_count{operation="submit"} 3.0' in lines
+    assert 'lattice_allocations_total{state="Cancelled"} 1.0' in lines
+    assert "lattice_allocations_active 1.0" in lines
+    assert "lattice_allocations_pending 1.0" in lines
+    assert 'lattice_nodes_total{state="Ready"} 2.0' in lines
+    assert "lattice_raft_commit_latency_seconds_count 1.0" in lines
+    assert "lattice_scheduling_cycle_duration_seconds_count 1.0" in lines
+    assert "lattice_scheduling_placements_total 3.0" in lines

@@ -1,0 +1,298 @@
+"""Output: live from the node, stored after the end, followed to the end."""
+
+import asyncio
+import base64
+
+from lattice.core.machine.commands import ReportPart, RequeueAllocation
+from lattice.core.model.allocations import Cause, PartPhase
+from tests.integration.api.world import World, in_world, soon
+
+
+async def text(world: World, query: str = "", number: int = 1) -> bytes:
+    response = await world.call("GET", f"/allocations/{number}/logs{query}")
+    assert response.status == 200, response.body
+    assert response.headers["content-type"] == "text/plain; charset=utf-8"
+    return response.body
+
+
+async def end_run(world: World, number: int, run: int = 1, node: str = "n1") -> None:
+    world.links.end(number, run)
+    await world.finish(number, node=node, run=run)
+
+
+@in_world
+async def test_output_of_running_work_comes_from_its_node(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    world.links.write("n1", 1, 1, "stdout", b"one\ntwo\n\xff\xfe\n")
+    world.links.write("n1", 1, 1, "stderr", b"oops\n")
+    assert await text(world) == b"one\ntwo\n\xff\xfe\n"
+    assert await text(world, "?stream=stderr") == b"oops\n"
+    assert await text(world, "?tail=1&stream=stdout") == b"\xff\xfe\n"
+    assert await text(world, "?tail=0") == b""
+
+
+@in_world
+async def test_pending_work_has_no_output_and_says_so(world: World) -> None:
+    await world.submit()
+    response = await world.call("GET", "/allocations/a1/logs")
+    assert response.status == 409
+    assert "not started" in response.error["message"]
+    await world.call("DELETE", "/allocations/a1")
+    assert await text(world) == b""
+
+
+@in_world
+async def test_stored_output_serves_after_the_end_and_after_archiving(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await world.objects.put("logs/1/1/n1.stdout", b"a\nb\nc")
+    await end_run(world, 1)
+    world.links.lose("n1")
+    assert await text(world) == b"a\nb\nc"
+    await world.archive(1)
+    assert await text(world, "?tail=2") == b"b\nc"
+    assert await text(world, "?tail=3") == b"a\nb\nc"
+    assert await text(world, "?tail=1") == b"c"
+    assert await text(world, "?tail=9") == b"a\nb\nc"
+    assert await text(world, "?stream=stderr") == b""
+
+
+@in_world
+async def test_large_stored_output_is_read_in_pieces_and_tailed_by_blocks(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    lines = b"".join(b"%08d\n" % number for number in range(100_000))
+    await world.objects.put("logs/1/1/n1.stdout", lines)
+    await end_run(world, 1)
+    assert await text(world) == lines
+    assert await text(world, "?tail=20000") == lines[-20_000 * 9 :]
+
+
+@in_world
+async def test_several_nodes_come_in_their_order_or_one_by_one(world: World) -> None:
+    await world.submit(resources={"nodes": 2}, per_node=True)
+    await world.place(1, "n2", "n1")
+    world.links.write("n1", 1, 1, "stdout", b"first\n")
+    world.links.write("n2", 1, 1, "stdout", b"second\n")
+    assert await text(world) == b"second\nfirst\n"
+    assert await text(world, "?node=n1") == b"first\n"
+    other = await world.call("GET", "/allocations/a1/logs?node=n3")
+    assert (other.status, "n1" in other.error["hint"]) == (404, True)
+
+
+@in_world
+async def test_node_that_is_away_is_said_unless_others_have_output(world: World) -> None:
+    await world.submit(resources={"nodes": 2}, per_node=True)
+    await world.place(1, "n1", "n2")
+    world.links.lose("n1")
+    world.links.write("n2", 1, 1, "stdout", b"here\n")
+    assert await text(world) == b"here\n"
+    response = await world.call("GET", "/allocations/a1/logs?node=n1")
+    assert response.status == 503
+    assert "n1" in response.error["message"]
+
+
+@in_world
+async def test_earlier_runs_are_read_from_the_store(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await world.objects.put("logs/1/1/n1.stdout", b"first run\n")
+    await _requeue(world)
+    await world.start_run(1, "n2", run=2)
+    world.links.write("n2", 1, 2, "stdout", b"second run\n")
+    assert await text(world) == b"second run\n"
+    assert await text(world, "?run=1") == b"first run\n"
+    assert (await world.call("GET", "/allocations/a1/logs?run=3")).status == 404
+
+
+async def _requeue(world: World, run: int = 1) -> None:
+    await world.do(RequeueAllocation(number=1))
+    await world.do(
+        ReportPart(
+            number=1, run=run, node="n1", seq=3, phase=PartPhase.ENDED, cause=Cause.SIGNAL, signal=15, stopped=True
+        )
+    )
+
+
+@in_world
+async def test_output_of_others_is_not_shown(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    for path in ("/allocations/a1/logs", "/allocations/a1/logs/stream"):
+        assert (await world.call("GET", path, token=world.token("bob"))).status == 403
+        assert (await world.call("GET", path, token=world.token("x", tenants=("physics",)))).status == 404
+
+
+@in_world
+async def test_group_asks_for_one_of_its_tasks(world: World) -> None:
+    await world.submit(tasks="7-9")
+    response = await world.call("GET", "/allocations/a1/logs")
+    assert (response.status, "a1_7" in response.error["hint"]) == (400, True)
+
+
+@in_world
+async def test_follow_shows_output_as_it_is_written_until_the_end(world: World) -> None:
+    await world.submit()
+    stream = await world.open("/allocations/a1/logs/stream")
+    await world.start_run(1)
+    world.links.write("n1", 1, 1, "stdout", b"one\n")
+    first = await stream.next()
+    assert first is not None
+    assert first.data == {"node": "n1", "stream": "stdout", "offset": 0, "data": "one\n"}
+    assert first.id == "4"
+    world.links.write("n1", 1, 1, "stdout", b"two\n")
+    second = await stream.next()
+    assert second is not None
+    assert (second.data["offset"], second.data["data"], second.id) == (4, "two\n", "8")
+    await end_run(world, 1)
+    end = await stream.next()
+    assert end is not None
+    assert (end.event, end.data) == ("end", {"state": "Completed", "exit_code": 0})
+    assert await stream.next() is None
+
+
+@in_world
+async def test_follow_resumes_by_the_last_event_id(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    world.links.write("n1", 1, 1, "stdout", b"one\ntwo\n")
+    stream = await world.open("/allocations/a1/logs/stream", headers={"Last-Event-ID": "4"})
+    event = await stream.next()
+    assert event is not None
+    assert (event.data["offset"], event.data["data"]) == (4, "two\n")
+    await stream.close()
+    bad = await world.call("GET", "/allocations/a1/logs/stream", headers={"Last-Event-ID": "x=y"})
+    assert bad.status == 400
+
+
+@in_world
+async def test_bytes_that_are_no_text_and_split_characters_arrive_whole(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    stream = await world.open("/allocations/a1/logs/stream")
+    euro = "€".encode()
+    world.links.write("n1", 1, 1, "stdout", b"a" + euro[:2])
+    first = await stream.next()
+    world.links.write("n1", 1, 1, "stdout", euro[2:] + b"b")
+    second = await stream.next()
+    world.links.write("n1", 1, 1, "stdout", b"\xff\x00z")
+    third = await stream.next()
+    world.links.write("n1", 1, 1, "stdout", b"end" + euro[:1])
+    fourth = await stream.next()
+    await end_run(world, 1)
+    last = await stream.next()
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert fourth is not None
+    assert last is not None
+    assert (first.data["data"], first.id) == ("a", "1")
+    assert (second.data["data"], second.data["offset"]) == ("€b", 1)
+    assert base64.b64decode(third.data["data_b64"]) == b"\xff\x00z"
+    assert fourth.data["data"] == "end"
+    assert base64.b64decode(last.data["data_b64"]) == euro[:1]
+    assert last.id == "12"
+
+
+@in_world
+async def test_follow_survives_a_broken_connection_to_the_node(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    world.links.write("n1", 1, 1, "stdout", b"one\n")
+    stream = await world.open("/allocations/a1/logs/stream")
+    assert await stream.next() is not None
+    world.links.lose("n1")
+    await soon(lambda: len(world.links.reads) > 1)
+    world.links.away.clear()
+    world.links.write("n1", 1, 1, "stdout", b"two\n")
+    second = await stream.next()
+    assert second is not None
+    assert second.data["data"] == "two\n"
+    await stream.close()
+
+
+@in_world
+async def test_follow_takes_the_rest_from_the_store_when_the_node_is_gone(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    world.links.write("n1", 1, 1, "stdout", b"one\n")
+    stream = await world.open("/allocations/a1/logs/stream")
+    assert await stream.next() is not None
+    await world.objects.put("logs/1/1/n1.stdout", b"one\ntwo\n")
+    world.links.lose("n1")
+    await world.finish(1)
+    second = await stream.next()
+    assert second is not None
+    assert (second.data["data"], second.data["offset"]) == ("two\n", 4)
+    end = await stream.next()
+    assert end is not None
+    assert end.event == "end"
+
+
+@in_world
+async def test_follow_goes_on_with_the_next_run(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    world.links.write("n1", 1, 1, "stdout", b"first\n")
+    stream = await world.open("/allocations/a1/logs/stream")
+    assert await stream.next() is not None
+    world.links.end(1, 1)
+    await _requeue(world)
+    await world.start_run(1, "n2", run=2)
+    world.links.write("n2", 1, 2, "stdout", b"second\n")
+    restart = await stream.next()
+    assert restart is not None
+    assert (restart.event, restart.data) == ("restart", {"run": 2})
+    second = await stream.next()
+    assert second is not None
+    assert (second.data["data"], second.data["offset"], second.id) == ("second\n", 0, "r2:7")
+    await end_run(world, 1, run=2, node="n2")
+    end = await stream.next()
+    assert end is not None
+    assert end.event == "end"
+
+
+@in_world
+async def test_follow_over_several_nodes_resumes_each_where_it_was(world: World) -> None:
+    await world.submit(resources={"nodes": 2}, per_node=True)
+    await world.place(1, "n1", "n2")
+    stream = await world.open("/allocations/a1/logs/stream")
+    world.links.write("n1", 1, 1, "stdout", b"one\n")
+    await stream.next()
+    world.links.write("n2", 1, 1, "stdout", b"two\n")
+    event = await stream.next()
+    assert event is not None
+    assert event.id == "n1=4,n2=4"
+    await stream.close()
+    world.links.write("n1", 1, 1, "stdout", b"more\n")
+    again = await world.open("/allocations/a1/logs/stream", headers={"Last-Event-ID": event.id})
+    resumed = await again.next()
+    assert resumed is not None
+    assert (resumed.data["node"], resumed.data["data"]) == ("n1", "more\n")
+    await again.close()
+
+
+@in_world
+async def test_follow_of_finished_work_shows_all_and_ends(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await world.objects.put("logs/1/1/n1.stdout", b"done\n")
+    await end_run(world, 1)
+    await world.archive(1)
+    stream = await world.open("/allocations/a1/logs/stream?tail=1")
+    piece, end = await stream.next(), await stream.next()
+    assert piece is not None
+    assert end is not None
+    assert (piece.data["data"], end.event) == ("done\n", "end")
+
+
+@in_world
+async def test_follower_who_hangs_up_stops_reading_at_the_node(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    before = len(asyncio.all_tasks())
+    stream = await world.open("/allocations/a1/logs/stream")
+    await soon(lambda: len(world.links.reads) == 1)
+    await stream.close()
+    await soon(lambda: len(asyncio.all_tasks()) <= before)
