@@ -1,7 +1,7 @@
 """Turns silence into node states: Ready becomes Degraded after the time-out, and Down after the grace period.
 
-Nobody is blamed for what the server missed: all nodes get a fresh time-out when it starts, when it takes over, and when
-it finds that it was itself held up. A node that changes hands between operator and agent (down, enabled again) is made
+Nobody is blamed for what the server missed: all nodes get a fresh time-out when it starts, when it takes over, when it
+finds that it was itself held up, and as long as it cannot record anything (agents cannot register then either). A node that changes hands between operator and agent (down, enabled again) is made
 to register anew, so that what still runs there is compared with the state first.
 """
 
@@ -20,6 +20,7 @@ from lattice.core.model.nodes import DownCause, Node, NodeState
 from lattice.core.model.observations import Observations
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
+from lattice.ports.log import LogError
 from lattice.ports.replica import Replica
 
 _log = logging.getLogger(__name__)
@@ -85,6 +86,9 @@ class NodeWatch:
             return
         try:
             await self._replica.propose_many(commands, ACTOR)
+        except LogError:
+            self._fresh_since = self._clock.monotonic_s()
+            raise
         finally:
             for command in commands:
                 node = self._replica.state.nodes.get(command.node)

@@ -33,56 +33,40 @@ class Loops:
         api_url: str,
     ) -> None:
         agent = config.node_agent
+        timings = _Timings(config)
         self.observations = Observations()
         self.scheduling = Scheduling(
             replica,
             self.observations,
             clock,
-            SchedulingSettings(
-                cycle_interval_s=config.scheduling.cycle_interval_s,
-                merge_s=config.scheduling.merge_ms / 1000,
-            ),
+            timings.scheduling,
             lambda seconds, placements, stale: metrics.cycle_done(seconds, placements=placements, stale=stale),
         )
-        self.dispatch = Dispatch(
-            replica,
-            links,
-            clock,
-            DispatchSettings(retry_s=agent.order_retry_s, grace_s=agent.stop_grace_s, api_url=api_url),
-            mint,
-        )
+        orders = DispatchSettings(retry_s=agent.order_retry_s, grace_s=agent.stop_grace_s, api_url=api_url)
+        self.dispatch = Dispatch(replica, links, clock, orders, mint)
         self.sessions = AgentSessions(
             replica=replica,
             links=links,
             observations=self.observations,
             clock=clock,
-            settings=SessionSettings(
-                server_name=config.name,
-                heartbeat_interval_s=agent.heartbeat_interval_s,
-                down_after_s=agent.heartbeat_timeout_s + agent.grace_period_s,
-            ),
+            settings=timings.sessions,
             on_opened=self._node_opened,
         )
-        self.node_watch = NodeWatch(
-            replica,
-            links,
-            self.observations,
-            clock,
-            WatchSettings(timeout_s=agent.heartbeat_timeout_s, grace_s=agent.grace_period_s),
-        )
-        self.reconcile = Reconcile(
-            replica,
-            links,
-            clock,
-            ReconcileSettings(every_s=agent.reconcile_every_s, grace_s=agent.stop_grace_s),
-            self.sessions.running_of,
-        )
+        self.node_watch = NodeWatch(replica, links, self.observations, clock, timings.watch)
+        self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
         self._tasks: list[asyncio.Task[None]] = []
 
     def _node_opened(self, node: str) -> None:
         self.dispatch.node_opened(node)
         self.scheduling.node_opened(node)
+
+    def reset(self) -> None:
+        """Starts afresh from the state; for a server that takes over from another."""
+        self.scheduling.reset()
+        self.dispatch.reset()
+        self.node_watch.reset()
+        self.archiving.reset()
 
     def start(self) -> None:
         for loop in (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving):
@@ -93,3 +77,22 @@ class Loops:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+
+
+class _Timings:
+    """The loops' settings, as the configuration says them."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        agent = config.node_agent
+        self.scheduling = SchedulingSettings(
+            cycle_interval_s=config.scheduling.cycle_interval_s, merge_s=config.scheduling.merge_ms / 1000
+        )
+        self.sessions = SessionSettings(
+            server_name=config.name,
+            heartbeat_interval_s=agent.heartbeat_interval_s,
+            down_after_s=agent.heartbeat_timeout_s + agent.grace_period_s,
+        )
+        self.watch = WatchSettings(timeout_s=agent.heartbeat_timeout_s, grace_s=agent.grace_period_s)
+        # Two looks at a node must not rest on the same heartbeat.
+        every_s = max(agent.reconcile_every_s, 2 * agent.heartbeat_interval_s)
+        self.reconcile = ReconcileSettings(every_s=every_s, grace_s=agent.stop_grace_s)

@@ -163,6 +163,7 @@ class ServerProcess:
             lifespan="off",
             log_config=None,
             access_log=False,
+            proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=REST_PATIENCE_S,
         )

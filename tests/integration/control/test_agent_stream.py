@@ -1,6 +1,7 @@
 """An agent's stream over real gRPC: who gets in, what it is told, and how orders, reports and output travel."""
 
 import asyncio
+from unittest.mock import patch
 
 import grpc
 import pytest
@@ -10,6 +11,7 @@ from lattice.core.model.allocations import AllocationState as A
 from lattice.core.model.allocations import Cause
 from lattice.core.model.nodes import NodeState as N
 from lattice.ports.agents import AgentUnreachable, OutputUnavailable
+from lattice.ports.log import LogFull
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, agent_token, served
 
@@ -304,5 +306,23 @@ def test_a_reader_that_goes_away_tells_the_node() -> None:
             ask = (await agent.order()).read_output
             reading.cancel()
             assert (await agent.order()).stop_reading.reader == ask.reader
+
+    served(test)
+
+
+def test_a_full_log_ends_no_stream_and_the_repeated_report_counts() -> None:
+    async def test(rig: Rig) -> None:
+        async with FakeAgent("n1", rig.endpoint).connected() as agent:
+            number = await rig.submit()
+            await agent.order()
+            full = LogFull("no room")
+            with patch.object(rig.sessions, "report", side_effect=full) as refused:
+                await agent.report(number, 1, pb.PHASE_RUNNING, 1)
+                await agent.until(lambda: refused.called)
+            await agent.report(number, 1, pb.PHASE_RUNNING, 1)
+            await rig.until(lambda state: state.allocations[number].state is A.RUNNING)
+            await agent.until(lambda: bool(agent.acks))
+            assert agent.acks == [(number, 1, 1)]
+            assert not agent.closed.is_set()
 
     served(test)

@@ -18,7 +18,7 @@ from lattice.api.grpc.agent_messages import (
     report_of,
     welcome,
 )
-from lattice.ports.agents import AgentDesk, Greeting, Registration, RegistrationRefused
+from lattice.ports.agents import AgentDesk, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.identity import Identity, Unauthenticated, Verifier
 from lattice.ports.log import LogError
 from lattice.ports.replica import ReplicaStopped
@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 
 REGISTER_WITHIN_S = 10.0
 REPORTS_AT_ONCE = 256
+PAUSE_AFTER_FAILURE_S = 0.5
 
 Context = grpc.aio.ServicerContext[pb.AgentMessage, pb.ServerMessage]
 
@@ -173,8 +174,19 @@ class _Stream:
             if not self._reports:
                 self._reported.clear()
             reports = [report for message in batch if (report := report_of(message)) is not None]
-            if reports:
-                await self._desk.report(self._node, self._session, reports)
-            for message in batch:
-                ack = pb.ReportAck(key=message.key, seq=message.seq)
-                self._link.put(pb.ServerMessage(report_ack=ack))
+            if await self._committed(reports):
+                for message in batch:
+                    ack = pb.ReportAck(key=message.key, seq=message.seq)
+                    self._link.put(pb.ServerMessage(report_ack=ack))
+
+    async def _committed(self, reports: list[Report]) -> bool:
+        """Whether the reports are durable. A full log ends no stream: the agent repeats what was not acknowledged."""
+        if not reports:
+            return True
+        try:
+            await self._desk.report(self._node, self._session, reports)
+        except LogError as error:
+            _log.warning("reports were not recorded: %s", error, extra={"node_id": self._node})
+            await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
+            return False
+        return True
