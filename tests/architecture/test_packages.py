@@ -27,7 +27,8 @@ SPEAKING_INITS = {SDK / "__init__.py", LATTICE / "testing" / "__init__.py"}
 DRAWERS = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager"}
 
 # The shim must outlive upgrades of everything else, and starts in no time.
-STANDARD_LIBRARY_ONLY = re.compile(r"lattice\.agent\.(?:shim\w*|cgroups)")
+# Not the client: that is the agent's end of the shim's socket.
+STANDARD_LIBRARY_ONLY = re.compile(r"lattice\.agent\.(?:shim(?!_client)\w*|cgroups)")
 
 SDK_MAY_USE = {"msgspec", "httpx", "lattice_sdk"}
 
