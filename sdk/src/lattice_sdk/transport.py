@@ -249,7 +249,9 @@ def connect(endpoint: Endpoint) -> socket.socket:
             plain.close()
             raise
         return plain
-    plain = socket.create_connection((endpoint.host, endpoint.port), timeout=CONNECT_TIMEOUT_S)
+    # As bytes: for a text, the resolver would load the tables of international names.
+    address = (endpoint.host.encode("ascii"), endpoint.port)
+    plain = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)  # type: ignore[arg-type]
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return plain if endpoint.scheme == "http" else _wrap(plain, endpoint.host)
 

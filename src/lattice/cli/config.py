@@ -87,13 +87,13 @@ class Settings:
         return None
 
     def _local_place(self) -> tuple[str, str, str] | None:
-        from lattice.cli.local_cluster import TOKEN_FILE, default_directory, read_cluster
+        from lattice.cli.local_cluster import TOKEN_FILE, directory_text, read_cluster
 
-        directory = default_directory(self.environment)
+        directory = directory_text(self.environment)
         cluster = read_cluster(directory)
         if cluster is None or not cluster.api_url:
             return None
-        return cluster.api_url, str(directory), str(directory / TOKEN_FILE)
+        return cluster.api_url, directory, os.path.join(directory, TOKEN_FILE)
 
     def _with_token(self, found: tuple[str, str, str]) -> Place:
         url, origin, own_token_file = found

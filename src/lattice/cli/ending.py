@@ -26,13 +26,17 @@ def waited_code(allocation: Allocation, client: Client) -> int:
 
 
 def ending_text(allocation: Allocation) -> str:
-    if allocation.state == COMPLETED:
-        return f"{allocation.id} {allocation.state}"
+    """Its id and state, and where that is not enough how it came to it."""
+    told = f"{allocation.id} {allocation.state}"
+    if allocation.state in {COMPLETED, CANCELLED}:
+        return told
+    counts = allocation.task_counts
     figures = [
-        allocation.cause or "",
+        allocation.cause if allocation.cause not in {None, "exit", "signal"} else "",
         f"signal {allocation.signal}" if allocation.signal else "",
         f"exit code {allocation.exit_code}" if allocation.exit_code else "",
+        f"{counts.failed} of {counts.size} tasks failed" if counts is not None else "",
         allocation.message or "",
     ]
     why = ", ".join(figure for figure in figures if figure)
-    return f"{allocation.id} {allocation.state}" + (f" ({why})" if why else "")
+    return f"{told} ({why})" if why else told

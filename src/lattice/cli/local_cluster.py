@@ -5,9 +5,12 @@ names. Reading is lenient: an absent, half-foreign or damaged file means that no
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CLUSTER_FILE = "cluster.json"
 TOKEN_FILE = "token"  # noqa: S105 - a file name
@@ -37,18 +40,26 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(process for process in self.processes if process.role == role)
 
 
-def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
+def directory_text(environ: Mapping[str, str]) -> str:
     """Where `lattice up` puts a cluster, and the other commands look for one, unless told otherwise."""
     if chosen := environ.get("LATTICE_DIR"):
-        return Path(chosen)
-    if state := environ.get("XDG_STATE_HOME"):
-        return Path(state) / "lattice" / "local"
+        return chosen
     home = environ.get("HOME") or os.path.expanduser("~")
-    return Path(home) / ".local" / "state" / "lattice" / "local"
+    state = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
+    return os.path.join(state, "lattice", "local")
 
 
-def read_cluster(directory: Path) -> ClusterFile | None:
+def default_directory(environ: Mapping[str, str] = os.environ) -> "Path":
+    """The same as a path."""
+    # Imported here, because every command reads this file and hardly one needs paths.
+    from pathlib import Path
+
+    return Path(directory_text(environ))
+
+
+def read_cluster(directory: str | os.PathLike[str]) -> ClusterFile | None:
     try:
-        return msgspec.json.decode((directory / CLUSTER_FILE).read_bytes(), type=ClusterFile)
+        with open(os.path.join(directory, CLUSTER_FILE), "rb") as file:
+            return msgspec.json.decode(file.read(), type=ClusterFile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

@@ -234,9 +234,9 @@ def test_an_argument_that_is_not_utf8_is_told(api: FakeApi, cli: Cli) -> None:
     ("end", "code", "told"),
     [
         (ended(), 0, "a17 Completed\n"),
-        (ended(state="Failed", exit_code=3), 3, "a17 Failed (exit, exit code 3)\n"),
-        (ended(state="Failed", cause="signal", exit_code=None, signal=9), 137, "a17 Failed (signal, signal 9)\n"),
-        (ended(state="Cancelled", cause="cancelled", exit_code=None), 130, "a17 Cancelled (cancelled)\n"),
+        (ended(state="Failed", exit_code=3), 3, "a17 Failed (exit code 3)\n"),
+        (ended(state="Failed", cause="signal", exit_code=None, signal=9), 137, "a17 Failed (signal 9)\n"),
+        (ended(state="Cancelled", cause="cancelled", exit_code=None), 130, "a17 Cancelled\n"),
         (ended(state="Failed", cause="node", exit_code=None, message="n1 lost"), 125, "a17 Failed (node, n1 lost)\n"),
     ],
 )

@@ -6,6 +6,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.output import show_one
+from lattice_sdk.models import SchedulerStatus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +20,7 @@ def run(_options: Options, context: Context) -> int:
     nodes = ", ".join(f"{count} {state}" for state, count in status.nodes.items())
     pairs = [
         ("Server", status.server or ""),
-        ("Leader", str(status.leader or "")),
+        ("Leader", _leader(status)),
         ("Log index", str(status.applied_index)),
         ("Cycles", str(status.cycles)),
         ("Last cycle", status.last_cycle_at or ""),
@@ -32,6 +33,12 @@ def run(_options: Options, context: Context) -> int:
     ]
     show_one(context, status, pairs)
     return OK
+
+
+def _leader(status: SchedulerStatus) -> str:
+    if isinstance(status.leader, bool):
+        return "yes" if status.leader else "no"
+    return status.leader or ""
 
 
 STATUS = Command(options=Options, run=run, examples=("lattice admin scheduler status",))
