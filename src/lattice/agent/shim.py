@@ -16,7 +16,9 @@ import sys
 if __name__ == "__main__":
     # Started by path and without site-packages: find the sibling modules, after everything else,
     # and do not let this folder's names hide modules of the standard library.
-    sys.path.append(os.path.dirname(os.path.dirname(sys.path.pop(0))))
+    _here = os.path.dirname(os.path.realpath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.realpath(path) != _here]
+    sys.path.append(os.path.dirname(os.path.dirname(_here)))
 
 import fcntl
 import gc
