@@ -74,14 +74,18 @@ async def _serve(config: ServerConfig, secret: bytes) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
+    asked = asyncio.create_task(asked_to_stop.wait())
     try:
         server = ServerProcess(config, secret)
-        await server.start()
+        starting = asyncio.create_task(server.start())
+        await asyncio.wait((asked, starting), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            _leave(0)  # nothing was served yet, nothing can be lost
+        starting.result()
     except (ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError) as error:
         return _complain(error, EXIT_USAGE)
     gc.enable()
     gc.set_threshold(*GC_THRESHOLDS)
-    asked = asyncio.create_task(asked_to_stop.wait())
     failed = asyncio.create_task(server.failed())
     await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
     code = _complain(failed.result(), EXIT_FAILED) if failed.done() else 0

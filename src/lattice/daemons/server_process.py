@@ -59,6 +59,7 @@ class ServerProcess:
         self._clock = SystemClock()
         self._verifier = TokenVerifier(secret, self._clock)
         self._data_dir = Path(config.data_dir)
+        self._endpoints_file = self._data_dir / ENDPOINTS_FILE
         self._metrics = Metrics()
         self._links = AgentLinkTable()
         self._replica = self._build_replica()
@@ -94,6 +95,7 @@ class ServerProcess:
             check_free(grpc, "api.grpc_listen")
             rest = Address(rest.host, rest_socket.getsockname()[1])
             await self._replica.start()
+            self._endpoints_file.unlink(missing_ok=True)  # left behind by a server that was killed
             try:
                 await self._serve(rest, rest_socket, grpc)
             except BaseException:
@@ -176,7 +178,7 @@ class ServerProcess:
 
     def _publish(self, rest: Address, grpc: Address) -> None:
         endpoints = {"rest": f"http://{rest}", "grpc": str(grpc), "pid": os.getpid()}
-        path = self._data_dir / ENDPOINTS_FILE
+        path = self._endpoints_file
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(endpoints) + "\n")
         draft.replace(path)
@@ -189,7 +191,7 @@ class ServerProcess:
 
     async def stop(self) -> None:
         """Ends everything in order; what was acknowledged is durable before, whatever happens here."""
-        (self._data_dir / ENDPOINTS_FILE).unlink(missing_ok=True)
+        self._endpoints_file.unlink(missing_ok=True)
         if self._services is not None:
             self._services.feed.close()
         if self._rest is not None:

@@ -134,7 +134,7 @@ class Rig:
 
 @dataclass
 class FakeAgent:
-    """Plays one agent over a real stream. `orders` holds everything the server said besides Welcome and acks."""
+    """Plays one agent over a real stream. `orders` holds what the server said besides Welcome and acks; `deaf` = reads no more."""
 
     node: str
     endpoint: str
@@ -144,6 +144,7 @@ class FakeAgent:
     acks: list[tuple[int, int, int]] = field(default_factory=list)
     welcomes: list[pb.Welcome] = field(default_factory=list)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+    deaf: bool = False
     goodbye: str = ""
     error: grpc.aio.AioRpcError | None = None
     _seq: int = 0
@@ -200,6 +201,8 @@ class FakeAgent:
         try:
             while isinstance(message := await self._stream.read(), pb.ServerMessage):
                 self._take(message)
+                if self.deaf:
+                    await asyncio.Event().wait()
         except grpc.aio.AioRpcError as error:
             self.error = error
         finally:

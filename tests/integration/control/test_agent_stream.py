@@ -10,7 +10,7 @@ from lattice.core.machine.commands import CancelAllocation, DisableNode, EnableN
 from lattice.core.model.allocations import AllocationState as A
 from lattice.core.model.allocations import Cause
 from lattice.core.model.nodes import NodeState as N
-from lattice.ports.agents import AgentUnreachable, OutputUnavailable
+from lattice.ports.agents import AgentUnreachable, OutputUnavailable, StopOrder
 from lattice.ports.log import LogFull
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, agent_token, served
@@ -324,5 +324,20 @@ def test_a_full_log_ends_no_stream_and_the_repeated_report_counts() -> None:
             await agent.until(lambda: bool(agent.acks))
             assert agent.acks == [(number, 1, 1)]
             assert not agent.closed.is_set()
+
+    served(test)
+
+
+def test_an_agent_that_reads_nothing_does_not_keep_its_closed_stream_open() -> None:
+    async def test(rig: Rig) -> None:
+        async with FakeAgent("n1", rig.endpoint).connected() as agent:
+            await agent.until(lambda: rig.links.is_connected("n1"))
+            agent.deaf = True
+            stuffing = StopOrder(number=1, run=1, grace_s=0.0, why="x" * 60_000)
+            for _ in range(1000):
+                assert rig.links.send("n1", stuffing)
+            rig.links.close("n1", "test")
+            assert not rig.links.is_connected("n1")
+            await agent.until(lambda: rig.observations.connected() == frozenset())
 
     served(test)

@@ -64,6 +64,7 @@ class Link:
         self.node = node
         self.is_confirmed = False
         self.is_closing = False
+        self.closing = asyncio.Event()
         self.readers: dict[int, OutputReader] = {}
         self._outbox: deque[pb.ServerMessage] = deque()
         self._wake = asyncio.Event()
@@ -83,6 +84,7 @@ class Link:
         self.is_confirmed = False
         self._outbox.append(pb.ServerMessage(goodbye=pb.Goodbye(why=why)))
         self.is_closing = True
+        self.closing.set()
         self._wake.set()
 
     async def next_message(self) -> pb.ServerMessage | None:

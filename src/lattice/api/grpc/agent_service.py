@@ -27,6 +27,7 @@ from lattice.wire.pb import agent_pb2 as pb
 _log = logging.getLogger(__name__)
 
 REGISTER_WITHIN_S = 10.0
+GOODBYE_WITHIN_S = 1.0
 REPORTS_AT_ONCE = 256
 PAUSE_AFTER_FAILURE_S = 0.5
 
@@ -123,6 +124,7 @@ class _Stream:
             asyncio.create_task(self._write(context)),
             asyncio.create_task(self._read(messages)),
             asyncio.create_task(self._commit_reports()),
+            asyncio.create_task(self._end_after_goodbye()),
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -145,6 +147,11 @@ class _Stream:
     async def _write(self, context: Context) -> None:
         while (message := await self._link.next_message()) is not None:
             await context.write(message)
+
+    async def _end_after_goodbye(self) -> None:
+        """Returns when a closed stream has had its time: an agent that reads nothing does not keep it open."""
+        await self._link.closing.wait()
+        await asyncio.sleep(GOODBYE_WITHIN_S)
 
     async def _read(self, messages: AsyncIterator[pb.AgentMessage]) -> None:
         async for message in messages:
