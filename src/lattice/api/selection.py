@@ -1,20 +1,22 @@
 """Picks allocations by filters from the hot state and the archive, newest number first."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from heapq import merge
-from itertools import islice
 
 from msgspec.structs import replace
 
 from lattice.api.context import Context
 from lattice.api.lookup import Found
-from lattice.core.machine.state import State
+from lattice.core.machine.state import State, task_record
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.ports.archive import ArchivedRecord, ArchiveFilter
 from lattice.wire.allocations import group_state
 
 _ARCHIVE_PAGE = 1000
+# Records looked at before others get their turn: about a millisecond.
+_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,35 +60,50 @@ class Selection:
         )
 
 
-def hot_records(state: State, wanted: Selection, before: int | None) -> Iterator[Allocation | TaskGroup]:
-    """Matching records of the hot state with numbers below `before`. To be read to its end without waiting."""
-    if wanted.shows_tasks:
-        yield from _single_records(state, wanted, before)
-        return
-    allocations, groups = state.allocations, state.groups
+async def hot_records(
+    state: State, wanted: Selection, before: int | None = None
+) -> AsyncIterator[Allocation | TaskGroup]:
+    """Matching records of the hot state with numbers below `before`, as they were at the first step."""
+    source = _single_records if wanted.shows_tasks else _folded_records
+    for step, record in enumerate(source(state, wanted, before), start=1):
+        if record is not None:
+            yield record
+        if step % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
+def _folded_records(state: State, wanted: Selection, before: int | None) -> Iterator[Allocation | TaskGroup | None]:
+    """Allocations and groups; None for one that does not match."""
+    allocations, groups = state.allocations.copy(), state.groups.copy()
     for number in _below((*allocations, *groups), before):
         single = allocations.get(number)
         if single is not None and single.group:
+            yield None
             continue
         record = single or groups[number]
-        if wanted.takes(record):
-            yield record
+        yield record if wanted.takes(record) else None
 
 
-def pending_tasks(state: State, wanted: Selection) -> Iterator[TaskGroup]:
+def _single_records(state: State, wanted: Selection, before: int | None) -> Iterator[Allocation | None]:
+    """Allocations and tasks; pending tasks are made up from their group as they are reached."""
+    allocations = state.allocations.copy()
+    groups = list(pending_groups(state, wanted))
+    pending = [_pending_tasks(group, before) for group in groups]
+    hot = ((number, None) for number in _below(tuple(allocations), before))
+    for number, group in merge(hot, *pending, key=_number_first, reverse=True):
+        record = allocations[number] if group is None else task_record(group, number - group.number - 1)
+        yield record if wanted.takes(record) else None
+
+
+def _number_first(pair: tuple[int, object]) -> int:
+    return pair[0]
+
+
+def pending_groups(state: State, wanted: Selection) -> Iterator[TaskGroup]:
     """Groups whose pending tasks match; those tasks are alike in everything that can be asked for."""
     for group in state.groups.values():
         if group.pending and wanted.takes(replace(group.template, group=group.number)):
             yield group
-
-
-def _single_records(state: State, wanted: Selection, before: int | None) -> Iterator[Allocation]:
-    """Allocations and tasks; pending tasks are made up from their group as they are reached."""
-    pending = [_pending_numbers(group, before) for group in pending_tasks(state, wanted)]
-    for number in merge(_below(tuple(state.allocations), before), *pending, reverse=True):
-        record = state.find(number)
-        if record is not None and wanted.takes(record):
-            yield record
 
 
 def _below(numbers: tuple[int, ...], before: int | None) -> list[int]:
@@ -97,12 +114,13 @@ def _below(numbers: tuple[int, ...], before: int | None) -> list[int]:
     )
 
 
-def _pending_numbers(group: TaskGroup, before: int | None) -> Iterator[int]:
+def _pending_tasks(group: TaskGroup, before: int | None) -> Iterator[tuple[int, TaskGroup]]:
     for start, stop in reversed(group.pending):
         highest = group.number + stop
         if before is not None:
             highest = min(highest, before - 1)
-        yield from range(highest, group.number + start, -1)
+        for number in range(highest, group.number + start, -1):
+            yield number, group
 
 
 async def archived_records(
@@ -141,13 +159,17 @@ async def pick(
 ) -> tuple[list[Found], bool]:
     """Up to `limit` matches with numbers below `before`, and whether there are more.
 
-    The hot state is read first and at once: what moves to the archive meanwhile is met twice and taken once.
+    The hot state is read first: what moves to the archive meanwhile is met twice and taken once.
     """
-    found = {record.number: Found(record) for record in islice(hot_records(context.state, wanted, before), limit + 1)}
+    found: dict[int, Found] = {}
+    async for record in hot_records(context.state, wanted, before):
+        found[record.number] = Found(record)
+        if len(found) > limit:
+            break
     if with_archive:
         taken = 0
-        async for record in archived_records(context, wanted, before, limit + 1):
-            found.setdefault(record.number, Found(record, is_archived=True))
+        async for archived in archived_records(context, wanted, before, limit + 1):
+            found.setdefault(archived.number, Found(archived, is_archived=True))
             taken += 1
             if taken > limit:
                 break

@@ -162,7 +162,7 @@ async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
         raise BadField("", "give either ids, or all_mine with or without states")
     if request.states and not request.all_mine:
         raise BadField("states", "needs all_mine", hint='add "all_mine": true')
-    ids = request.ids or _mine(context, request.states)
+    ids = request.ids or await _mine(context, request.states)
     if len(ids) > MAX_BULK:
         raise BadField("ids", "too many", current=f"{len(ids):,}", limit=f"{MAX_BULK:,}")
     answers: list[CancelAnswer] = []
@@ -173,10 +173,10 @@ async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
     return CancelAnswers(items=answers)
 
 
-def _mine(context: Context, states: list[str]) -> list[str]:
+async def _mine(context: Context, states: list[str]) -> list[str]:
     wanted = parse_states(states) or frozenset(AllocationState) - TERMINAL
     mine = Selection(states=wanted - TERMINAL, tenants=None, user=context.user)
-    return [allocation_id(record.number) for record in hot_records(context.state, mine, None)]
+    return [allocation_id(record.number) async for record in hot_records(context.state, mine)]
 
 
 async def _cancel_one(context: Context, text: str, request_id: str) -> CancelAnswer:

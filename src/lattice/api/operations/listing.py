@@ -1,5 +1,6 @@
 """Lists of allocations: those of now, those of the past, how many, and the queue of a vCluster."""
 
+import asyncio
 from collections import Counter
 from dataclasses import replace
 
@@ -11,12 +12,15 @@ from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.errors import unknown
 from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
 from lattice.api.lookup import Found, view_of
-from lattice.api.selection import Selection, archived_records, hot_records, pending_tasks, pick
+from lattice.api.selection import Selection, archived_records, hot_records, pending_groups, pick
 from lattice.api.states import parse_states
 from lattice.core.model.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
 from lattice.core.model.ids import parse_allocation_id
 from lattice.wire.problems import BadField
 from lattice.wire.times import parse_moment
+
+# How many are looked at before others get their turn.
+_AT_ONCE = 500
 
 
 class AllocationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,20 +74,22 @@ async def count_allocations(context: Context, request: AllocationQuery) -> Count
     seen: set[int] = set()
     if wanted.shows_tasks:
         # Pending tasks are counted by their groups, not made up one by one.
-        for group in pending_tasks(context.state, wanted):
+        for group in pending_groups(context.state, wanted):
             counts[AllocationState.PENDING] += group.pending_count
-        for task in context.state.allocations.values():
-            if wanted.takes(task):
-                seen.add(task.number)
-                counts[task.state] += 1
+        records: list[Allocation | TaskGroup] = list(context.state.allocations.values())
     else:
-        for record in hot_records(context.state, wanted, None):
+        singles = [record for record in context.state.allocations.values() if not record.group]
+        records = [*singles, *context.state.groups.values()]
+    for place, record in enumerate(records, start=1):
+        if wanted.takes(record):
             seen.add(record.number)
             counts[Found(record).state] += 1
+        if place % _AT_ONCE == 0:
+            await asyncio.sleep(0)
     if request.all:
-        async for record in archived_records(context, wanted, None):
-            if record.number not in seen:
-                counts[Found(record).state] += 1
+        async for archived in archived_records(context, wanted, None):
+            if archived.number not in seen:
+                counts[Found(archived).state] += 1
     return Counts(total=counts.total(), states=dict(counts))
 
 
@@ -98,13 +104,12 @@ async def vcluster_queue(context: Context, request: QueueQuery) -> Page:
         tenants=context.visible_tenants(Permission.READ),
         vcluster=request.name,
     )
-    waiting = sorted(
-        (_rank(record), record) for record in hot_records(context.state, wanted, None) if _is_waiting(record)
-    )
+    waiting = [(_rank(record), record) async for record in hot_records(context.state, wanted) if _is_waiting(record)]
+    waiting.sort(key=lambda pair: pair[0])
     rest = [pair for pair in waiting if after is None or pair[0] > after]
     shown = rest[:limit]
     cursor = make_cursor(*shown[-1][0]) if len(rest) > limit else None
-    return Page(items=[view_of(context, Found(record)) for _, record in shown], next_cursor=cursor)
+    return Page(items=await _views(context, [Found(record) for _, record in shown]), next_cursor=cursor)
 
 
 def _is_waiting(record: Allocation | TaskGroup) -> bool:
@@ -123,7 +128,15 @@ async def _page(context: Context, wanted: Selection, request: AllocationQuery, *
     before = read_cursor(request.cursor, tuple[int])[0] if request.cursor else None
     found, more = await pick(context, wanted, before, limit, with_archive=with_archive)
     cursor = make_cursor(found[-1].number) if more else None
-    return Page(items=[view_of(context, each) for each in found], next_cursor=cursor)
+    return Page(items=await _views(context, found), next_cursor=cursor)
+
+
+async def _views(context: Context, found: list[Found]) -> list[object]:
+    views: list[object] = []
+    for start in range(0, len(found), _AT_ONCE):
+        views += [view_of(context, each) for each in found[start : start + _AT_ONCE]]
+        await asyncio.sleep(0)
+    return views
 
 
 def _with_states(wanted: Selection, states: frozenset[AllocationState]) -> Selection:
