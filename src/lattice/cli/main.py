@@ -3,6 +3,8 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from lattice.cli.context import Context, Process, Streams
 from lattice.cli.errors import BROKEN_PIPE, INTERRUPTED, OK, REFUSED, CommandError, describe, exit_code
@@ -10,12 +12,19 @@ from lattice.cli.parsing import HelpAsked, find_command, load_command, read_opti
 from lattice_sdk.errors import LatticeError
 
 
-def main() -> int:
-    streams = Streams.of_process()
+def main() -> NoReturn:
+    code = _guarded(Streams.of_process())
+    # Everything is written by now, and taking the interpreter apart would cost a tenth of a command.
+    os._exit(code)
+
+
+def _guarded(streams: Streams) -> int:
     try:
         code = execute(sys.argv[1:], Process(streams=streams))
         streams.stdout.flush()
     except KeyboardInterrupt:
+        with suppress(OSError):
+            streams.stdout.flush()
         return INTERRUPTED
     except BrokenPipeError:
         _abandon_output()
