@@ -16,6 +16,8 @@ from typing import Any
 
 import grpc
 
+from lattice.agent.cgroups import open_root
+from lattice.agent.shim import default_cgroup_root
 from lattice.wire.pb import agent_pb2 as pb
 from lattice.wire.pb.agent_pb2_grpc import add_AgentServiceServicer_to_server
 from tests.integration.agent.shim_process import alive
@@ -31,6 +33,10 @@ async def until(condition: Callable[[], object], what: str, deadline_s: float = 
     while not condition():
         assert time.monotonic() < end, f"not within {deadline_s} s: {what}"
         await asyncio.sleep(0.005)
+
+
+async def all_gone(pids: list[int]) -> None:
+    await until(lambda: not any(alive(pid) for pid in pids), f"end of {pids}")
 
 
 def key_of(key: pb.RunKey) -> Key:
@@ -218,11 +224,29 @@ class AgentProcess:
     async def close(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self.kill()
-        if (self.state_dir / "shim.pid").exists():
-            pid = self.shim_pid()
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-            await until(lambda: not alive(pid), "end of the shim")
+        # A killed agent may have left a shim that is still on its way.
+        while pids := self._shims():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            await all_gone(pids)
+        self._remove_cgroup()
+
+    def _remove_cgroup(self) -> None:
+        """What a killed shim could not clear away."""
+        root = open_root(default_cgroup_root(str(self.state_dir)))
+        if root is not None:
+            root.sweep(DEADLINE_S)
+            root.remove()
+
+    def _shims(self) -> list[int]:
+        wanted = os.fsencode(self.state_dir)
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and wanted in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+        return [pid for pid in found if alive(pid)]
 
 
 @contextlib.asynccontextmanager
