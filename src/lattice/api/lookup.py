@@ -85,11 +85,11 @@ def find_hot(context: Context, number: int) -> Found | None:
     return None if record is None else Found(record)
 
 
-def view_of(context: Context, found: Found) -> AllocationView:
-    """What the caller reads of it."""
+def view_of(context: Context, found: Found, *, is_new: bool = False) -> AllocationView:
+    """What the caller reads of it; a new one has no reason to wait yet."""
     record = found.record
     now_ms = context.services.clock.now_ms()
-    explain = context.services.scheduling.reason_for
+    explain = _nothing if is_new else context.services.scheduling.reason_for
     if isinstance(record, TaskGroup):
         explained = "" if record.is_done else explain(record.number)
         return group_view(record, now_ms=now_ms, explained=explained, archived=found.is_archived)
@@ -97,6 +97,10 @@ def view_of(context: Context, found: Found) -> AllocationView:
     if record.state is AllocationState.PENDING:
         explained = explain(record.number) or (explain(record.group) if record.group else "")
     return allocation_view(record, now_ms=now_ms, explained=explained, archived=found.is_archived)
+
+
+def _nothing(number: int) -> str:
+    return ""
 
 
 def _covers(context: Context, permission: Permission, found: Found) -> bool:

@@ -21,4 +21,5 @@ async def submit(context: Context, request: Submission) -> AllocationView:
     found = await find_number(context, accepted.number)
     if found is None:
         raise ApiError("conflict", "this request_id was used for something that is no submission")
-    return view_of(context, found)
+    # No cycle has seen a new one yet; asking for its reason would cost more than the rest of the view.
+    return view_of(context, found, is_new=not accepted.repeated)
