@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lattice.cli.errors import LOGIN_HINT, NOT_PERMITTED, START_HINT, UNREACHABLE, CommandError, UsageError
 from lattice.cli.flags import FORMATS, Flags
+from lattice.cli.local_cluster import TOKEN_FILE, ClusterFile, ClusterProcess, directory_text, read_cluster
 
 # Keys of the configuration file; the second spelling of a pair means the same.
 ALIASES = {
@@ -87,11 +88,9 @@ class Settings:
         return None
 
     def _local_place(self) -> tuple[str, str, str] | None:
-        from lattice.cli.local_cluster import TOKEN_FILE, directory_text, read_cluster
-
         directory = directory_text(self.environment)
         cluster = read_cluster(directory)
-        if cluster is None or not cluster.api_url:
+        if cluster is None or not cluster.api_url or not _may_answer(cluster):
             return None
         return cluster.api_url, directory, os.path.join(directory, TOKEN_FILE)
 
@@ -112,6 +111,22 @@ class Settings:
         """The local cluster's token, but only for the local cluster's own address."""
         local = self._local_place()
         return local[2] if local is not None and local[0] == url.rstrip("/") else ""
+
+
+def _may_answer(cluster: ClusterFile) -> bool:
+    """Whether a server runs, or somebody who would start it again; a file may outlive them all."""
+    awaited = [process for process in cluster.processes if process.role in {"supervisor", "server"}]
+    return not awaited or any(map(_is_running, awaited))
+
+
+def _is_running(process: ClusterProcess) -> bool:
+    try:
+        with open(f"/proc/{process.pid}/stat", "rb") as file:
+            figures = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    state, started = figures[0], int(figures[19])
+    return state not in {b"Z", b"X"} and process.started in {0, started}
 
 
 def _placed(place: Place, *, token: str | None = None, token_file: str | None = None) -> Place:

@@ -1,6 +1,7 @@
 """Where the cluster is looked for, and what is said when the answer is nowhere or unreadable."""
 
 import json
+import os
 import socket
 
 import pytest
@@ -34,6 +35,18 @@ def token_sent(api: FakeApi) -> str:
 def closed_address() -> str:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_file_that_outlived_its_cluster_is_not_waited_for(bare: Cli, api: FakeApi) -> None:
+    write_cluster(bare, api)
+    gone = {"role": "supervisor", "name": "supervisor", "pid": os.getpid(), "started": 1}
+    bare.write(".local/state/lattice/local/cluster.json", json.dumps({"processes": [gone], "api_url": api.url}))
+    outcome = bare("status")
+    assert outcome.code == 6
+    assert "none is running on this machine" in outcome.err
+    here = {**gone, "started": 0}
+    bare.write(".local/state/lattice/local/cluster.json", json.dumps({"processes": [here], "api_url": api.url}))
+    assert bare("whoami").code == 0
 
 
 def test_nothing_said_and_nothing_running(bare: Cli, api: FakeApi) -> None:
