@@ -40,7 +40,7 @@ def test_what_cannot_be_is_refused(changes: dict[str, object], code: str, words:
 def test_an_infeasible_request_is_told_what_there_is() -> None:
     refusal = World().refused(World().submission(request=Request(nodes=2, gpus=1, features=("nvme",))))
     assert (refusal.current, refusal.limit) == ("0 of 3 nodes match", "0 nodes")
-    assert refusal.requested == "2 nodes with gpus=1, features=('nvme',)"
+    assert refusal.requested == "2 nodes with gpus=1, features=nvme"
 
 
 def test_a_machine_without_nodes_accepts_everything() -> None:

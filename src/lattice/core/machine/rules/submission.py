@@ -1,7 +1,5 @@
 """Judges a submission: known names, limits of the vCluster, quota, and whether the machine could ever run it."""
 
-from msgspec.structs import replace
-
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
@@ -138,9 +136,9 @@ def _check_vcluster(command: cmd.SubmitAllocation, vcluster: Vcluster) -> Reject
     if vcluster.max_nodes and command.request.nodes > vcluster.max_nodes:
         return Rejected(
             code="infeasible",
-            message=f'vCluster "{vcluster.name}" allows at most {vcluster.max_nodes} nodes per allocation',
-            requested=f"{command.request.nodes} nodes",
-            limit=f"{vcluster.max_nodes} nodes",
+            message=f'vCluster "{vcluster.name}" allows at most {_nodes(vcluster.max_nodes)} per allocation',
+            requested=_nodes(command.request.nodes),
+            limit=_nodes(vcluster.max_nodes),
         )
     return check_walltime(command.walltime_s, vcluster)
 
@@ -172,17 +170,24 @@ def check_feasible(state: State, request: Request, vcluster: Vcluster) -> Reject
         code="infeasible",
         message=f'vCluster "{vcluster.name}" has not enough nodes matching the request',
         current=f"{suitable} of {total} nodes match",
-        requested=f"{request.nodes} nodes{_wishes(request)}",
-        limit=f"{suitable} nodes",
+        requested=f"{_nodes(request.nodes)}{_wishes(request)}",
+        limit=_nodes(suitable),
         hint="Reduce the node count or relax the constraints; `lattice nodes` shows what there is.",
     )
 
 
 def _wishes(request: Request) -> str:
-    plain = replace(request, nodes=1, max_nodes=0)
-    fields = ("cpus", "memory_mb", "gpus", "gpu_type", "min_memory_mb", "features", "node_list", "exclude")
-    wishes = [f"{name}={getattr(plain, name)}" for name in fields if getattr(plain, name)]
+    names = ("cpus", "memory_mb", "gpus", "gpu_type", "min_memory_mb", "features", "node_list", "exclude")
+    wishes = [f"{name}={_shown(getattr(request, name))}" for name in names if getattr(request, name)]
     return f" with {', '.join(wishes)}" if wishes else ""
+
+
+def _shown(value: object) -> str:
+    return "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"
 
 
 def _unknown(what: str, name: str, known: dict[str, object] | object) -> Rejected:
