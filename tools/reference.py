@@ -11,6 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from lattice.api.auth.rbac import TABLE, Permission, Role
+from lattice.api.operations.table import OPERATIONS
 from lattice.core.machine.transitions import ALLOCATION_TABLE, NODE_TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,10 +34,7 @@ def diagram(table: Steps) -> list[str]:
     arrows: dict[tuple[str, str], list[str]] = {}
     for before, trigger, after in table:
         arrows.setdefault((before, after), []).append(trigger)
-    lines = [
-        f"    {before} --> {after}: {', '.join(triggers)}"
-        for (before, after), triggers in sorted(arrows.items())
-    ]
+    lines = [f"    {before} --> {after}: {', '.join(triggers)}" for (before, after), triggers in sorted(arrows.items())]
     return ["```mermaid", "stateDiagram-v2", *lines, "```"]
 
 
@@ -54,8 +53,29 @@ def states() -> str:
     return "\n".join(lines)
 
 
+def rest() -> str:
+    """Every operation with its address and permission, and how far each role's permissions reach."""
+    lines = [
+        NOTE,
+        "# REST",
+        "",
+        "Paths start with `/api/v1` or `/v1`. Requests and answers: docs/architecture/api.md.",
+        "",
+    ]
+    lines += ["| method | path | operation | permission | |", "|---|---|---|---|---|"]
+    for row in OPERATIONS:
+        says = (row.handle.__doc__ or "").partition("\n")[0]
+        lines.append(f"| {row.method} | {row.path} | {row.name} | {row.permission} | {says} |")
+    lines += ["", "## Roles", "", "A permission reaches nothing, one's own, the own tenants', or everything.", ""]
+    lines += [f"| | {' | '.join(Role)} |", "|---" * (len(Role) + 1) + "|"]
+    for permission in Permission:
+        reach = " | ".join(TABLE[role, permission].name.lower().replace("none", "-") for role in Role)
+        lines.append(f"| {permission} | {reach} |")
+    return "\n".join([*lines, ""])
+
+
 def pages() -> dict[str, str]:
-    return {"states.md": states()}
+    return {"states.md": states(), "rest.md": rest()}
 
 
 def main() -> int:
@@ -63,9 +83,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     arguments = parser.parse_args()
     stale = [
-        name
-        for name, text in pages().items()
-        if not (TARGET / name).is_file() or (TARGET / name).read_text() != text
+        name for name, text in pages().items() if not (TARGET / name).is_file() or (TARGET / name).read_text() != text
     ]
     if arguments.check:
         if stale:

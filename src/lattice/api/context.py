@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from lattice.api.auth.rbac import Permission, Reach, reach_of
-from lattice.api.errors import ApiError, refused
+from lattice.api.errors import ApiError, refused, unknown
 from lattice.api.limits import MAX_REQUEST_ID
 from lattice.api.services import Services
 from lattice.core.machine.commands import AnyCommand
@@ -61,7 +61,7 @@ class Context:
     def chosen_tenant(self, permission: Permission, named: str = "") -> str:
         """The tenant that the request names, else the header, else the token's first one.
 
-        Refused when it is not among the caller's own and the permission does not reach all tenants.
+        Refused when it does not exist, or is not among the caller's own and the permission does not reach all tenants.
         """
         tenant = named or self.tenant
         own = self.identity.tenants
@@ -77,6 +77,8 @@ class Context:
                 f'you are not a member of tenant "{tenant[:80]}"',
                 hint=f"your tenants: {', '.join(own) or 'none'}",
             )
+        if tenant not in self.state.tenants:
+            raise unknown("tenant", tenant, self.state.tenants)
         return tenant
 
     async def carry_out(self, command: AnyCommand, request_id: str, part: str = "") -> Accepted:

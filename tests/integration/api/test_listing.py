@@ -91,6 +91,14 @@ async def test_users_see_their_tenants_and_the_administrator_all(world: World) -
 
 
 @in_world
+async def test_unknown_tenant_names_the_known_ones(world: World) -> None:
+    by_filter = await world.call("GET", "/allocations?tenant=chem", token=world.admin)
+    by_header = await world.call("GET", "/allocations", token=world.admin, headers={"X-Lattice-Tenant": "chem"})
+    for response in (by_filter, by_header):
+        assert (response.status, response.error["hint"]) == (404, "known: default, physics")
+
+
+@in_world
 async def test_token_without_a_tenant_sees_nothing(world: World) -> None:
     await world.submit()
     assert await ids(world, "?all=true", token=world.token("zoe", tenants=())) == []

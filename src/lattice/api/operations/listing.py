@@ -150,8 +150,6 @@ def _selection(context: Context, request: AllocationQuery) -> Selection:
     tenants = context.visible_tenants(Permission.READ)
     if request.tenant:
         tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
-        if request.tenant not in state.tenants:
-            raise unknown("tenant", request.tenant, state.tenants)
     return Selection(
         states=parse_states(request.state),
         tenants=tenants,
