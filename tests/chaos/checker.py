@@ -129,15 +129,16 @@ def terminal_allocations_say_why(history: History) -> Iterator[str]:
 
 
 def nothing_disappears_before_its_end(history: History) -> Iterator[str]:
-    """What has ended may leave the listings of the living for the archive; at the end everything is asked for."""
-    known: dict[int, Seen] = {}
-    for listing in history.listings:
-        numbers = {seen.number for seen in listing.allocations}
-        for number, seen in known.items():
-            if number not in numbers and seen.state not in TERMINAL:
-                yield f"{number}, last seen as {seen.state}, is missing from the listing at {listing.at:.2f}"
-        known.update((seen.number, seen) for seen in listing.allocations)
-    for number in sorted(known.keys() - {seen.number for seen in history.final}):
+    """What has ended for a while may leave the listings of the living for the archive; at the end all is asked for."""
+    for before, after in pairwise(history.listings):
+        if after.at - before.at >= history.archived_after_s:
+            continue
+        numbers = {seen.number for seen in after.allocations}
+        for seen in before.allocations:
+            if seen.number not in numbers and seen.state not in TERMINAL:
+                yield f"{seen.number}, {seen.state} at {before.at:.2f}, is missing from the listing at {after.at:.2f}"
+    known = {seen.number for listing in history.listings for seen in listing.allocations}
+    for number in sorted(known - {seen.number for seen in history.final}):
         yield f"{number} is missing at the end"
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from lattice.testing import LocalCluster
 from tests.chaos.history import History, Submission, recording
 
-LONGEST_TICKS = 6
+TICKS = (0, 0, 1, 3, 6, 12, 20)  # tenths of a second that a command lives
+BACKLOG = 15  # enough to keep every node busy, little enough to come to an end
 GIVE_UP_S = 30.0
 POLICIES = ("on_node_failure", "on_node_failure", "never")
 
@@ -43,7 +44,7 @@ class Generator:
             request_id = str(uuid.uuid4())
             body = {
                 "request_id": request_id,
-                "entrypoint": recording(self._journal, chance.randint(0, LONGEST_TICKS), chance.choice((0, 0, 0, 3))),
+                "entrypoint": recording(self._journal, chance.choice(TICKS), chance.choice((0, 0, 0, 3))),
                 "lifecycle": {
                     "type": "bounded",
                     "walltime": "1m",
@@ -53,6 +54,8 @@ class Generator:
             }
             self._history.submitted(Submission(request_id, self._submit(body)))
             self._stop.wait(chance.uniform(0, 2 * self._pause_s))
+            while self._history.backlog() > BACKLOG and not self._stop.wait(0.1):
+                pass
 
     def _submit(self, body: Mapping[str, object]) -> int | None:
         """The number, or None when nobody answered for a long time."""

@@ -69,6 +69,7 @@ class History:
     faults: list[Fault] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
     final: tuple[Seen, ...] = ()
+    archived_after_s: float = 1e9  # how long after its end an allocation stays in the listings
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def submitted(self, submission: Submission) -> None:
@@ -78,6 +79,12 @@ class History:
     def listed(self, items: list[dict[str, Any]]) -> None:
         with self._lock:
             self.listings.append(Listing(time.monotonic(), tuple(map(seen, items))))
+
+    def backlog(self) -> int:
+        """How much had not ended when somebody last looked."""
+        with self._lock:
+            newest = self.listings[-1].allocations if self.listings else ()
+        return sum(seen.state not in TERMINAL for seen in newest)
 
     def fault(self, what: str, *, loses_work: bool) -> None:
         with self._lock:

@@ -63,6 +63,14 @@ class Nemesis:
             return f"no {role} there"
         return f"{role} {victim.name} (pid {victim.pid})"
 
+    def hit_node(self) -> str:
+        """Agent and shim of one node at once."""
+        victim = self.pick("agent")
+        if victim is None:
+            return "no agent there"
+        both = [process for process in self.cluster.file.processes if process.name == victim.name]
+        return ", ".join(f"{process.role} {process.name}" for process in both if send(process, signal.SIGKILL))
+
     def hold_still(self, seconds: float) -> str:
         victim = self.pick("agent")
         if victim is None or any(victim == other for _, other in self._still) or not send(victim, signal.SIGSTOP):
@@ -100,12 +108,13 @@ def send(process: ClusterProcess, number: int) -> bool:
     return True
 
 
-KILL_SERVER = Kind("kill server", 4, False, lambda nemesis: nemesis.hit("server", signal.SIGKILL))
+KILL_SERVER = Kind("kill server", 3, False, lambda nemesis: nemesis.hit("server", signal.SIGKILL))
 TERMINATE_SERVER = Kind("terminate server", 1, False, lambda nemesis: nemesis.hit("server", signal.SIGTERM))
-KILL_AGENT = Kind("kill agent", 4, False, lambda nemesis: nemesis.hit("agent", signal.SIGKILL))
-KILL_SHIM = Kind("kill shim", 1, True, lambda nemesis: nemesis.hit("shim", signal.SIGKILL))
+KILL_AGENT = Kind("kill agent", 3, False, lambda nemesis: nemesis.hit("agent", signal.SIGKILL))
 PAUSE_AGENT = Kind("hold an agent for a moment", 1, False, lambda nemesis: nemesis.hold_still(SHORT_STILL_S))
-LOSE_NODE = Kind("hold an agent until its node is lost", 1, True, lambda nemesis: nemesis.hold_still(LONG_STILL_S))
+KILL_SHIM = Kind("kill shim", 2, True, lambda nemesis: nemesis.hit("shim", signal.SIGKILL))
+KILL_NODE = Kind("kill agent and shim", 1, True, lambda nemesis: nemesis.hit_node())
+LOSE_NODE = Kind("hold an agent until its node is lost", 2, True, lambda nemesis: nemesis.hold_still(LONG_STILL_S))
 
 DEATHS = (KILL_SERVER, TERMINATE_SERVER, KILL_AGENT, PAUSE_AGENT)
-EVERYTHING = (*DEATHS, KILL_SHIM, LOSE_NODE)
+EVERYTHING = (*DEATHS, KILL_SHIM, KILL_NODE, LOSE_NODE)

@@ -150,6 +150,8 @@ def test_a_planted_violation_is_found_by_its_rule(plant: Callable[[History], Non
 def test_archived_allocations_may_leave_the_listings_of_the_living() -> None:
     history = good()
     history.listings.append(Listing(3.0, (Seen(2, "Running", 2, ("n1",)),)))
+    history.listings.append(Listing(60.0, ()))
+    history.archived_after_s = 8
     assert check(history) == []
 
 

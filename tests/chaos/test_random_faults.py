@@ -20,7 +20,8 @@ from tests.chaos.nemesis import DEATHS, EVERYTHING, Kind, Nemesis
 
 pytestmark = pytest.mark.e2e
 
-SETTINGS = {"archive.after_s": "8", "snapshots.every_commands": "300"}
+ARCHIVED_AFTER_S = 8.0
+SETTINGS = {"archive.after_s": f"{ARCHIVED_AFTER_S:g}", "snapshots.every_commands": "300"}
 SEED = int(os.environ.get("LATTICE_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
 
 
@@ -54,7 +55,7 @@ def torment(
     cluster: LocalCluster, journal: Path, kinds: tuple[Kind, ...], *, seconds: float, fault_every_s: float
 ) -> History:
     """Load and faults for so long, then peace; the whole history."""
-    history = History()
+    history = History(archived_after_s=ARCHIVED_AFTER_S)
     generator = Generator(cluster, history, journal, seed=SEED, pause_s=0.15)
     observer = Observer(cluster, history)
     nemesis = Nemesis(cluster, history, kinds, seed=SEED, every_s=fault_every_s)

@@ -3,7 +3,7 @@
 QUICK_S = 2.0
 FREE_DEATHS = 3
 FIRST_DELAY_S = 0.2
-LONGEST_DELAY_S = 5.0
+LONGEST_DELAY_S = 2.0
 
 
 class RestartPolicy:
