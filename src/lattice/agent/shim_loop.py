@@ -41,6 +41,21 @@ def become_subreaper() -> None:
     _checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
+def complain(error: BaseException) -> None:
+    """Tell of a fault. Imports nothing and cannot fail: there may be no descriptor and no room on the disk."""
+    lines = [f"{type(error).__name__}: {error}"]
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        lines.append(f"  {code.co_filename}:{trace.tb_lineno} in {code.co_name}")
+        trace = trace.tb_next
+    try:
+        sys.stderr.write("\n".join(lines) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        return
+
+
 class Timer:
     __slots__ = ("_loop", "callback")
 
@@ -137,11 +152,8 @@ class Loop:
     def _guard(self, callback: Callable[..., None], *arguments: int) -> bool:
         try:
             callback(*arguments)
-        except Exception:  # noqa: BLE001 - the loop's edge: one run's fault must not end the others
-            import traceback
-
-            sys.stderr.write(traceback.format_exc())
-            sys.stderr.flush()
+        except Exception as error:  # noqa: BLE001 - the loop's edge: one run's fault must not end the others
+            complain(error)
             return False
         return True
 

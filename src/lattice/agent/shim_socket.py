@@ -13,7 +13,7 @@ import select
 import socket
 from collections.abc import Callable
 
-from lattice.agent.shim_loop import Loop
+from lattice.agent.shim_loop import Loop, boot_now, complain
 
 Body = dict[str, object]
 
@@ -23,6 +23,7 @@ RECEIVE_BYTES = 1 << 18
 # So that a burst of starts leaves room for output, timers and ends in between.
 REQUESTS_AT_ONCE = 16
 FLUSH_S = 2.0
+ACCEPT_AGAIN_S = 0.5
 
 
 class Link:
@@ -71,12 +72,21 @@ class Server:
         self._socket.listen(8)
         # In one step: whoever finds the name finds somebody listening.
         os.rename(new, name)
-        loop.watch(self._socket.fileno(), select.EPOLLIN, self._accept)
+        self._listen()
+
+    def _listen(self) -> None:
+        self._loop.watch(self._socket.fileno(), select.EPOLLIN, self._accept)
 
     def _accept(self, _mask: int) -> None:
         try:
             connection, _ = self._socket.accept()
         except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            # Most likely no descriptor is left. Who waits to be heard goes on waiting.
+            complain(error)
+            self._loop.unwatch(self._socket.fileno())
+            self._loop.call_at(boot_now() + ACCEPT_AGAIN_S, self._listen)
             return
         connection.setblocking(False)
         if self._link is not None:

@@ -24,6 +24,8 @@ MOST_ID = (1 << 32) - 2
 MOST_NUMBER = (1 << 63) - 1
 MOST_S = 1e9
 SPARE_DESCRIPTORS = 64
+# Two pipes, two files with their tails, the group's events, the report of exec.
+DESCRIPTORS_PER_RUN = 8
 
 
 class Launch:
@@ -104,6 +106,12 @@ class Inheritance:
         hard = self._files[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self._signals = [number for number in signal.valid_signals() if signal.getsignal(number) is not signal.SIG_DFL]
+
+    def check_room(self, runs: int) -> None:
+        """OSError when so many runs could together need more descriptors than there are: what has
+        started must be able to write its output and to end."""
+        if runs * DESCRIPTORS_PER_RUN + SPARE_DESCRIPTORS > self._files[1]:
+            raise OSError(errno.EMFILE, "this node has too many runs open")
 
     def open_pipe(self) -> tuple[int, int]:
         """A pipe whose reading end never waits; OSError while some descriptors are still left."""

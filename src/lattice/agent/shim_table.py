@@ -182,6 +182,7 @@ class RunTable:
 
     def _fork(self, run: Run, launch: Launch, group: Group, descriptors: list[int]) -> None:
         """Leave in `descriptors` what the caller has to close if this fails."""
+        self._inheritance.check_room(len(self._live))
         for _ in range(3):
             descriptors.extend(self._inheritance.open_pipe())
         report, report_w, out, out_w, err, err_w = descriptors

@@ -11,8 +11,8 @@ from tests.integration.agent.shim_process import NOBODY, Client, ShimProcess
 def make_shim() -> Iterator[Callable[..., ShimProcess]]:
     shims: list[ShimProcess] = []
 
-    def make(*options: str, uid: int = 0, cgroup: bool = True) -> ShimProcess:
-        shim = ShimProcess(*options, uid=uid, cgroup=cgroup)
+    def make(*options: str, uid: int = 0, cgroup: bool = True, descriptors: int = 0) -> ShimProcess:
+        shim = ShimProcess(*options, uid=uid, cgroup=cgroup, descriptors=descriptors)
         shims.append(shim)
         return shim
 

@@ -117,7 +117,8 @@ class Client:
 class ShimProcess:
     """A state directory and the shim in it, run as `uid`."""
 
-    def __init__(self, *options: str, uid: int = 0, cgroup: bool = True) -> None:
+    def __init__(self, *options: str, uid: int = 0, cgroup: bool = True, descriptors: int = 0) -> None:
+        self.descriptors = descriptors  # how many the shim may have open; 0 = as many as we
         self.uid = uid if os.geteuid() == 0 else os.geteuid()
         self.options = options
         self.dir = Path(tempfile.mkdtemp(prefix="lattice-shim-"))
@@ -148,7 +149,8 @@ class ShimProcess:
 
     def command(self, *more: str) -> list[str]:
         root = ["--cgroup-root", self.cgroup_root] if self.cgroup_root else []
-        start = [self.python, "-S", "-E", str(self.program), "--state-dir", str(self.dir)]
+        limit = ["sh", "-c", f'ulimit -n {self.descriptors}; exec "$@"', "sh"] if self.descriptors else []
+        start = [*limit, self.python, "-S", "-E", str(self.program), "--state-dir", str(self.dir)]
         return [*start, *root, *self.options, *more]
 
     def _spawn(self) -> subprocess.Popen[bytes]:

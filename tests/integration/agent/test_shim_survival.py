@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -179,6 +180,41 @@ def test_detached_start_tells_why_it_failed(tmp_path: Path) -> None:
     answer = subprocess.run([sys.executable, "-S", "-E", *command], capture_output=True, check=False)
     assert answer.returncode == 1
     assert os.fspath(blocked).encode() in answer.stderr
+
+
+@pytest.mark.root
+def test_runs_beyond_the_descriptors_are_refused_and_the_others_end(make_shim: Callable[..., ShimProcess]) -> None:
+    shim = make_shim("--output-limit", "400", descriptors=200)
+    agent = shim.connect()
+    # Output comes late, so that the files which it needs are not open yet when all have started.
+    script = (
+        "while [ ! -e go ]; do sleep 0.1; done; seq 100; seq 100 >&2; while [ ! -e end ]; do sleep 0.1; done; exit 3"
+    )
+    answers = {number: agent.ask("start", **shim.request(number, "sh", "-c", script)) for number in range(1, 61)}
+    started = [number for number, answer in answers.items() if answer["ok"]]
+    assert 10 < len(started) < 60
+    assert "too many runs" in answers[60]["error"]
+    (shim.scratch / "go").touch()
+    for stream in ("stdout", "stderr"):
+        wait_for(lambda s=stream: all(shim.output(n, s).endswith("\n100\n") for n in started), "the output")  # type: ignore[misc]
+    agent.close()
+    second = shim.connect()
+    assert len(second.ask("list")["runs"]) == 60
+    (shim.scratch / "end").touch()
+    assert {second.ended(number)["exit_code"] for number in started} == {3}
+
+
+@pytest.mark.root
+def test_shim_that_has_no_descriptor_for_an_agent_hears_it_later(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    agent.ask("start", **root_shim.request(1, "sleep", "300"))
+    pid = root_shim.process.pid
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (1, hard))
+    unheard = root_shim.connect()
+    time.sleep(0.2)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
+    assert [run["phase"] for run in unheard.ask("list")["runs"]] == ["running"]
 
 
 def test_idle_shim_does_not_wake_up(shim: ShimProcess, agent: Client) -> None:
