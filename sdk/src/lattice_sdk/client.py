@@ -199,8 +199,21 @@ class Client:
         run: int | None = None,
     ) -> bytes:
         """What was written so far, as it was written."""
-        query = _log_query(stream, tail, node, run)
-        return self._call("GET", _of("allocations", allocation_id, "logs"), query)
+        return b"".join(self.iter_logs(allocation_id, stream=stream, tail=tail, node=node, run=run))
+
+    def iter_logs(
+        self,
+        allocation_id: str,
+        *,
+        stream: str = "stdout",
+        tail: int | None = None,
+        node: str = "",
+        run: int | None = None,
+    ) -> Iterator[bytes]:
+        """The same in pieces, for output that may be larger than memory."""
+        path = PREFIX + _of("allocations", allocation_id, "logs")
+        request = Request(method="GET", path=path, query=_log_query(stream, tail, node, run))
+        return self._session.pieces(request)
 
     def stream_logs(
         self,

@@ -17,6 +17,9 @@ CANCELLED = "Cancelled"
 TERMINAL_STATES = frozenset({COMPLETED, FAILED, CANCELLED})
 
 
+GAP = "gap"  # kind of the event that says: some are missing, read the state anew
+
+
 class TaskCounts(Struct, frozen=True, kw_only=True):
     size: int = 0
     pending: int = 0

@@ -1,7 +1,7 @@
 """Calls and streams over a list of servers: who is asked, what is said, when it is said again."""
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -162,6 +162,10 @@ class Session:
     def policy(self) -> RetryPolicy:
         return self._policy
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return tuple(str(endpoint) for endpoint in self._endpoints)
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -170,6 +174,16 @@ class Session:
     def call(self, request: Request) -> bytes:
         """The body of the answer; raises what the server refuses, and Unreachable."""
         return self._persist(lambda attempts: self._call_once(request, attempts))
+
+    def pieces(self, request: Request) -> Iterator[bytes]:
+        """The body of the answer as it comes, for what may be large; Unreachable when it is cut off."""
+        stream = self.open(request)
+        try:
+            yield from stream.answer.chunks()
+        except (OSError, ProtocolError) as error:
+            raise Unreachable(self.addresses, f"the answer was cut off, {explain(error)}", 0.0) from None
+        finally:
+            stream.connection.close()
 
     def open(self, request: Request) -> Stream:
         """The beginning of an answer, on a connection of its own, which the caller closes."""
@@ -181,15 +195,14 @@ class Session:
             try:
                 return once(attempts)
             except _NotNow as failed:
-                where = ", ".join(str(endpoint) for endpoint in self._endpoints)
+                where = ", ".join(self.addresses)
                 if failed.final or not attempts.again(f"no answer from {where} ({failed.why})"):
                     raise self._last_word(failed, attempts) from None
 
     def _last_word(self, failed: _NotNow, attempts: Attempts) -> LatticeError:
         if failed.error is not None:
             return failed.error
-        names = tuple(str(endpoint) for endpoint in self._endpoints)
-        return Unreachable(names, failed.why, attempts.elapsed_s)
+        return Unreachable(self.addresses, failed.why, attempts.elapsed_s)
 
     def _any_server(self, ask: Callable[[], T]) -> T:
         """What the first server says that can be reached, beginning with the one that answered last."""
@@ -218,8 +231,8 @@ class Session:
             try:
                 answer = connection.ask(head, body, waiting)
                 return answer.status, answer.read()
-            except (OSError, ProtocolError):
-                is_stale = was_used and not connection.has_heard
+            except (OSError, ProtocolError) as error:
+                is_stale = was_used and not connection.has_heard and not isinstance(error, TimeoutError)
                 self.close()
                 if not is_stale:
                     raise

@@ -9,12 +9,15 @@ from typing import NamedTuple
 import msgspec
 
 from lattice_sdk.errors import BadAnswer, LatticeError, Unreachable
-from lattice_sdk.models import Event, LogChunk
+from lattice_sdk.models import GAP, Event, LogChunk
 from lattice_sdk.retry import Attempts
 from lattice_sdk.session import Request, Session, Stream, carried_error, explain
 from lattice_sdk.transport import ProtocolError
 
 SILENCE_S = 45.0  # servers send a comment at least every 15 s
+
+
+BLIND = "blind"
 
 
 class ServerEvent(NamedTuple):
@@ -65,7 +68,8 @@ class EventReader:
     """An endless run of events, over as many connections as it takes.
 
     The first connection is made at once, so that what happens from now on is not missed. Iteration
-    ends with the server's event `end`; an event `error` is raised as the error it carries.
+    ends with the server's event `end`; an event `error` is raised as the error it carries. Where the
+    stream had to be taken up again without a position, an event BLIND says that some may be missing.
     """
 
     def __init__(self, session: Session, request: Request) -> None:
@@ -88,6 +92,8 @@ class EventReader:
                 except (OSError, ProtocolError) as error:
                     why = explain(error)
                 self._resume(attempts, why)
+                if not self._last_id:
+                    yield ServerEvent(BLIND, "", "")
         finally:
             self.close()
 
@@ -129,14 +135,14 @@ def _carried_error(data: str) -> LatticeError:
 
 
 class Watch:
-    """Changes of state as they happen. `gap` (an event of that kind) = older ones are no longer kept."""
+    """Changes of state as they happen. An event of the kind GAP says that some may be missing."""
 
     def __init__(self, reader: EventReader) -> None:
         self._reader = reader
 
     def __iter__(self) -> Iterator[Event]:
         for event in self._reader:
-            yield _decoded_event(event)
+            yield Event(index=0, kind=GAP) if event.name == BLIND else _decoded_event(event)
 
     def close(self) -> None:
         self._reader.close()
@@ -173,7 +179,7 @@ class LogStream:
         for event in self._reader:
             if event.name == "restart":
                 self._restart(event)
-            else:
+            elif event.name != BLIND:  # without a position the whole output comes again, from its beginning
                 yield _decoded_output(event)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from lattice.cli.context import Context, Process, Streams
-from lattice.cli.errors import BROKEN_PIPE, INTERRUPTED, OK, REFUSED, CommandError, describe, exit_code
+from lattice.cli.errors import BROKEN_PIPE, INTERRUPTED, OK, REFUSED, CommandError, UsageError, describe, exit_code
 from lattice.cli.parsing import HelpAsked, find_command, load_command, read_options
 from lattice_sdk.errors import LatticeError
 
@@ -55,6 +55,10 @@ def execute(line: Sequence[str], process: Process) -> int:
 
 
 def _run(line: Sequence[str], process: Process) -> int:
+    for word in line:
+        # Bytes that are not UTF-8 come in as lone surrogates, which no request could carry.
+        if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
+            raise UsageError(f"an argument is not UTF-8: {word.encode('ascii', 'replace').decode()}")
     found = find_command(line)
     command = load_command(found.leaf)
     options, flags = read_options(found, command, process)

@@ -42,9 +42,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"`{self.prog} --help` shows what it takes")
 
-    def values(self, arguments: Sequence[str]) -> Values:
-        """What was given, by destination; nothing else."""
-        return vars(self.parse_intermixed_args(list(arguments)))
+    def values(self, arguments: Sequence[str], tail: Sequence[str] | None = None) -> Values:
+        """What was given, by destination; nothing else. No word of `tail` is a flag."""
+        if tail is None:
+            return vars(self.parse_intermixed_args(list(arguments)))
+        return vars(self.parse_args([*arguments, "--", *tail]))
 
 
 def _width() -> int:
@@ -152,10 +154,9 @@ def build_parser(words: Sequence[str], leaf: Leaf, command: Command[Any]) -> Par
 def read_options(found: Invocation, command: Command[Any], process: Process) -> tuple[object, Flags]:
     """The command's record and the flags that every command has."""
     parser = build_parser(found.words, found.leaf, command)
-    tail = [] if found.tail is None or command.takes_tail else ["--", *found.tail]
     if "--help" in found.arguments or "-h" in found.arguments:
         raise HelpAsked(parser.format_help())
-    values = parser.values([*found.arguments, *tail])
+    values = parser.values(found.arguments, None if command.takes_tail else found.tail)
     if command.takes_tail:
         values["tail"] = found.tail
     if command.complete is not None:

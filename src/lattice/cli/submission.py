@@ -57,7 +57,7 @@ class SubmitOptions:
 def build_submission(options: SubmitOptions, context: Context) -> Submission:
     """The request; UsageError for what cannot be said in one."""
     here = _directory(context)
-    submission = Submission(
+    return Submission(
         name=options.name if options.name is not None else options.default_name,
         tenant=context.settings.tenant,
         project=options.project or context.settings.project,
@@ -78,15 +78,16 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         tasks=options.task_group,
         on_quota=options.on_quota,
     )
-    _check_texts(submission)
-    return submission
 
 
 def _directory(context: Context) -> str:
     try:
-        return context.process.directory()
+        here = context.process.directory()
     except OSError:
         raise CommandError("the current directory no longer exists", hint="cd elsewhere") from None
+    if not _is_utf8(here):
+        raise CommandError("the name of the current directory is not UTF-8", hint="cd elsewhere")
+    return here
 
 
 def _resources(options: SubmitOptions) -> ResourceRequest:
@@ -148,7 +149,7 @@ def _named(names: Iterable[str], outside: Mapping[str, str], context: Context) -
         elif separator:
             chosen[key] = value
         elif key in outside:
-            chosen[key] = outside[key]
+            chosen.update(_sendable({key: outside[key]}, context))
         elif key:
             context.warn(f"--export: {key} is not set")
     return chosen
@@ -168,17 +169,6 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _check_texts(submission: Submission) -> None:
-    words = [*(submission.entrypoint or ()), *submission.script_args]
-    texts = [("an argument", word) for word in words]
-    texts += [("the name", submission.name), ("the directory", submission.cwd)]
-    texts += [("a tag", text) for pair in submission.tags.items() for text in pair]
-    texts += [("a variable", text) for pair in submission.environment.items() for text in pair]
-    for title, text in texts:
-        if not _is_utf8(text):
-            raise UsageError(f"{title} is not UTF-8: {text.encode('ascii', 'replace').decode()}")
 
 
 def name_after(path: str) -> str:

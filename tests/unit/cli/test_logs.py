@@ -79,3 +79,23 @@ def test_watching_everything_as_lines_of_json(api: FakeApi, cli: Cli) -> None:
 def test_what_a_watch_does_not_take(line: tuple[str, ...], api: FakeApi, cli: Cli) -> None:
     assert cli(*line).code == 2
     assert api.asked == []
+
+
+def test_a_watch_that_may_have_missed_something_looks_again(api: FakeApi, cli: Cli) -> None:
+    gap = 'event: gap\ndata: {"index": 44}\n\n'
+    api.on("GET", "/allocations/a17", allocation(), ended())
+    api.on("GET", "/events", Reply(events=(gap,)))
+    assert [line.split()[3] for line in cli("watch", "a17").lines] == ["Running", "Completed"]
+
+
+def test_a_watch_that_was_cut_off_before_its_first_event_looks_again(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17", allocation(), ended())
+    api.on("GET", "/events", Reply(events=()))
+    assert [line.split()[3] for line in cli("watch", "a17").lines] == ["Running", "Completed"]
+
+
+def test_output_that_is_cut_off_is_an_error(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/logs", Reply(raw=b"half", is_short=True))
+    outcome = cli("logs", "a17", "--retry-for=0")
+    assert (outcome.code, outcome.out) == (6, "half")
+    assert "the answer was cut off" in outcome.err

@@ -120,3 +120,16 @@ def test_status_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:
         check=True,
     )
     assert outcome.stdout == "6 []\n"
+
+
+def test_two_dashes_end_the_flags_of_any_command(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/-x", allocation())
+    assert cli("status", "-q", "--", "-x").out == "a17\n"
+
+
+def test_an_argument_that_is_not_utf8_is_told(api: FakeApi, cli: Cli) -> None:
+    for line in (("hold", "\udcff"), ("update", "a1", "--name=\udcff"), ("submit", "--", "echo", "\udcff")):
+        outcome = cli(*line)
+        assert outcome.code == 2
+        assert "an argument is not UTF-8" in outcome.err
+    assert api.asked == []

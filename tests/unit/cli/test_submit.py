@@ -224,12 +224,6 @@ def test_the_environment_stays_at_home_unless_exported(api: FakeApi, cli: Cli) -
     assert "BROKEN" in outcome.err
 
 
-def test_an_argument_that_is_not_utf8_is_told(api: FakeApi, cli: Cli) -> None:
-    outcome = cli("submit", "--", "echo", os.fsdecode(b"\xff"))
-    assert outcome.code == 2
-    assert "not UTF-8" in outcome.err
-
-
 @pytest.mark.parametrize(
     ("end", "code", "told"),
     [

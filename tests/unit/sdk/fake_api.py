@@ -34,6 +34,7 @@ class Reply:
     raw: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
     is_cut: bool = False  # the connection is closed without a word
+    is_short: bool = False  # more bytes are announced than come
     events: tuple[str, ...] | None = None  # server-sent events, then the connection is closed
 
     @property
@@ -127,9 +128,10 @@ def _handler_for(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             for name, value in reply.headers.items():
                 self.send_header(name, value)
             if reply.events is None:
-                self.send_header("Content-Length", str(len(reply.body)))
+                self.send_header("Content-Length", str(len(reply.body) + reply.is_short))
                 self.end_headers()
                 self.wfile.write(reply.body)
+                self.close_connection = reply.is_short or self.close_connection
             else:
                 self.send_header("Content-Type", "text/event-stream")
                 self.send_header("Transfer-Encoding", "chunked")

@@ -1,12 +1,13 @@
 """A call that gets no answer is made again, under one request id, until it is answered or time is up."""
 
 import socket
+import threading
 from dataclasses import dataclass, field
 
 import pytest
 
 from lattice_sdk import Client, NoToken, RetryPolicy, Submission, Unavailable, Unreachable
-from tests.unit.sdk.fake_api import FakeApi, Reply, refusal
+from tests.unit.sdk.fake_api import Asked, FakeApi, Reply, refusal
 
 ALLOCATION = {"id": "a1", "number": 1, "state": "Pending"}
 
@@ -171,3 +172,19 @@ def test_a_missing_or_empty_token_file_is_said_so(api: FakeApi, tmp_path: object
     with Client(api.url, token_file=f"{tmp_path}/empty") as client, pytest.raises(NoToken, match="is empty"):
         client.whoami()
     assert api.asked == []
+
+
+def test_a_server_that_stands_still_is_not_asked_twice_without_leave(api: FakeApi) -> None:
+    over = threading.Event()
+
+    def silent(_asked: Asked) -> Reply:
+        over.wait(10)
+        return Reply(is_cut=True)
+
+    api.on("GET", "/whoami", {"user": "u"}, silent)
+    with Client(api.url, token="t", retry_for=0, timeout=0.2) as client:
+        client.whoami()
+        with pytest.raises(Unreachable, match="no answer in time"):
+            client.whoami()
+    over.set()
+    assert len(api.asked) == 2

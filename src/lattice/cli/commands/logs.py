@@ -40,12 +40,15 @@ def run(options: Options, context: Context) -> int:
 
 
 def _print(options: Options, context: Context) -> int:
-    data = context.client.logs(options.id, stream=options.stream, tail=options.tail, node=options.node, run=options.run)
+    pieces = context.client.iter_logs(
+        options.id, stream=options.stream, tail=options.tail, node=options.node, run=options.run
+    )
     if context.output in {"json", "yaml"}:
-        text = data.decode("utf-8", "replace")
+        text = b"".join(pieces).decode("utf-8", "replace")
         structured(context, {"id": options.id, "stream": options.stream, "data": text})
     else:
-        context.streams.stdout.write(data)
+        for piece in pieces:
+            context.streams.stdout.write(piece)
     return OK
 
 

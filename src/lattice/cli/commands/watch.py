@@ -7,7 +7,8 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.output import show_line
-from lattice_sdk.models import Allocation, Event
+from lattice_sdk.models import GAP, Allocation, Event
+from lattice_sdk.streams import Watch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,23 +31,32 @@ def run(options: Options, context: Context) -> int:
     # The stream is opened before the states are read: no change falls between the two.
     stream = context.client.watch(options.ids, since=options.since)
     try:
-        living = set()
-        for allocation_id in options.ids:
-            allocation = context.client.get_allocation(allocation_id)
-            _show(_as_event(allocation), context)
-            if not allocation.is_terminal:
-                living.add(allocation.id)
-        if options.ids and not living:
-            return OK
-        for event in stream:
-            _show(event, context)
-            if event.is_terminal:
-                living.discard(event.id)
-                if options.ids and not living:
-                    return OK
-        return OK
+        return _follow(stream, options.ids, context)
     finally:
         stream.close()
+
+
+def _follow(stream: Watch, ids: tuple[str, ...], context: Context) -> int:
+    living = _show_present(ids, context)
+    if ids and not living:
+        return OK
+    for event in stream:
+        if event.kind == GAP and ids:
+            living = _show_present(tuple(sorted(living)), context)
+        else:
+            _show(event, context)
+            living -= {event.id} if event.is_terminal else set()
+        if ids and not living:
+            break
+    return OK
+
+
+def _show_present(ids: tuple[str, ...], context: Context) -> set[str]:
+    """Show how things stand; those that have not ended."""
+    found = [context.client.get_allocation(allocation_id) for allocation_id in ids]
+    for allocation in found:
+        _show(_as_event(allocation), context)
+    return {allocation.id for allocation in found if not allocation.is_terminal}
 
 
 def _as_event(allocation: Allocation) -> Event:
