@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from itertools import islice
+from itertools import islice, takewhile
 
 from lattice.control.loop import keep_turning
 from lattice.control.settings import seconds_setting
@@ -44,7 +44,8 @@ class Archiving:
         state = self._replica.state
         after_s = seconds_setting(state, "archive.after_s", self._after_s)
         limit = self._clock.now_ms() - int(after_s * 1000)
-        taken = [entry for entry in islice(self._ended, BATCH) if entry[0] <= limit]
+        # From the front only, for that is where they are taken away; what was put back stands behind later ends.
+        taken = list(takewhile(lambda entry: entry[0] <= limit, islice(self._ended, BATCH)))
         due = dict.fromkeys(number for _, number in taken if self._may_leave(number))
         # A group may leave only after the last of its tasks, hence in a command of its own.
         tasks = tuple(number for number in due if number not in state.groups)

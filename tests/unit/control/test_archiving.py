@@ -92,6 +92,26 @@ async def test_batches_are_bounded() -> None:
 
 
 @scenario
+async def test_a_group_that_has_to_wait_for_the_next_batch_pushes_nobody_out() -> None:
+    world = World()
+    await world.prepare("n1")
+    group = await world.submit(tasks=((0, BATCH - 1, 1),))
+    for position in range(BATCH):
+        await world.do(CancelAllocation(number=group + 1 + position))
+    # A start finds the group before its tasks, and the last of them only in the second batch.
+    loop = Archiving(world.replica, world.clock, after_s=300)
+    world.clock.pass_s(200)
+    late = await world.running("n1")
+    await world.ended(late, "n1")
+    for _ in range(2):
+        world.clock.pass_s(200)
+        while await loop.archive_due():
+            pass
+    assert world.state.groups == {}
+    assert world.state.allocations == {}
+
+
+@scenario
 async def test_an_administrator_may_change_the_time() -> None:
     world = World()
     await world.prepare("n1")
