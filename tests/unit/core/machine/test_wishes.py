@@ -174,3 +174,13 @@ def test_finished_work_leaves_the_state_and_a_group_goes_after_its_tasks() -> No
     assert not world.state.payloads
     assert world.state.finished == {AllocationState.CANCELLED: 3}
     assert isinstance(world.state, State)
+
+
+def test_hold_and_release_of_a_group_leave_an_operators_hold_of_one_task_alone() -> None:
+    world = World()
+    number = world.submit(tasks=((0, 2, 1),))
+    world.must(cmd.HoldAllocation(number=number + 1, hold=Hold.OPERATOR))
+    world.must(cmd.HoldAllocation(number=number))
+    world.must(cmd.ReleaseAllocation(number=number))
+    assert world[number + 1].hold is Hold.OPERATOR
+    assert world.state.groups[number].template.hold is Hold.NONE

@@ -67,7 +67,7 @@ def _hold_group(state: State, group: TaskGroup, wanted: Hold) -> Events | Reject
     tasks = [task for task in live_tasks(state, group) if task.state is AllocationState.PENDING]
     return (
         ev.TaskGroupHeld(group=group.number, hold=wanted),
-        *(ev.AllocationHeld(number=task.number, hold=wanted) for task in tasks),
+        *(ev.AllocationHeld(number=task.number, hold=wanted) for task in tasks if task.hold is not Hold.OPERATOR),
     )
 
 
