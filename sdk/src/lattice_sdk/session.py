@@ -173,7 +173,7 @@ class Session:
 
     def call(self, request: Request) -> bytes:
         """The body of the answer; raises what the server refuses, and Unreachable."""
-        return self._persist(lambda attempts: self._call_once(request, attempts))
+        return self._persist(request, lambda attempts: self._call_once(request, attempts))
 
     def pieces(self, request: Request) -> Iterator[bytes]:
         """The body of the answer as it comes, for what may be large; Unreachable when it is cut off."""
@@ -187,14 +187,18 @@ class Session:
 
     def open(self, request: Request) -> Stream:
         """The beginning of an answer, on a connection of its own, which the caller closes."""
-        return self._persist(lambda _attempts: self._open_once(request))
+        return self._persist(request, lambda _attempts: self._open_once(request))
 
-    def _persist(self, once: Callable[[Attempts], T]) -> T:
+    def _persist(self, request: Request, once: Callable[[Attempts], T]) -> T:
         attempts = self._policy.begin()
+        is_first = True
         while True:
             try:
                 return once(attempts)
             except _NotNow as failed:
+                if is_first and request.is_patient:
+                    attempts = self._policy.begin()  # the silence before was no failure
+                is_first = False
                 where = ", ".join(self.addresses)
                 if failed.final or not attempts.again(f"no answer from {where} ({failed.why})"):
                     raise self._last_word(failed, attempts) from None

@@ -80,17 +80,18 @@ class EventReader:
 
     def __iter__(self) -> Iterator[ServerEvent]:
         try:
-            attempts = self._session.policy.begin()
+            attempts: Attempts | None = None
             while True:
                 why = "the stream was cut off"
                 try:
                     for event in self._read():
-                        attempts = self._session.policy.begin()
+                        attempts = None
                         if event.name == "end":
                             return
                         yield event
                 except (OSError, ProtocolError) as error:
                     why = explain(error)
+                attempts = attempts or self._session.policy.begin()
                 self._resume(attempts, why)
                 if not self._last_id:
                     yield ServerEvent(BLIND, "", "")

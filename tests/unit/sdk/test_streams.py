@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattice_sdk import Client, NotAuthenticated, Unreachable
+from lattice_sdk import Client, NotAuthenticated, RetryPolicy, Unreachable
 from lattice_sdk.streams import EventParser, ServerEvent
 from tests.unit.sdk.fake_api import Asked, FakeApi, Reply
 
@@ -89,3 +89,16 @@ def test_a_stream_that_never_says_anything_is_given_up(api: FakeApi) -> None:
     api.on("GET", "/events", Reply(events=()))
     with Client(api.url, token="t", retry_for=0.1) as client, pytest.raises(Unreachable):
         list(client.watch())
+
+
+def test_a_long_silence_leaves_the_whole_time_for_trying_again(api: FakeApi) -> None:
+    now = [0.0]
+    policy = RetryPolicy(retry_for_s=5, clock=lambda: now[0], pause=lambda _seconds: None)
+    event = 'id: 1\ndata: {"index": 1, "kind": "submitted", "id": "a1", "state": "Pending"}\n\n'
+    api.on("GET", "/events", Reply(events=(event,)), Reply(is_cut=True), Reply(events=("event: end\n\n",)))
+    with Client(api.url, token="t", policy=policy) as client:
+        events = iter(client.watch())
+        assert next(events).index == 1
+        now[0] = 1000.0
+        assert list(events) == []
+    assert len(api.asked) == 3
