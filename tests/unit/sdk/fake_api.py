@@ -1,6 +1,7 @@
 """A small HTTP server that answers as it was told to and remembers what it was asked."""
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,6 +46,22 @@ class Reply:
 Answerer = Callable[[Asked], Reply]
 
 
+class Server(ThreadingHTTPServer):
+    """Keeps what went wrong inside an answer for the end of the test; clients that leave are no failure."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.failures: list[BaseException] = []
+        super().__init__(("127.0.0.1", 0), handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, OSError):
+            self.failures.append(error)
+
+
 class FakeApi:
     """Replies by method and path. Several replies are given one after the other, the last one again."""
 
@@ -52,9 +69,7 @@ class FakeApi:
         self.asked: list[Asked] = []
         self.connections = 0
         self._replies: dict[tuple[str, str], list[Reply | Answerer]] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(self))
-        self._server.daemon_threads = True
-        self._server.block_on_close = False
+        self._server = Server(_handler_for(self))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
 
@@ -86,6 +101,7 @@ class FakeApi:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+        assert self._server.failures == []
 
 
 def refusal(status: int, code: str, message: str, **figures: str) -> Reply:
