@@ -78,8 +78,12 @@ class RunFolders:
             fd = os.open(f"{folder}/{ACKNOWLEDGED}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             return
-        os.write(fd, b"%d\n" % kept_bytes)
-        os.close(fd)
+        try:
+            # Without room for the figure the marker alone says enough.
+            with contextlib.suppress(OSError):
+                os.write(fd, b"%d\n" % kept_bytes)
+        finally:
+            os.close(fd)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{folder}/{TOKEN}")
 

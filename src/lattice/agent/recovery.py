@@ -5,6 +5,8 @@ still lives and does not know the run, nothing was forked and nobody was told: t
 another shim, the run may have been alive, and counts as lost.
 """
 
+import contextlib
+import logging
 import os
 import time
 from collections.abc import Collection
@@ -20,6 +22,8 @@ BOOT_ID_SOURCE = Path("/proc/sys/kernel/random/boot_id")
 BOOT_ID = "boot_id"
 LAST_SERVER = "server.json"
 ENDED = Phase.ENDED.value
+
+_log = logging.getLogger(__name__)
 
 
 def recall(folders: RunFolders, listed: Collection[RunKey], shim_id: str, retention: Retention) -> AgentState:
@@ -91,8 +95,18 @@ def note_boot(state_dir: Path) -> tuple[str, bool]:
     file = state_dir / BOOT_ID
     known = file.read_text().strip() if file.exists() else boot_id
     if known != boot_id or not file.exists():
-        file.write_text(f"{boot_id}\n")
+        _keep(file, f"{boot_id}\n".encode())
     return boot_id, known != boot_id
+
+
+def _keep(file: Path, data: bytes) -> None:
+    """Replaces the file, or leaves the old one: a full disk must not take the node away from its work."""
+    new = file.with_suffix(".new")
+    try:
+        new.write_bytes(data)
+        new.replace(file)
+    except OSError as error:
+        _log.error("cannot write %s: %s", file, error)
 
 
 class LastServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,15 +117,13 @@ class LastServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def note_server(state_dir: Path, server: LastServer) -> None:
-    (state_dir / LAST_SERVER).write_bytes(msgspec.json.encode(server))
+    _keep(state_dir / LAST_SERVER, msgspec.json.encode(server))
 
 
 def touch_server(state_dir: Path) -> None:
     """A server is there now."""
-    try:
+    with contextlib.suppress(OSError):
         os.utime(state_dir / LAST_SERVER)
-    except FileNotFoundError:
-        return
 
 
 def recall_server(state_dir: Path) -> tuple[LastServer, float]:

@@ -155,8 +155,10 @@ def take_state_dir(state_dir: Path) -> int:
         holder = os.read(fd, 32).decode("ascii", "replace").strip()
         os.close(fd)
         raise CannotStart(f"another agent (pid {holder or 'unknown'}) uses {state_dir}") from None
-    os.ftruncate(fd, 0)
-    os.write(fd, f"{os.getpid()}\n".encode())
+    # The pid is only for the message above: without room for it the lock still holds.
+    with contextlib.suppress(OSError):
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())
     return fd
 
 

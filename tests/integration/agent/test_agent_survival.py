@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -255,3 +256,27 @@ def test_an_agent_that_cannot_start_says_why(tmp_path: Path) -> None:
     failed = subprocess.run(agent.command, capture_output=True, text=True, timeout=20)
     assert failed.returncode == 2
     assert "not a server address: 'nowhere'" in failed.stderr
+
+
+def test_a_full_disk_costs_a_node_neither_its_server_nor_its_agent() -> None:
+    async def scenario() -> None:
+        async with cluster() as (server, agent):
+            server.start(KEY, ["sleep", "300"])
+            server.start((8, 1), ["sleep", "300"])
+            await server.running(KEY)
+            await server.running((8, 1))
+            resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+            server.newest.send(goodbye=pb.Goodbye(why="test"))
+            await server.session(2)
+            server.stop((8, 1))
+            await server.ended((8, 1))
+            await until((agent.folder((8, 1)) / "acknowledged").exists, "the end to be noted")
+            assert agent.process.poll() is None
+            agent.kill()
+            agent.command = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *agent.command]
+            agent.start()
+            session = await server.session(3)
+            assert agent.process.poll() is None
+            assert KEY in known(session.of_kind("register")[0])
+
+    asyncio.run(scenario())
