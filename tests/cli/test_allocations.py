@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from lattice.testing import LocalCluster
 
 pytestmark = pytest.mark.e2e
+
+PROGRAM = str(Path(sys.executable).with_name("lattice"))
 
 SCRIPT = """#!/bin/bash
 #LATTICE --name="two words" --walltime=10m
@@ -53,9 +56,9 @@ def test_a_number_is_as_good_as_an_id(cluster: LocalCluster) -> None:
 
 def test_bytes_come_back_as_they_were_written(cluster: LocalCluster) -> None:
     allocation_id = submit(cluster, "--wait", "--", "printf", r"\000\377\n\342\202")
-    program = cluster._program
+
     outcome = subprocess.run(
-        [str(program), "logs", allocation_id], env=cluster.environment(), capture_output=True, check=True
+        [PROGRAM, "logs", allocation_id], env=cluster.environment(), capture_output=True, check=True
     )
     assert outcome.stdout == b"\x00\xff\n\xe2\x82"
 
@@ -67,7 +70,7 @@ def test_output_is_followed_line_by_line_until_the_end(cluster: LocalCluster, tm
         cluster, "--", "sh", "-c", f"echo first; until [ -e {gate} ]; do sleep 0.05; done; echo last"
     )
     follower = subprocess.Popen(
-        [str(cluster._program), "logs", "--follow", allocation_id], env=cluster.environment(), stdout=subprocess.PIPE
+        [PROGRAM, "logs", "--follow", allocation_id], env=cluster.environment(), stdout=subprocess.PIPE
     )
     with follower:
         assert follower.stdout is not None
@@ -94,7 +97,7 @@ def test_held_work_is_changed_released_and_watched_to_its_end(cluster: LocalClus
     shown = as_json(cluster.cli("status", allocation_id, "-o", "json"))
     assert (shown["walltime_s"], shown["preemption_class"], shown["name"]) == (7200, 8, "renamed")
     watcher = subprocess.Popen(
-        [str(cluster._program), "watch", allocation_id, "-o", "json"],
+        [PROGRAM, "watch", allocation_id, "-o", "json"],
         env=cluster.environment(),
         stdout=subprocess.PIPE,
         text=True,
