@@ -20,6 +20,9 @@ from lattice.wire.pb import agent_pb2 as pb
 
 _NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _MAX_TEXT = 4096
+# Far beyond any node, and sums over all nodes still fit into 64 bits.
+_MAX_COUNT = 1 << 20
+_MAX_MEMORY_MB = 1 << 40
 _PHASES = {pb.PHASE_RUNNING: PartPhase.RUNNING, pb.PHASE_ENDED: PartPhase.ENDED}
 _CAUSES = {
     pb.END_CAUSE_EXIT: Cause.EXIT,
@@ -44,6 +47,8 @@ def registration_of(message: pb.Register) -> Registration:
     hardware = message.hardware
     if not hardware.cpus or not hardware.memory_mb:
         raise BadMessage(f"node {message.node_id} declares no CPUs or no memory")
+    if hardware.cpus > _MAX_COUNT or hardware.gpus > _MAX_COUNT or hardware.memory_mb > _MAX_MEMORY_MB:
+        raise BadMessage(f"node {message.node_id} declares more than any node has")
     return Registration(
         node=message.node_id,
         hardware=Hardware(
