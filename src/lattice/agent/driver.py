@@ -64,6 +64,8 @@ from lattice.wire.pb import agent_pb2 as pb
 
 TICK_S = 1.0
 SHORTEST_BEAT_S = 0.05
+# A node that cannot get a shim can run nothing: after so many heartbeats it falls silent, and its work goes elsewhere.
+SHIMLESS_BEATS = 3
 SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4
 CGROUP_FEATURE = "cgroup"
@@ -103,7 +105,7 @@ class Driver:
         self._early_ends: list[ShimMessage] = []
         self._outbox: Outbox | None = None
         self._readers: Readers | None = None
-        self._heard_s = boot_now()
+        self._heard_s = self._fit_s = boot_now()
         self._beats = 0
         self.state = AgentState(retention=settings.retention)
 
@@ -130,10 +132,13 @@ class Driver:
         while True:
             now_s = boot_now()
             self.feed(Tick(now_s=now_s, heard_s=self._last_heard_s(), wall_s=time.time()))
+            if self._shim is not None:
+                self._fit_s = now_s
             if not self.state.welcomed:
                 next_beat_s = 0.0
             elif now_s >= next_beat_s:
-                self._beat()
+                if now_s - self._fit_s <= SHIMLESS_BEATS * self.state.heartbeat_interval_s:
+                    self._beat()
                 next_beat_s = now_s + max(SHORTEST_BEAT_S, self.state.heartbeat_interval_s)
             wait_s = next_beat_s - now_s if next_beat_s else TICK_S
             await asyncio.sleep(min(TICK_S, max(0.01, wait_s)))

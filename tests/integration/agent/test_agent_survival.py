@@ -280,3 +280,26 @@ def test_a_full_disk_costs_a_node_neither_its_server_nor_its_agent() -> None:
             assert KEY in known(session.of_kind("register")[0])
 
     asyncio.run(scenario())
+
+
+def test_a_node_that_can_get_no_shim_falls_silent_until_it_has_one() -> None:
+    async def scenario() -> None:
+        async with cluster() as (server, agent):
+
+            def beats() -> int:
+                return len(server.newest.of_kind("heartbeat"))
+
+            lock = agent.state_dir / "shim.lock"
+            lock.unlink()
+            lock.mkdir()
+            os.kill(agent.shim_pid(), signal.SIGKILL)
+            await asyncio.sleep(6 * server.heartbeat_interval_s)
+            before = beats()
+            server.start(KEY, ["true"])
+            await asyncio.sleep(4 * server.heartbeat_interval_s)
+            assert beats() == before
+            lock.rmdir()
+            await server.ended(KEY)
+            await until(lambda: beats() > before, "heartbeats")
+
+    asyncio.run(scenario())

@@ -18,7 +18,9 @@ from lattice.wire.pb import agent_pb2 as pb
     ],
 )
 def test_hardware_that_no_node_has_is_refused(hardware: dict[str, int]) -> None:
-    declared = pb.Hardware(**{"cpus": 4, "memory_mb": 4096, **hardware})
+    declared = pb.Hardware(cpus=4, memory_mb=4096)
+    for name, figure in hardware.items():
+        setattr(declared, name, figure)
     with pytest.raises(BadMessage, match="node n1 declares"):
         registration_of(pb.Register(node_id="n1", hardware=declared))
 
