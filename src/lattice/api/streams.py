@@ -60,7 +60,7 @@ class Feed:
         self._ever = 0
         self._since: int | None = None  # everything after this index was seen
         self._waiters: dict[int, list[asyncio.Future[None]]] = {}
-        self._readers: list[asyncio.Future[None]] = []
+        self._readers: dict[asyncio.Future[None], None] = {}
         self.is_closed = False
         self._unsubscribe: Callable[[], None] = replica.subscribe(self._note)
 
@@ -71,6 +71,11 @@ class Feed:
     @property
     def end(self) -> int:
         return self._ever
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for something to happen."""
+        return len(self._readers) + sum(map(len, self._waiters.values()))
 
     def close(self) -> None:
         """Ends every stream and every wait; for a server that stops."""
@@ -111,12 +116,15 @@ class Feed:
         if place < self._ever or self.is_closed:
             return place < self._ever
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._readers.append(future)
+        self._readers[future] = None
         try:
             async with asyncio.timeout(timeout_s):
                 await future
         except TimeoutError:
-            self._readers.remove(future)
+            pass
+        finally:
+            # Also when the caller hung up: on a quiet cluster nothing else would take it away.
+            self._readers.pop(future, None)
         return place < self._ever
 
     async def next_change_of(self, number: int, timeout_s: float) -> bool:
@@ -217,7 +225,7 @@ class Feed:
             self._wake(number)
 
     def _wake_readers(self) -> None:
-        readers, self._readers = self._readers, []
+        readers, self._readers = self._readers, {}
         for future in readers:
             if not future.done():
                 future.set_result(None)

@@ -212,3 +212,12 @@ async def test_caller_who_hangs_up_leaves_nothing_behind(world: World) -> None:
     for stream in streams:
         await stream.close()
     await soon(lambda: len(asyncio.all_tasks()) <= before)
+
+
+@in_world
+async def test_callers_who_hung_up_leave_nothing_behind(world: World) -> None:
+    for _ in range(5):
+        stream = await world.open("/events")
+        await soon(lambda: world.services.feed.waiting > 0)
+        await stream.close()
+    assert world.services.feed.waiting == 0
