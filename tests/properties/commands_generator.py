@@ -20,6 +20,7 @@ from lattice.core.model.allocations import (
     RequeuePolicy,
 )
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
+from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
 
 TENANTS = ("physics", "ml")
@@ -140,8 +141,17 @@ class CommandGenerator:
                     number=number, walltime_s=rnd.choice((30, 90)), preemption_class=rnd.choice((3, 11))
                 ),
                 cmd.ExpireAllocation(number=number, run=1),
+                self._rollback(number),
             )
         )
+
+    def _rollback(self, number: int) -> cmd.AnyCommand:
+        record = self.state.allocations.get(number)
+        starting = [r for r in self.state.allocations.values() if r.state is AllocationState.STARTING]
+        record = self.random.choice(starting) if starting else record
+        if record is None or not record.parts:
+            return cmd.RollbackRun(number=number, run=1, node=self.random.choice(NODES))
+        return cmd.RollbackRun(number=record.number, run=record.run, node=self.random.choice(record.parts).node)
 
     def archive(self) -> cmd.AnyCommand:
         ended = [record.number for record in self.state.allocations.values() if record.is_terminal]
@@ -208,7 +218,7 @@ class CommandGenerator:
             stopped=rnd.random() < 0.2,
             exit_code=rnd.choice((0, 0, 3)) if cause is Cause.EXIT else 0,
             signal=9 if cause is Cause.SIGNAL else 0,
-            cpu_s=0.5,
+            cpu_s=rnd.choice((0.0, 0.5)),
             peak_memory_mb=7,
         )
 
@@ -263,6 +273,22 @@ class CommandGenerator:
             )
         )
 
+    def reservation(self) -> cmd.AnyCommand:
+        rnd = self.random
+        name = rnd.choice(("upgrade", "course"))
+        if rnd.random() < 0.5:
+            return cmd.DeleteReservation(name=name)
+        start = self.at + rnd.choice((-5_000, 10_000, 100_000))
+        reservation = AdvanceReservation(
+            name=name,
+            start_at=start,
+            end_at=start + rnd.choice((1_000, 20_000)),
+            nodes=rnd.choice(((), ("n1", "n2"), ("n9",))),
+            users=rnd.choice(((), ("ada",))),
+            repeat_s=rnd.choice((0, 0, 60)),
+        )
+        return cmd.SetReservation(reservation=reservation, create=rnd.random() < 0.7)
+
     def administration(self) -> cmd.AnyCommand:
         rnd = self.random
         tenant = Tenant(
@@ -287,6 +313,7 @@ class CommandGenerator:
                 cmd.SetVcluster(vcluster=vcluster),
                 cmd.SetProject(project=Project(tenant=tenant.name, name="p1", max_nodes=3), create=rnd.random() < 0.5),
                 cmd.SetSetting(key="archive.after_s", value=str(rnd.randrange(9))),
+                self.reservation(),
                 cmd.RecordSnapshot(index=self.count, digest="d", sha256="s"),
             )
         )

@@ -180,6 +180,8 @@ def _stopping_reason(record: Allocation) -> str:
         return ""
     if record.intent is StopIntent.NODE_LOST:
         return f"node {record.lost_node} was lost" if record.lost_node else "a node was lost"
+    if record.intent is StopIntent.ROLLBACK:
+        return f"node {record.lost_node} did not start it in time"
     return _STOPPING.get(record.intent, "")
 
 

@@ -84,6 +84,14 @@ class ExpireAllocation(Command, tag="expire_allocation", frozen=True, kw_only=Tr
 
 
 class HoldAllocation(Command, tag="hold_allocation", frozen=True, kw_only=True):
+class RollbackRun(Command, tag="rollback_run", frozen=True, kw_only=True):
+    """A node that takes orders has not started its part of the run in time: take the run back everywhere."""
+
+    number: int
+    run: int
+    node: str
+
+
     number: int
     hold: Hold = Hold.USER
 
@@ -210,6 +218,7 @@ AnyCommand = (
     | DownNode
     | DrainNode
     | UndrainNode
+    | RollbackRun
     | DisableNode
     | EnableNode
     | SetTenant

@@ -25,6 +25,8 @@ def decide(state: State, envelope: cmd.Envelope) -> Decision:
             return runs.lose(state, command, at)
         case cmd.ExpireAllocation():
             return runs.expire(state, command)
+        case cmd.RollbackRun():
+            return runs.roll_back(state, command)
         case (
             cmd.CancelAllocation()
             | cmd.HoldAllocation()

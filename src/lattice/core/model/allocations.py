@@ -69,6 +69,7 @@ class StopIntent(StrEnum):
     NODE_LOST = "node_lost"
     PART_FAILED = "part_failed"
     WALLTIME = "walltime"
+    ROLLBACK = "rollback"  # it was not started in time; not counted unless it ran after all
 
 
 class PartPhase(StrEnum):
@@ -140,7 +141,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     shares: tuple[Share, ...] = ()  # assigned in the present or last run; held only in HOLDING states
     parts: tuple[Part, ...] = ()
     intent: StopIntent | None = None
-    lost_node: str = ""  # with NODE_LOST: the node that was lost
+    lost_node: str = ""  # with NODE_LOST: the node that was lost; with ROLLBACK: the one that did not start it
     started_at: int = 0
     ended_at: int = 0
     stop_asked_at: int = 0

@@ -185,6 +185,84 @@ def test_the_walltime_backstop_fails_the_run_with_its_cause() -> None:
     assert (world[number].state, world[number].cause) == (AllocationState.FAILED, Cause.WALLTIME)
 
 
+def _rolled_back(world: World, **changes: object) -> int:
+    """An allocation on n1 and n2 that n2 did not start in time."""
+    number = world.submit(nodes=2, per_node=True, **changes)
+    world.place(number, "n1", "n2")
+    world.must(cmd.RollbackRun(number=number, run=1, node="n2"))
+    assert world[number].state is AllocationState.STOPPING
+    return number
+
+
+def test_a_rolled_back_run_that_never_ran_waits_again_and_is_not_counted() -> None:
+    world = World()
+    number = _rolled_back(world, requeue=RequeuePolicy.NEVER)
+    world.ended(number, "n1", stopped=True)
+    assert world.node("n1").holder == number, "nodes are given back when every part has ended"
+    world.ended(number, "n2", stopped=True)
+    record = world[number]
+    assert (record.state, record.requeue_count, record.restart_count) == (AllocationState.PENDING, 0, 1)
+    assert record.message == "requeued: node n2 did not start it in time"
+    assert world.node("n1").is_free
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "cause"),
+    [
+        (RequeuePolicy.NEVER, AllocationState.FAILED, Cause.NODE),
+        (RequeuePolicy.ON_NODE_FAILURE, AllocationState.PENDING, None),
+    ],
+)
+def test_a_rolled_back_run_that_ran_somewhere_follows_the_policy_for_lost_nodes(
+    policy: RequeuePolicy, state: AllocationState, cause: Cause | None
+) -> None:
+    world = World()
+    number = _rolled_back(world, requeue=policy)
+    world.ended(number, "n1", stopped=True, cpu_s=0.001)
+    world.ended(number, "n2", stopped=True)
+    assert (world[number].state, world[number].cause) == (state, cause)
+    assert world[number].requeue_count == (state is AllocationState.PENDING)
+
+
+@pytest.mark.parametrize(
+    ("report", "state", "cause"),
+    [
+        ({"exit_code": 0}, AllocationState.COMPLETED, Cause.EXIT),
+        ({"exit_code": 3}, AllocationState.FAILED, Cause.EXIT),
+        ({"cause": Cause.LAUNCH}, AllocationState.FAILED, Cause.LAUNCH),
+    ],
+)
+def test_work_that_ended_by_itself_before_its_rollback_keeps_its_end(
+    report: dict[str, object], state: AllocationState, cause: Cause
+) -> None:
+    world = World()
+    number = world.submit()
+    world.place(number, "n1")
+    world.must(cmd.RollbackRun(number=number, run=1, node="n1"))
+    world.ended(number, "n1", **report)
+    assert (world[number].state, world[number].cause) == (state, cause)
+
+
+def test_a_node_that_is_lost_during_a_rollback_counts_as_lost() -> None:
+    world = World()
+    number = world.submit()
+    world.place(number, "n1")
+    world.must(cmd.RollbackRun(number=number, run=1, node="n1"))
+    world.must(cmd.DownNode(node="n1", cause=DownCause.HARDWARE))
+    assert (world[number].state, world[number].requeue_count) == (AllocationState.PENDING, 1)
+
+
+def test_a_rollback_that_comes_too_late_is_refused() -> None:
+    world = World()
+    number = world.submit()
+    world.place(number, "n1")
+    assert world.refused(cmd.RollbackRun(number=99, run=1, node="n1")).code == "stale"
+    assert world.refused(cmd.RollbackRun(number=number, run=2, node="n1")).code == "stale"
+    assert world.refused(cmd.RollbackRun(number=number, run=1, node="n2")).code == "stale"
+    world.started(number, "n1")
+    assert world.refused(cmd.RollbackRun(number=number, run=1, node="n1")).code == "stale"
+
+
 def test_an_end_empties_a_draining_node() -> None:
     world = World()
     number = world.running("n1")

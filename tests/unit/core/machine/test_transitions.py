@@ -30,7 +30,7 @@ Starting:      started>Running stop>Stopping complete>Completed fail>Failed requ
 Running:       stop>Stopping complete>Completed fail>Failed requeue>Pending
 Checkpointing: stop>Stopping complete>Completed fail>Failed requeue>Pending
 Suspended:     cancel>Cancelled
-Stopping:      stop>Stopping fail>Failed cancel>Cancelled requeue>Pending
+Stopping:      stop>Stopping complete>Completed fail>Failed cancel>Cancelled requeue>Pending
 Completed:
 Failed:
 Cancelled:

@@ -78,6 +78,17 @@ def expire(state: State, command: cmd.ExpireAllocation) -> Events | Rejected:
     return (ev.AllocationStopping(number=command.number, intent=StopIntent.WALLTIME),)
 
 
+def roll_back(state: State, command: cmd.RollbackRun) -> Events | Rejected:
+    """Only a run that waits for this very node; one that runs by now is left alone."""
+    allocation = state.allocations.get(command.number)
+    part = _current_part(allocation, command.run, command.node)
+    starting = allocation is not None and allocation.state is AllocationState.STARTING
+    if not starting or part is None or part.phase is not PartPhase.ASSIGNED:
+        label = allocation_id(command.number)
+        return Rejected(code="stale", message=f"{label} does not wait for node {command.node} at run {command.run}")
+    return (ev.AllocationStopping(number=command.number, intent=StopIntent.ROLLBACK, lost_node=command.node),)
+
+
 def part_ended(allocation: Allocation, part: Part, at: int) -> Events:
     """One part has ended: the whole has ended with the last; a failed one takes the others along."""
     changed = _with_part(allocation, part)
@@ -123,9 +134,21 @@ def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.Allocat
         return _fail(allocation, Cause.NODE, gone, at)
     if intent is StopIntent.WALLTIME:
         return _fail(allocation, Cause.WALLTIME, allocation.parts[0], at)
+    if intent is StopIntent.ROLLBACK and bad is None and not _ended_by_itself(allocation):
+        return _rolled_back(allocation, at)
     if bad is None:
         return _end(allocation, AllocationTrigger.COMPLETE, Cause.EXIT, allocation.parts[0])
     return _fail(allocation, bad.cause or Cause.EXIT, bad, at)
+
+
+def _rolled_back(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
+    """Back in the queue as if nothing had been; work that did run somewhere is subject to the policy for lost nodes."""
+    slow = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} did not start it in time")
+    if any(_has_run(part) for part in allocation.parts):
+        return _fail(allocation, Cause.NODE, slow, at)
+    return ev.AllocationRequeued(
+        number=allocation.number, counted=False, eligible_at=0, message=f"requeued: {slow.message}"
+    )
 
 
 def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
@@ -210,6 +233,15 @@ def _with_part(allocation: Allocation, part: Part) -> Allocation:
 
 def _all_ended(allocation: Allocation) -> bool:
     return all(part.phase is PartPhase.ENDED for part in allocation.parts)
+
+
+def _ended_by_itself(allocation: Allocation) -> bool:
+    return all(part.cause is not Cause.CANCELLED for part in allocation.parts)
+
+
+def _has_run(part: Part) -> bool:
+    """Whether a process existed, as far as the end tells."""
+    return part.cause is not Cause.CANCELLED or bool(part.signal or part.exit_code) or part.cpu_s > 0
 
 
 def _started(allocation: Allocation) -> Iterable[ev.AnyEvent]:
