@@ -107,6 +107,8 @@ class _Touched:
         match event:
             case ev.PartChanged() | ev.SettingSet() | ev.SnapshotRecorded():
                 return
+            case ev.ReservationSet() | ev.ReservationDeleted():
+                return
             case ev.AllocationSubmitted():
                 self.numbers[event.allocation.number] = None
             case ev.TaskGroupSubmitted():

@@ -12,7 +12,9 @@ from msgspec import Struct
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Node
+from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
 FORMAT = 1  # what this version writes
@@ -72,6 +74,7 @@ class _Meta(Struct, frozen=True, kw_only=True):
     tenants: tuple[Tenant, ...]
     projects: tuple[Project, ...]
     vclusters: tuple[Vcluster, ...]
+    reservations: tuple[AdvanceReservation, ...] = ()
     digest: str
 
 
@@ -88,6 +91,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
         tenants=tuple(view.tenants.values()),
         projects=tuple(view.projects.values()),
         vclusters=tuple(view.vclusters.values()),
+        reservations=tuple(view.reservations.values()),
         digest=view.digest,
     )
     yield "meta", _encoder.encode(meta)
@@ -95,6 +99,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("allocations", view.allocations.values(), RECORDS_PER_CHUNK)
     yield from _chunks("groups", view.groups.values(), RECORDS_PER_CHUNK)
     yield from _payload_chunks(view.payloads)
+    yield from _chunks("ledger", view.ledger.values(), RECORDS_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
 
 
@@ -126,6 +131,7 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "allocations": msgspec.msgpack.Decoder(tuple[Allocation, ...]),
     "groups": msgspec.msgpack.Decoder(tuple[TaskGroup, ...]),
     "payloads": msgspec.msgpack.Decoder(tuple[tuple[int, bytes], ...]),
+    "ledger": msgspec.msgpack.Decoder(tuple[Ledger, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
 
@@ -163,6 +169,8 @@ def _load_meta(state: State, meta: _Meta) -> str:
         state.put_project(project)
     for vcluster in meta.vclusters:
         state.put_vcluster(vcluster)
+    for reservation in meta.reservations:
+        state.put_reservation(reservation)
     return meta.digest
 
 
@@ -175,6 +183,8 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.put_node(record)
             case TaskGroup():
                 state.put_group(record)
+            case Ledger():
+                state.put_ledger(record)
             case Recent():
                 state.put_recent(record)
             case (int() as number, bytes() as payload):

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lattice.core.model.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
 from lattice.core.model.nodes import DownCause, Hardware, Share
+from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
 
@@ -83,7 +84,6 @@ class ExpireAllocation(Command, tag="expire_allocation", frozen=True, kw_only=Tr
     run: int
 
 
-class HoldAllocation(Command, tag="hold_allocation", frozen=True, kw_only=True):
 class RollbackRun(Command, tag="rollback_run", frozen=True, kw_only=True):
     """A node that takes orders has not started its part of the run in time: take the run back everywhere."""
 
@@ -92,6 +92,7 @@ class RollbackRun(Command, tag="rollback_run", frozen=True, kw_only=True):
     node: str
 
 
+class HoldAllocation(Command, tag="hold_allocation", frozen=True, kw_only=True):
     number: int
     hold: Hold = Hold.USER
 
@@ -188,6 +189,17 @@ class SetVcluster(Command, tag="set_vcluster", frozen=True, kw_only=True):
     create: bool = False
 
 
+class SetReservation(Command, tag="set_reservation", frozen=True, kw_only=True):
+    """Creates (`create`) or replaces an advance reservation."""
+
+    reservation: AdvanceReservation
+    create: bool = False
+
+
+class DeleteReservation(Command, tag="delete_reservation", frozen=True, kw_only=True):
+    name: str
+
+
 class SetSetting(Command, tag="set_setting", frozen=True, kw_only=True):
     key: str
     value: str
@@ -206,6 +218,7 @@ AnyCommand = (
     | LosePart
     | CancelAllocation
     | ExpireAllocation
+    | RollbackRun
     | HoldAllocation
     | ReleaseAllocation
     | RequeueAllocation
@@ -218,12 +231,13 @@ AnyCommand = (
     | DownNode
     | DrainNode
     | UndrainNode
-    | RollbackRun
     | DisableNode
     | EnableNode
     | SetTenant
     | SetProject
     | SetVcluster
+    | SetReservation
+    | DeleteReservation
     | SetSetting
     | RecordSnapshot
 )

@@ -5,7 +5,7 @@ from typing import assert_never
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import administration, allocations, nodes, placement, runs, submission
+from lattice.core.machine.rules import administration, allocations, nodes, placement, reservations, runs, submission
 from lattice.core.machine.state import State
 
 Decision = tuple[ev.AnyEvent, ...] | Rejected
@@ -38,6 +38,10 @@ def decide(state: State, envelope: cmd.Envelope) -> Decision:
             return _decide_allocation(state, command)
         case cmd.SetTenant() | cmd.SetProject() | cmd.SetVcluster() | cmd.SetSetting() | cmd.RecordSnapshot():
             return _decide_administration(state, command, at)
+        case cmd.SetReservation():
+            return reservations.set_reservation(state, command, envelope.actor, at)
+        case cmd.DeleteReservation():
+            return reservations.delete_reservation(state, command)
         case _:
             return _decide_node(state, command, envelope.actor, at)
 

@@ -5,6 +5,7 @@ from msgspec import Struct
 from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
+from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
 
@@ -141,6 +142,14 @@ class VclusterSet(Event, tag="vcluster_set", frozen=True, kw_only=True):
     vcluster: Vcluster
 
 
+class ReservationSet(Event, tag="reservation_set", frozen=True, kw_only=True):
+    reservation: AdvanceReservation
+
+
+class ReservationDeleted(Event, tag="reservation_deleted", frozen=True, kw_only=True):
+    name: str
+
+
 class SettingSet(Event, tag="setting_set", frozen=True, kw_only=True):
     key: str
     value: str
@@ -173,6 +182,8 @@ AnyEvent = (
     | TenantSet
     | ProjectSet
     | VclusterSet
+    | ReservationSet
+    | ReservationDeleted
     | SettingSet
     | SnapshotRecorded
 )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lattice.core.machine import events as ev
 from lattice.core.machine.state import SnapshotPointer, State, task_record
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
+from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Node, NodeState, Share, Tenure
 
 
@@ -24,7 +25,7 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
         case ev.AllocationStopping():
             _stopping(state, event, at)
         case ev.AllocationRequeued():
-            _requeued(state, event)
+            _requeued(state, event, at)
         case ev.AllocationHeld() | ev.AllocationReleased() | ev.AllocationUpdated() | ev.AllocationsArchived():
             _evolve_wish(state, event)
         case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld():
@@ -33,6 +34,10 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             _evolve_node(state, event, at)
         case ev.TenantSet() | ev.ProjectSet() | ev.VclusterSet() | ev.SettingSet() | ev.SnapshotRecorded():
             _evolve_administration(state, event)
+        case ev.ReservationSet():
+            state.put_reservation(event.reservation)
+        case ev.ReservationDeleted():
+            state.drop_reservation(event.name)
         case _:
             assert_never(event)
 
@@ -160,6 +165,17 @@ def _give_back(state: State, record: Allocation) -> None:
         state.put_node(replace(node, tenures=tenures, vcluster=node.vcluster if tenures else ""))
 
 
+def _book(state: State, record: Allocation, at: int) -> None:
+    """Enters the time of a run that has ended, from its start, into its user's ledger."""
+    if not record.started_at:
+        return
+    elapsed = at - record.started_at
+    gpus = sum(state.nodes[s.node].hardware.gpus if s.whole else s.gpus for s in record.shares)
+    key = (record.tenant, record.project, record.user)
+    ledger = state.ledger.get(key) or Ledger(tenant=record.tenant, project=record.project, user=record.user)
+    state.put_ledger(ledger.with_run(at, elapsed * len(record.shares), elapsed * gpus))
+
+
 def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
     old = state.allocations[event.number]
     _change(
@@ -191,6 +207,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
     )
     state.finished[event.state] = state.finished.get(event.state, 0) + 1
     if was_holding:
+        _book(state, old, at)
         _give_back(state, old)
 
 
@@ -198,7 +215,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
 _RAN = frozenset({Cause.EXIT, Cause.SIGNAL, Cause.OOM, Cause.WALLTIME})
 
 
-def _requeued(state: State, event: ev.AllocationRequeued) -> None:
+def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
     """Everything that belonged to the last run is cleared; the submission time stays."""
     old = state.allocations[event.number]
     _change(
@@ -219,6 +236,7 @@ def _requeued(state: State, event: ev.AllocationRequeued) -> None:
         cpu_s=0.0,
         peak_memory_mb=0,
     )
+    _book(state, old, at)
     _give_back(state, old)
 
 

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from lattice.core.machine.digest import Digest
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Hardware, Node
+from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import Project, Tenant, TenantUse, Vcluster
 
 RECENT_WINDOW_MS = 180_000
@@ -55,6 +57,8 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     tenants: dict[str, Tenant]
     projects: dict[tuple[str, str], Project]
     vclusters: dict[str, Vcluster]
+    reservations: dict[str, AdvanceReservation]
+    ledger: dict[tuple[str, str, str], Ledger]
     settings: dict[str, str]
     recent: tuple[Recent, ...]
     finished: dict[AllocationState, int]
@@ -79,6 +83,8 @@ class State:
         self.tenants: dict[str, Tenant] = {}
         self.projects: dict[tuple[str, str], Project] = {}
         self.vclusters: dict[str, Vcluster] = {}
+        self.reservations: dict[str, AdvanceReservation] = {}
+        self.ledger: dict[tuple[str, str, str], Ledger] = {}
         self.settings: dict[str, str] = {}
         self.recent: dict[str, Recent] = {}
         self.recent_order: deque[str] = deque()
@@ -145,6 +151,8 @@ class State:
             tenants=dict(self.tenants),
             projects=dict(self.projects),
             vclusters=dict(self.vclusters),
+            reservations=dict(self.reservations),
+            ledger=dict(self.ledger),
             settings=dict(self.settings),
             recent=tuple(self.recent.values()),
             finished=dict(self.finished),
@@ -271,6 +279,18 @@ class State:
     def put_vcluster(self, vcluster: Vcluster) -> None:
         self._swap(b"vcluster", self.vclusters.get(vcluster.name), vcluster)
         self.vclusters[vcluster.name] = vcluster
+
+    def put_reservation(self, reservation: AdvanceReservation) -> None:
+        self._swap(b"reservation", self.reservations.get(reservation.name), reservation)
+        self.reservations[reservation.name] = reservation
+
+    def drop_reservation(self, name: str) -> None:
+        self._digest.remove(b"reservation", self.reservations.pop(name))
+
+    def put_ledger(self, ledger: Ledger) -> None:
+        key = (ledger.tenant, ledger.project, ledger.user)
+        self._swap(b"ledger", self.ledger.get(key), ledger)
+        self.ledger[key] = ledger
 
     def put_setting(self, key: str, value: str) -> None:
         old = self.settings.get(key)

@@ -95,6 +95,10 @@ class Request(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     node_list: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     exclusive: bool = False  # whole nodes even where nodes are shared
+    require_unified_memory: bool = False
+    allow_cxl_memory: bool = False
+    require_conformance: bool = False  # all nodes of one fingerprint
+    storage_gbps: float = 0.0
 
 
 class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

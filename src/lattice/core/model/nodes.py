@@ -35,6 +35,9 @@ class Hardware(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     gpu_type: str = ""
     group: str = ""
     features: tuple[str, ...] = ()
+    unified_memory: bool = False
+    cxl_memory_mb: int = 0  # beyond memory_mb, counted only for work that allows it
+    power_w: int = 0
 
 
 class Share(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -14,6 +14,17 @@ SETTINGS: dict[str, Setting] = {
     "scheduler.cycle_interval_s": Setting(
         kind="seconds", default="5", help="longest time between two scheduling cycles"
     ),
+    "scheduler.reference_wait_s": Setting(kind="seconds", default="3600", help="wait at which f2 reaches log 2"),
+    "scheduler.fairshare_half_life_s": Setting(
+        kind="seconds", default="604800", help="past use counts half after so long"
+    ),
+    "scheduler.budget_period_days": Setting(kind="count", default="90", help="days of the rolling budget window"),
+    "scheduler.power_budget_w": Setting(kind="count", default="0", help="watts that busy nodes may draw, 0 = no limit"),
+    "scheduler.storage_bandwidth_gbps": Setting(
+        kind="seconds", default="0", help="storage bandwidth that running work may ask for, 0 = no limit"
+    ),
+    "scheduler.trace_capture": Setting(kind="bool", default="false", help="write a trace of submissions and ends"),
+    "sensitive.pool_size": Setting(kind="count", default="0", help="nodes that may be claimed, 0 = none set"),
     "agent.grace_s": Setting(kind="seconds", default="30", help="time between SIGTERM and SIGKILL"),
     "accounting.enabled": Setting(kind="bool", default="false", help="report usage to the accounting service"),
 }

@@ -53,8 +53,14 @@ def suits(request: Request, hardware: Hardware) -> bool:
     """The part of `matches` that is the same for all nodes of one kind."""
     return (
         max(DEFAULT_CPUS, request.cpus) <= hardware.cpus
-        and max(request.memory_mb, request.min_memory_mb) <= hardware.memory_mb
+        and max(request.memory_mb, request.min_memory_mb) <= usable_memory_mb(request, hardware)
+        and (hardware.unified_memory or not request.require_unified_memory)
         and request.gpus <= hardware.gpus
         and (not request.gpu_type or request.gpu_type == hardware.gpu_type)
         and set(request.features) <= set(hardware.features)
     )
+
+
+def usable_memory_mb(request: Request, hardware: Hardware) -> int:
+    """Expansion memory counts only for work that allows it, and never for shares."""
+    return hardware.memory_mb + (hardware.cxl_memory_mb if request.allow_cxl_memory else 0)

@@ -56,6 +56,9 @@ class Vcluster(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     max_nodes: int = 0
     is_up: bool = True
     created_at: int = 0
+    profile: str = ""  # which table of weights; empty = what the scheduler implies
+    weights: tuple[tuple[str, float], ...] = ()  # by factor; replaces those of the profile
+    backfill_depth: int = 50  # so many of the highest get a reservation
 
 
 class TenantUse(Struct, frozen=True, kw_only=True, gc=False):

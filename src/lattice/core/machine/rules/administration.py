@@ -10,6 +10,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
 from lattice.core.model.settings import check_setting
 from lattice.core.model.tenants import SCHEDULERS, Project, Tenant, Vcluster
+from lattice.core.model.weights import PROFILES, check_weights
 
 Events = tuple[ev.AnyEvent, ...]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -72,10 +73,16 @@ def _check_vcluster(state: State, vcluster: Vcluster) -> Rejected | None:
     if strangers:
         known = ", ".join(sorted(state.tenants))
         return Rejected(code="not_found", message=f'unknown tenant "{strangers[0]}"', hint=f"Known: {known}.")
+    problem = check_weights(dict(vcluster.weights))
+    if problem is not None:
+        return Rejected(code="invalid", message=problem)
+    if vcluster.profile and vcluster.profile not in PROFILES:
+        message = f'unknown profile "{vcluster.profile}"'
+        return Rejected(code="invalid", message=message, hint=f"Known: {', '.join(PROFILES)}.")
     most, default = vcluster.max_walltime_s, vcluster.default_walltime_s
     if most and default > most:
         return Rejected(code="invalid", message="the default walltime is longer than the maximum")
-    return _check_limits(vcluster.max_nodes, most, default)
+    return _check_limits(vcluster.max_nodes, most, default, vcluster.backfill_depth)
 
 
 def _check_sharing(state: State, vcluster: Vcluster, old: Vcluster | None) -> Rejected | None:

@@ -3,7 +3,7 @@
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import quotas
+from lattice.core.machine.rules import quotas, reservations
 from lattice.core.machine.rules.tasks import materialise
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
@@ -23,6 +23,7 @@ def place(state: State, command: cmd.PlaceAllocation, at: int) -> tuple[ev.AnyEv
         _check_allocation(state, allocation, command, at)
         or _check_count(allocation.request, command.shares)
         or _check_nodes(state, allocation, command.shares)
+        or reservations.check_placement(state, allocation, command.shares, at)
         or quotas.check_placement(state, allocation, command.shares)
     )
     if refusal is not None:
