@@ -16,6 +16,8 @@ from lattice.ports.agents import (
 from lattice.wire.pb import agent_pb2 as pb
 
 OUTBOX_MAX = 20_000
+# A start carries script and environment; an agent that reads nothing must not fill the memory with repeated ones.
+OUTBOX_BYTES_MAX = 64 << 20
 CHUNKS_MAX = 64
 _STREAMS: dict[OutputName, pb.OutputStream] = {
     "stdout": pb.OUTPUT_STREAM_STDOUT,
@@ -67,13 +69,15 @@ class Link:
         self.closing = asyncio.Event()
         self.readers: dict[int, OutputReader] = {}
         self._outbox: deque[pb.ServerMessage] = deque()
+        self._outbox_bytes = 0
         self._wake = asyncio.Event()
 
     def put(self, message: pb.ServerMessage) -> bool:
         """Queues a message; False when the stream is closing or its queue is full."""
-        if self.is_closing or len(self._outbox) >= OUTBOX_MAX:
+        if self.is_closing or len(self._outbox) >= OUTBOX_MAX or self._outbox_bytes >= OUTBOX_BYTES_MAX:
             return False
         self._outbox.append(message)
+        self._outbox_bytes += message.ByteSize()
         self._wake.set()
         return True
 
@@ -82,7 +86,9 @@ class Link:
         if self.is_closing:
             return
         self.is_confirmed = False
-        self._outbox.append(pb.ServerMessage(goodbye=pb.Goodbye(why=why)))
+        goodbye = pb.ServerMessage(goodbye=pb.Goodbye(why=why))
+        self._outbox.append(goodbye)
+        self._outbox_bytes += goodbye.ByteSize()
         self.is_closing = True
         self.closing.set()
         self._wake.set()
@@ -94,7 +100,9 @@ class Link:
                 return None
             self._wake.clear()
             await self._wake.wait()
-        return self._outbox.popleft()
+        message = self._outbox.popleft()
+        self._outbox_bytes -= message.ByteSize()
+        return message
 
     def take_chunk(self, chunk: pb.OutputChunk) -> None:
         reader = self.readers.get(chunk.reader)
