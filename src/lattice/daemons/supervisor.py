@@ -73,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return run(layout, options, caller, until_stdin_closes=arguments.until_stdin_closes)
     except StartFailed as error:
-        _log.error(str(error))
+        if error.code != ALREADY_RUNNING:  # the log is the running cluster's
+            _log.error(str(error))
         caller.tell(failed=str(error), hint=error.hint)
         return error.code
     except OSError as error:
