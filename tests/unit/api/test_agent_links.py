@@ -36,7 +36,7 @@ def test_large_orders_for_an_agent_that_does_not_read_are_bounded_by_their_bytes
         taken = [table.send("n1", start(number, BIG)) for number in range(1, 101)]
         assert sum(taken) <= OUTBOX_BYTES_MAX // len(BIG) + 1
         assert not table.send("n1", StopOrder(number=1, run=1, grace_s=0.0, why="cancelled"))
-        numbers = []
+        numbers: list[int] = []
         while len(numbers) < sum(taken):
             message = await link.next_message()
             assert message is not None
