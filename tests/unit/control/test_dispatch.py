@@ -2,12 +2,15 @@
 
 import asyncio
 
+import pytest
+
 from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.core.machine.commands import CancelAllocation, PlaceAllocation, SetSetting, SetVcluster, UpdateAllocation
-from lattice.core.model.allocations import AllocationState, Cause
+from lattice.core.model.allocations import Allocation, AllocationState, Cause
 from lattice.core.model.shares import share_of
 from lattice.core.model.tenants import Fencing, NodeSharing, Vcluster
 from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
+from lattice.ports.log import LogFull
 from tests.unit.control.world import World, scenario
 
 SETTINGS = DispatchSettings(retry_s=2.0, grace_s=30.0, api_url="http://127.0.0.1:1")
@@ -226,6 +229,43 @@ async def test_work_that_cannot_be_read_fails_instead_of_waiting_forever() -> No
     assert allocation.state is AllocationState.FAILED
     assert allocation.cause is Cause.LAUNCH
     assert "cannot be read" in allocation.message
+
+
+@scenario
+async def test_what_cannot_be_read_fails_when_the_log_has_room_again() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.submit(payload=b"\xc1 nonsense")
+    await world.place(number, "n1")
+    world.replica.failure = LogFull("no room")
+    with pytest.raises(LogFull):
+        await orders.send_due()
+    assert world.allocation(number).state is AllocationState.STARTING
+    world.clock.pass_s(SETTINGS.retry_s)
+    await orders.send_due()
+    assert world.allocation(number).state is AllocationState.FAILED
+
+
+@scenario
+async def test_an_order_that_fails_is_tried_again_and_holds_up_nobody() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    failures = [RuntimeError("no token")]
+
+    def mint(allocation: Allocation) -> str:
+        if failures:
+            raise failures.pop()
+        return "token"
+
+    orders = Dispatch(world.replica, world.links, world.clock, SETTINGS, mint)
+    for node in ("n1", "n2"):
+        await world.place(await world.submit(), node)
+    with pytest.raises(RuntimeError, match="no token"):
+        await orders.send_due()
+    world.clock.pass_s(SETTINGS.retry_s)
+    await orders.send_due()
+    assert sorted(node for node, _ in world.links.take()) == ["n1", "n2"]
 
 
 @scenario
