@@ -14,6 +14,7 @@ from types import FrameType
 from typing import NoReturn
 
 from lattice.cli.command import Command
+from lattice.cli.config import Place, load_settings
 from lattice.cli.context import Context
 from lattice.cli.errors import INTERRUPTED, USAGE, CommandError, UsageError
 from lattice.cli.local_cluster import TOKEN_FILE, default_directory
@@ -141,13 +142,23 @@ def how_to_call(api_url: str, directory: Path, context: Context) -> str:
     program = os.path.abspath(shutil.which(context.process.program) or context.process.program)
     on_path = shutil.which("lattice", path=context.process.environment.get("PATH"))
     word = "lattice" if on_path and os.path.samefile(on_path, program) else shlex.quote(program)
-    try:
-        if context.settings.place().api_url == api_url:
-            return word
-    except CommandError:
-        pass
-    variables = {"LATTICE_API_URL": api_url, "LATTICE_TOKEN_FILE": str(directory / TOKEN_FILE)}
+    place = Place(api_url=api_url, origin="", token_file=str(directory / TOKEN_FILE))
+    variables: dict[str, str] = {}
+    if not leads_to(place, variables, context):
+        variables = {"LATTICE_DIR": str(directory)}
+    if not leads_to(place, variables, context):
+        variables = {"LATTICE_API_URL": api_url, "LATTICE_TOKEN_FILE": str(directory / TOKEN_FILE)}
     return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), word])
+
+
+def leads_to(place: Place, variables: dict[str, str], context: Context) -> bool:
+    """Whether the command line would find the cluster there with these variables set."""
+    environment = {**context.process.environment, **variables}
+    try:
+        found = load_settings(context.flags, environment, lambda _note: None).place()
+    except CommandError:
+        return False
+    return (found.api_url, found.token_file) == (place.api_url, place.token_file)
 
 
 def stay(supervisor: "subprocess.Popen[bytes]", context: Context, directory: Path) -> int:
