@@ -1,18 +1,23 @@
 """The parts of a local cluster that need no server: who is who, what is written, what is said."""
 
+import asyncio
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import jwt
 import pytest
 
 from lattice.cli.local_cluster import default_directory, read_cluster
+from lattice.daemons.local import cluster as cluster_module
 from lattice.daemons.local import commands
-from lattice.daemons.local.credentials import current_user, ensure_secret, write_tokens
+from lattice.daemons.local.credentials import LIFETIME_S, current_user, ensure_secret, write_tokens
+from lattice.daemons.local.keeper import Keeper, Program
 from lattice.daemons.local.layout import Layout, take_lock, write_private
 from lattice.daemons.local.logtail import tail
 from lattice.daemons.local.options import Options, StartFailed
@@ -20,6 +25,7 @@ from lattice.daemons.local.ports import choose_port
 from lattice.daemons.local.processes import Process, is_alive, process_of, role_of, stop
 from lattice.daemons.local.record import Record
 from lattice.daemons.local.restarts import LONGEST_DELAY_S, RestartPolicy
+from lattice.testing import eventually
 
 
 @pytest.fixture
@@ -202,3 +208,55 @@ def test_the_tail_of_a_log_reads_like_prose(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text('old\n{"level": "ERROR", "message": "port 8080 is in use"}\nTraceback\n')
     assert tail(log, since=4) == "  error: port 8080 is in use\n  Traceback"
+
+
+def test_tokens_hold_for_a_month_and_name_their_bearer(layout: Layout) -> None:
+    secret = ensure_secret(layout)
+    write_tokens(layout, secret)
+    mine, agents = (
+        jwt.decode(path.read_text().strip(), secret, algorithms=["HS256"])
+        for path in (layout.token, layout.agent_token)
+    )
+    assert (mine["sub"], mine["scope"], mine["tenants"]) == (current_user(), "admin", ["default"])
+    assert agents["kind"] == "agent"
+    assert {claims["exp"] - claims["iat"] for claims in (mine, agents)} == {30 * 86400}
+
+
+def test_tokens_are_renewed_before_they_expire(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "TOKEN_LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(cluster_module, "RENEW_BEFORE_S", LIFETIME_S + 1)
+    cluster = cluster_module.Cluster(layout, Options(nodes=0, rest_port=0, grpc_port=0))
+    before = layout.token.stat().st_ino
+
+    def is_renewed() -> bool:
+        return layout.token.stat().st_ino != before
+
+    async def renew() -> None:
+        task = asyncio.create_task(cluster._renew_tokens())
+        await asyncio.to_thread(eventually, is_renewed, "a new token", every_s=0.001)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(renew())
+
+
+def test_a_process_that_is_not_restarted_leaves_the_record(layout: Layout) -> None:
+    keeper = Keeper(
+        Program(role="agent", name="n1", command=["sleep", "60"], log=layout.root / "log"),
+        Record(layout, api_url="", grpc=""),
+        restart=False,
+    )
+
+    def recorded() -> list[int]:
+        cluster = read_cluster(layout.root)
+        return [process.pid for process in cluster.processes] if cluster is not None else []
+
+    async def live() -> None:
+        task = asyncio.create_task(keeper.run())
+        (pid,) = await asyncio.to_thread(eventually, recorded, "the process in cluster.json")
+        os.kill(pid, signal.SIGKILL)
+        await task
+
+    asyncio.run(asyncio.wait_for(live(), 10))
+    assert recorded() == []
+    assert (keeper.deaths, keeper.last_code) == (1, -9)
