@@ -138,6 +138,7 @@ class Scheduling:
         snapshot = self._cycle.snapshot(self._observations)
         made = await self._planned(snapshot, self._clock.now_ms())
         self._plan = made
+        self._cycle.remember(made)
         planned_s = self._clock.monotonic_s() - started
         placed = 0
         if made.placements:

@@ -10,11 +10,13 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.commands import PlaceAllocation
 from lattice.core.machine.state import State
 from lattice.core.model.observations import Observations
+from lattice.core.model.settings import setting_value
+from lattice.core.model.signals import NO_SIGNALS
 from lattice.core.scheduler.columns import Columns
 from lattice.core.scheduler.plan import plan
 from lattice.core.scheduler.profiles import Profile
 from lattice.core.scheduler.proposals import Plan
-from lattice.core.scheduler.snapshot import Snapshot
+from lattice.core.scheduler.snapshot import Budgets, Snapshot, Tuning
 
 
 class Cycle:
@@ -22,11 +24,15 @@ class Cycle:
 
     def __init__(self, profiles: Mapping[str, Profile] | None = None) -> None:
         self.profiles = dict(profiles or {})
+        self.signals = NO_SIGNALS
         self._columns = Columns()
+        self._promised: dict[int, int] = {}
 
     def load(self, state: State) -> None:
         """Starts from a whole state, at start-up or when the state was replaced by a snapshot."""
         self._columns = Columns()
+        self._promised = {}
+        self._tune(state)
         touched = _Touched()
         touched.nodes.update(dict.fromkeys(state.nodes))
         touched.numbers.update(dict.fromkeys(state.allocations))
@@ -34,7 +40,13 @@ class Cycle:
         touched.vclusters.update(dict.fromkeys(state.vclusters))
         touched.tenants.update(dict.fromkeys(state.tenants))
         touched.projects.update(dict.fromkeys(state.projects))
+        touched.reservations.update(dict.fromkeys(state.reservations))
         self._take_over(state, touched)
+        for entries in state.ledger.values():
+            self._columns.put_entries(entries)
+        ended = [record for record in state.allocations.values() if record.is_terminal]
+        for record in sorted(ended, key=lambda record: (record.ended_at, record.number)):
+            self._columns.learn(record)
 
     def note(self, state: State, events: Iterable[ev.AnyEvent]) -> None:
         """Takes over what the events changed; `state` is the state after them, or any later one."""
@@ -45,11 +57,31 @@ class Cycle:
 
     def snapshot(self, observations: Observations | None = None) -> Snapshot:
         """What `plan` needs; without observations every Ready node counts as connected."""
-        return self._columns.snapshot(None if observations is None else observations.connected())
+        return self._columns.snapshot(
+            None if observations is None else observations.connected(),
+            signals=self.signals,
+            promised=self._promised,
+        )
 
     def plan(self, observations: Observations | None, now: int) -> Plan:
         """Snapshot and plan in one call."""
-        return plan(self.snapshot(observations), self.profiles, now)
+        made = plan(self.snapshot(observations), self.profiles, now)
+        self.remember(made)
+        return made
+
+    def remember(self, made: Plan) -> None:
+        """Keeps what the plan promised, so that the next one can hold to it."""
+        self._promised = {kept.number: kept.start_at for kept in made.reservations}
+
+    def _tune(self, state: State) -> None:
+        def value(key: str) -> float:
+            return float(setting_value(state.settings, f"scheduler.{key}"))
+
+        self._columns.tune(
+            Tuning(reference_wait_s=value("reference_wait_s"), budget_days=int(value("budget_period_days"))),
+            Budgets(power_w=int(value("power_budget_w")), storage_gbps=value("storage_bandwidth_gbps")),
+            value("fairshare_half_life_s"),
+        )
 
     def _take_over(self, state: State, touched: "_Touched") -> None:
         columns = self._columns
@@ -59,6 +91,13 @@ class Cycle:
             columns.put_tenant(state.tenants[name])
         for key in touched.projects:
             columns.put_project(state.projects[key])
+        for name in touched.reservations:
+            if name in state.reservations:
+                columns.put_reservation(state.reservations[name])
+            else:
+                columns.drop_reservation(name)
+        if touched.settings:
+            self._tune(state)
         nodes = touched.nodes
         for number in touched.numbers:
             nodes.update((share.node, None) for share in columns.shares_of(number))
@@ -69,6 +108,19 @@ class Cycle:
             columns.put_node(state.nodes[node])
         for number in touched.numbers:
             self._take_over_number(state, number)
+        for number in touched.ended:
+            self._take_over_end(state, number)
+
+    def _take_over_end(self, state: State, number: int) -> None:
+        """A run is over: what it used is in the ledger, how long it took may help to foresee the next."""
+        record = state.allocations.get(number)
+        if record is None:
+            return
+        entries = state.ledger.get((record.tenant, record.project, record.user))
+        if entries is not None:
+            self._columns.put_entries(entries)
+        if record.is_terminal:
+            self._columns.learn(record)
 
     def _take_over_number(self, state: State, number: int) -> None:
         """An allocation, a task or a group, whatever the number stands for now."""
@@ -102,15 +154,19 @@ class _Touched:
         self.vclusters: dict[str, None] = {}
         self.tenants: dict[str, None] = {}
         self.projects: dict[tuple[str, str], None] = {}
+        self.reservations: dict[str, None] = {}
+        self.ended: dict[int, None] = {}
+        self.settings = False
 
     def add(self, event: ev.AnyEvent) -> None:
         match event:
-            case ev.PartChanged() | ev.SettingSet() | ev.SnapshotRecorded():
-                return
-            case ev.ReservationSet() | ev.ReservationDeleted():
+            case ev.PartChanged() | ev.SnapshotRecorded():
                 return
             case ev.AllocationSubmitted():
                 self.numbers[event.allocation.number] = None
+            case ev.AllocationEnded() | ev.AllocationRequeued():
+                self.numbers[event.number] = None
+                self.ended[event.number] = None
             case ev.TaskGroupSubmitted():
                 self.numbers[event.group.number] = None
             case ev.TaskReleased():
@@ -122,14 +178,25 @@ class _Touched:
                 self.numbers.update(dict.fromkeys(event.numbers))
             case ev.NodeRegistered() | ev.NodeMoved():
                 self.nodes[event.node] = None
+            case _:
+                self._add_administration(event)
+
+    def _add_administration(self, event: ev.AnyEvent) -> None:
+        match event:
             case ev.VclusterSet():
                 self.vclusters[event.vcluster.name] = None
             case ev.TenantSet():
                 self.tenants[event.tenant.name] = None
             case ev.ProjectSet():
                 self.projects[event.project.tenant, event.project.name] = None
+            case ev.ReservationSet():
+                self.reservations[event.reservation.name] = None
+            case ev.ReservationDeleted():
+                self.reservations[event.name] = None
+            case ev.SettingSet():
+                self.settings = True
             case _:
-                self.numbers[event.number] = None
+                self.numbers[event.number] = None  # type: ignore[union-attr]
 
 
 def commands(plan: Plan) -> list[PlaceAllocation]:

@@ -5,16 +5,23 @@ all records once. Nodes come before the allocations that hold them. `snapshot` c
 while the columns move on.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.ledger import Ledger as Entries
 from lattice.core.model.nodes import Node, Share
+from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.signals import NO_SIGNALS, Signals
 from lattice.core.model.tenants import Project, Tenant, TenantUse, Vcluster
 from lattice.core.scheduler.held_table import HeldTable
 from lattice.core.scheduler.node_table import NodeTable
+from lattice.core.scheduler.predictor import Predictor
 from lattice.core.scheduler.queue_table import QueueTable
-from lattice.core.scheduler.snapshot import Snapshot
+from lattice.core.scheduler.snapshot import Budgets, Snapshot, Tuning
 from lattice.core.scheduler.tables import Bools, Names
+from lattice.core.scheduler.use_table import UseTable, units_of
 
 Key = tuple[str, str]
 
@@ -27,7 +34,9 @@ class Columns:
         self._tenant_names = Names()
         self._nodes = NodeTable(self._vcluster_names)
         self._held = HeldTable(self._nodes, self._tenant_names)
-        self._queue = QueueTable(self._vcluster_names)
+        self._use = UseTable()
+        self._predictor = Predictor()
+        self._queue = QueueTable(self._vcluster_names, self._use, self._predictor)
         self._groups: dict[int, TaskGroup] = {}
         self._vclusters: dict[str, Vcluster] = {}
         self._members: dict[str, tuple[int, Bools | None]] = {}  # with the number of nodes it was made for
@@ -36,12 +45,17 @@ class Columns:
         self._uses: dict[str, TenantUse] = {}
         self._user_holding: dict[Key, int] = {}
         self._project_nodes: dict[Key, int] = {}
+        self._with_budget: tuple[str, ...] = ()
+        self._reservations: dict[str, AdvanceReservation] = {}
+        self._budgets = Budgets()
+        self._tuning = Tuning()
 
     def put_node(self, node: Node) -> None:
         self._nodes.put(node)
 
     def put_allocation(self, allocation: Allocation) -> None:
         self._held.put(allocation)
+        self._use.put(allocation, *self._amounts(allocation))
         if allocation.state is AllocationState.PENDING:
             self._queue.put_allocation(allocation)
         else:
@@ -50,7 +64,33 @@ class Columns:
     def drop_allocation(self, number: int) -> None:
         """The record is gone; harmless when it was never here."""
         self._held.drop(number)
+        self._use.drop(number)
         self._queue.drop(number)
+
+    def learn(self, allocation: Allocation) -> None:
+        """Remembers how long a run took that has ended."""
+        if allocation.started_at and allocation.ended_at >= allocation.started_at:
+            self._predictor.learn(
+                allocation.user, allocation.name, (allocation.ended_at - allocation.started_at) // 1000
+            )
+
+    def add_use(self, allocation: Allocation) -> None:
+        """Enters what a run has used that has ended, where nobody keeps a ledger."""
+        if allocation.started_at:
+            self._use.add(allocation, *self._amounts(allocation))
+
+    def put_entries(self, entries: Entries) -> None:
+        """What one account has used by day."""
+        self._use.put_entries(entries)
+
+    def _amounts(self, allocation: Allocation) -> tuple[int, int]:
+        """Units of nodes, and GPUs, of the shares of the present or last run."""
+        units = gpus = 0
+        for share in allocation.shares:
+            hardware = self._nodes.hardware_of(share.node)
+            units += units_of(share, hardware.cpus if hardware else 0)
+            gpus += share.gpus if not share.whole else hardware.gpus if hardware else 0
+        return units, gpus
 
     def shares_of(self, number: int) -> tuple[Share, ...]:
         """What the allocation held when it was last put."""
@@ -77,9 +117,24 @@ class Columns:
 
     def put_tenant(self, tenant: Tenant) -> None:
         self._tenants[tenant.name] = tenant
+        self._with_budget = tuple(
+            name for name, kept in self._tenants.items() if kept.gpu_hours_budget or kept.node_hours_budget
+        )
 
     def put_project(self, project: Project) -> None:
         self._projects[project.tenant, project.name] = project
+
+    def put_reservation(self, reservation: AdvanceReservation) -> None:
+        self._reservations[reservation.name] = reservation
+
+    def drop_reservation(self, name: str) -> None:
+        self._reservations.pop(name, None)
+
+    def tune(self, tuning: Tuning, budgets: Budgets, half_life_s: float) -> None:
+        """Settings of the cluster."""
+        self._tuning = tuning
+        self._budgets = budgets
+        self._use.set_half_life(half_life_s * 1000)
 
     def put_use(self, tenant: str, use: TenantUse) -> None:
         if use == TenantUse():
@@ -93,10 +148,16 @@ class Columns:
     def put_project_nodes(self, tenant: str, project: str, nodes: int) -> None:
         _count(self._project_nodes, (tenant, project), nodes)
 
-    def snapshot(self, connected: frozenset[str] | None = None) -> Snapshot:
+    def snapshot(
+        self,
+        connected: frozenset[str] | None = None,
+        *,
+        signals: Signals = NO_SIGNALS,
+        promised: Mapping[int, int] | None = None,
+    ) -> Snapshot:
         """The columns as they are now; `connected` = nodes whose agent can be reached, None = all."""
         return Snapshot(
-            nodes=self._nodes.columns(connected),
+            nodes=self._nodes.columns(connected, signals.fingerprints),
             queue=self._queue.columns(),
             held=self._held.records(),
             shapes=tuple(self._queue.shapes.values),
@@ -110,6 +171,12 @@ class Columns:
             uses=dict(self._uses),
             user_holding=dict(self._user_holding),
             project_nodes=dict(self._project_nodes),
+            ledger=self._use.ledger(self._with_budget),
+            reservations=tuple(self._reservations[name] for name in sorted(self._reservations)),
+            promised=promised or {},
+            signals=signals,
+            budgets=self._budgets,
+            tuning=self._tuning,
         )
 
     def _members_of(self, name: str) -> Bools | None:

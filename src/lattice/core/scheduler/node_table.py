@@ -1,14 +1,15 @@
 """Node rows as they arrive, given out by id, with kinds and groups numbered the same way whatever happened before."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import numpy as np
 from msgspec.structs import replace
 
+from lattice.core.model.conformance import UNKNOWN_GROUP, group_numbers
 from lattice.core.model.nodes import Hardware, Node
 from lattice.core.scheduler.snapshot import NO_VCLUSTER, STATES, NodeColumns, id_order, kind_order
-from lattice.core.scheduler.tables import Bools, Interned, Names, Rows, Slots
+from lattice.core.scheduler.tables import Bools, Interned, Ints, Names, Rows, Slots
 
 NODE = np.dtype(
     [
@@ -70,6 +71,11 @@ class NodeTable:
     def slot_of(self, node: str) -> int:
         return self._slot_of[node]
 
+    def hardware_of(self, node: str) -> Hardware | None:
+        """What the node has, apart from its group; None when it was never put."""
+        slot = self._slot_of.get(node)
+        return None if slot is None else self._kinds.values[int(self._slots.data["kind"][slot])]
+
     def rows(self) -> dict[str, int]:
         """Where each node stands in the order of the ids."""
         self._sort()
@@ -80,9 +86,9 @@ class NodeTable:
         self._sort()
         return self._place[slots]
 
-    def columns(self, connected: frozenset[str] | None) -> NodeColumns:
+    def columns(self, connected: frozenset[str] | None, fingerprints: Mapping[str, str] | None = None) -> NodeColumns:
         self._sort()
-        data = self._slots.data[self._order]
+        data = self._slots.data.take(self._order)
         kinds, kind = _ranked(self._kinds, data["kind"], kind_order)
         groups, group = _ranked(self._groups, data["group"], _by_name)
         return NodeColumns(
@@ -100,6 +106,7 @@ class NodeTable:
             cpus=data["cpus"].copy(),
             memory_mb=data["memory_mb"].copy(),
             gpus=data["gpus"].copy(),
+            conformance=_conformance(self._ids, fingerprints),
         )
 
     def _sort(self) -> None:
@@ -131,3 +138,9 @@ def _connected(ids: tuple[str, ...], connected: frozenset[str] | None) -> Bools:
     if connected is None or connected.issuperset(ids):
         return np.ones(len(ids), np.bool_)
     return np.fromiter((node in connected for node in ids), np.bool_, len(ids))
+
+
+def _conformance(ids: tuple[str, ...], fingerprints: Mapping[str, str] | None) -> Ints:
+    if not fingerprints:
+        return np.full(len(ids), UNKNOWN_GROUP, np.int64)
+    return np.array(group_numbers(ids, fingerprints), np.int64)

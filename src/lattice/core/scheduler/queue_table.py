@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from lattice.core.model.allocations import Allocation, TaskGroup
+from lattice.core.model.allocations import Allocation, Request, TaskGroup
+from lattice.core.scheduler.predictor import Predictor
 from lattice.core.scheduler.snapshot import HOLDS, PENDING, QueueColumns, Shape
 from lattice.core.scheduler.tables import Bools, Interned, Names, Rows, Slots
+from lattice.core.scheduler.use_table import UseTable
 
 _HOLD_PLACE = {hold: place for place, hold in enumerate(HOLDS)}
 
@@ -12,11 +14,13 @@ _HOLD_PLACE = {hold: place for place, hold in enumerate(HOLDS)}
 class QueueTable:
     """Rows in slots, and their order as of the last cycle, into which only what changed since is sorted anew."""
 
-    def __init__(self, vclusters: Names) -> None:
+    def __init__(self, vclusters: Names, use: UseTable, predictor: Predictor) -> None:
         self.shapes: Interned[Shape] = Interned()
         self._slots = Slots(PENDING)
         self._slot_of: dict[int, int] = {}
         self._vclusters = vclusters
+        self._use = use
+        self._predictor = predictor
         self._order: Rows = np.zeros(0, np.intp)
         self._changed: set[int] = set()
 
@@ -33,22 +37,24 @@ class QueueTable:
         slot = self._slot_of.pop(number, None)
         if slot is None:
             return
-        self.shapes.drop(int(self._slots.data["shape"][slot]))
+        self._let_go(slot)
         self._slots.give_back(slot)
         self._changed.add(slot)
 
     def _put(self, record: Allocation, *, first: int, count: int, block: int, group: int) -> None:
         slot = self._slot_of.get(record.number)
         shape = self.shapes.hold(_shape(record, group))
+        history = self._predictor.hold(record.user, record.name)
         if slot is None:
             slot = self._slot_of[record.number] = self._slots.take()
         else:
-            self.shapes.drop(int(self._slots.data["shape"][slot]))
+            self._let_go(slot)
         self._changed.add(slot)
+        request = record.request
         self._slots.data[slot] = (
             record.number,
             first,
-            -record.preemption_class,
+            record.preemption_class,
             record.submitted_at,
             record.eligible_at,
             _HOLD_PLACE[record.hold],
@@ -57,20 +63,43 @@ class QueueTable:
             count,
             block,
             record.run + 1,
+            record.walltime_s,
+            request.nodes,
+            request.cpus,
+            request.memory_mb,
+            request.gpus,
+            _is_plain(request),
+            self._use.account(record.tenant, record.project, record.user),
+            history,
         )
+
+    def _let_go(self, slot: int) -> None:
+        row = self._slots.data[slot]
+        self.shapes.drop(int(row["shape"]))
+        self._predictor.drop(int(row["history"]))
 
     def columns(self) -> QueueColumns:
         self._sort()
-        data, order = self._slots.data, self._order
+        data = self._slots.data.take(self._order)
         return QueueColumns(
-            number=data["number"][order],
-            eligible_at=data["eligible_at"][order],
-            hold=data["hold"][order],
-            vcluster=data["vcluster"][order],
-            shape=data["shape"][order],
-            count=data["count"][order],
-            block=data["block"][order],
-            run=data["run"][order],
+            number=data["number"],
+            submitted_at=data["submitted_at"],
+            preemption_class=data["preemption_class"],
+            eligible_at=data["eligible_at"],
+            hold=data["hold"],
+            vcluster=data["vcluster"],
+            shape=data["shape"],
+            count=data["count"],
+            block=data["block"],
+            run=data["run"],
+            walltime_s=data["walltime_s"],
+            nodes=data["nodes"],
+            cpus=data["cpus"],
+            memory_mb=data["memory_mb"],
+            gpus=data["gpus"],
+            is_plain=data["is_plain"],
+            account=data["account"],
+            expected_s=self._predictor.expected_s(data["history"]),
         )
 
     def _sort(self) -> None:
@@ -83,7 +112,7 @@ class QueueTable:
         changed = np.fromiter(self._changed, np.intp, len(self._changed))
         is_changed[changed] = True
         order = np.concatenate([self._order[~is_changed[self._order]], changed[data["number"][changed] != 0]])
-        keys = (data["first"][order], data["submitted_at"][order], data["precedence"][order])
+        keys = (data["first"][order], data["submitted_at"][order], -data["preemption_class"][order])
         self._order = order[np.lexsort(keys)]
         self._changed.clear()
 
@@ -97,4 +126,20 @@ def _shape(record: Allocation, group: int) -> Shape:
         record.request,
         record.walltime_s,
         group,
+    )
+
+
+def _is_plain(request: Request) -> bool:
+    """One node, whichever has the amounts."""
+    return (
+        request.nodes == 1
+        and request.max_nodes <= 1
+        and not request.exclusive
+        and not request.gpu_type
+        and not request.min_memory_mb
+        and not request.features
+        and not request.node_list
+        and not request.exclude
+        and not request.require_unified_memory
+        and not request.storage_gbps
     )

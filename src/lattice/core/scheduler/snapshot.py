@@ -6,15 +6,17 @@ prefer. Times are milliseconds since 1970.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from lattice.core.model.allocations import Hold, Request, TaskGroup
 from lattice.core.model.nodes import Hardware, NodeState
+from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.signals import NO_SIGNALS, Signals
 from lattice.core.model.tenants import Project, Tenant, TenantUse, Vcluster
-from lattice.core.scheduler.tables import Bools, Ints, Records, Rows
+from lattice.core.scheduler.tables import Bools, Floats, Ints, Records, Rows
 
 NEVER = 2**62
 STOP_GRACE_MS = 30_000
@@ -22,13 +24,19 @@ STATES = tuple(NodeState)
 HOLDS = tuple(Hold)
 NO_VCLUSTER = -1
 
+UNIT = 100_000  # one node in sums of use, so that a share of a wide node still counts
+BASE_S = 1_577_836_800  # starts are counted from here, to keep sums of them small
+# What is summed over an account's running work: units and GPUs held; those of runs that have begun; the same times the
+# second of their start, from BASE_S; units and GPUs times walltime.
+RUNNING = ("units", "gpus", "begun", "begun_gpus", "starts", "gpu_starts", "unit_walltime", "gpu_walltime")
+
 _DIGITS = re.compile(r"(\d+)")
 
 PENDING = np.dtype(
     [
         ("number", "i8"),
         ("first", "i8"),  # the number that would start first: its own, or that of a group's first pending task
-        ("precedence", "i8"),  # minus the class: smaller goes first
+        ("preemption_class", "i8"),
         ("submitted_at", "i8"),
         ("eligible_at", "i8"),
         ("hold", "i8"),  # place in HOLDS, 0 = none
@@ -37,6 +45,14 @@ PENDING = np.dtype(
         ("count", "i8"),  # tasks that could start; 1 for an allocation
         ("block", "i8"),  # how many numbers after its own belong to the row
         ("run", "i8"),  # the run that a start would be
+        ("walltime_s", "i8"),
+        ("nodes", "i8"),  # those asked for at least, and per node what is asked for: 0 = nothing said
+        ("cpus", "i8"),
+        ("memory_mb", "i8"),
+        ("gpus", "i8"),
+        ("is_plain", "i8"),  # 1 = one node, no matter which: amounts alone decide whether one will do
+        ("account", "i8"),  # place in Ledger.accounts
+        ("history", "i8"),  # what runs of the same user and name took, see `expected_s`
     ]
 )
 # `end` below 0: not started yet, it will run for that long. `cpus` 0: the whole node.
@@ -86,13 +102,19 @@ class NodeColumns:
     cpus: Ints  # free ones, as memory and gpus
     memory_mb: Ints
     gpus: Ints
+    conformance: Ints  # number of the conformance group; UNKNOWN_GROUP = a group of its own
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueColumns:
-    """One row per pending allocation and per task group with pending tasks, in queue order."""
+    """One row per pending allocation and per task group with pending tasks, in queue order.
+
+    Per-node amounts are those asked for, 0 where nothing was said.
+    """
 
     number: Ints
+    submitted_at: Ints
+    preemption_class: Ints
     eligible_at: Ints
     hold: Ints
     vcluster: Ints
@@ -100,6 +122,56 @@ class QueueColumns:
     count: Ints
     block: Ints
     run: Ints
+    walltime_s: Ints
+    nodes: Ints
+    cpus: Ints
+    memory_mb: Ints
+    gpus: Ints
+    is_plain: Ints
+    account: Ints
+    expected_s: Ints  # how long it will run by what the same user's work of that name took; 0 = not known
+
+
+class Account(NamedTuple):
+    """Who pays: a user within a project of a tenant; the project may be empty."""
+
+    tenant: str
+    project: str
+    user: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """What was used, by account. Running work counts from its start; `running` has one column per account.
+
+    `past` is in node-milliseconds as they weigh at `as_of`: it halves with every half-life after that.
+    """
+
+    accounts: tuple[Account, ...]
+    tenant: Ints  # for each account the place of its tenant in `tenants`
+    project: Ints  # and a number for its project, the same for all accounts of the project
+    tenants: tuple[str, ...]
+    past: Floats
+    as_of: int
+    half_life_ms: float
+    running: Ints  # rows: RUNNING
+    days: Mapping[str, tuple[tuple[int, int, int], ...]]  # of tenants with a budget: (day, node_ms, gpu_ms)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budgets:
+    """Sums over the whole machine that running work may not exceed; 0 = no limit."""
+
+    power_w: int = 0
+    storage_gbps: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tuning:
+    """Settings of the cluster that the score depends on."""
+
+    reference_wait_s: float = 3600.0
+    budget_days: int = 90
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,6 +192,12 @@ class Snapshot:
     uses: Mapping[str, TenantUse]
     user_holding: Mapping[tuple[str, str], int]
     project_nodes: Mapping[tuple[str, str], int]
+    ledger: Ledger
+    reservations: tuple[AdvanceReservation, ...] = ()  # by name
+    promised: Mapping[int, int] = field(default_factory=dict)  # number -> start in the last plan's reservations
+    signals: Signals = NO_SIGNALS
+    budgets: Budgets = Budgets()
+    tuning: Tuning = Tuning()
 
     def shape_of(self, row: int) -> Shape:
         shape = self.shapes[int(self.queue.shape[row])]

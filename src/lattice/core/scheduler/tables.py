@@ -9,6 +9,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 Records = npt.NDArray[np.void]
 
 K = TypeVar("K", bound=Hashable)
@@ -53,6 +54,7 @@ class Interned(Generic[K]):
 
     def __init__(self) -> None:
         self.values: list[K | None] = []  # None = not in use
+        self.version = 0  # rises whenever `values` changes
         self._numbers: dict[K, int] = {}
         self._uses: list[int] = []
         self._returned: list[int] = []
@@ -65,15 +67,21 @@ class Interned(Generic[K]):
         self._uses[number] += 1
         return number
 
+    def number_of(self, value: K) -> int | None:
+        """The number of the value while somebody holds it."""
+        return self._numbers.get(value)
+
     def drop(self, number: int) -> None:
         value = self.values[number]
         self._uses[number] -= 1
         if value is not None and not self._uses[number]:
             del self._numbers[value]
             self.values[number] = None
+            self.version += 1
             self._returned.append(number)
 
     def _take(self, value: K) -> int:
+        self.version += 1
         if not self._returned:
             self.values.append(value)
             self._uses.append(0)

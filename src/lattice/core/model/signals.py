@@ -1,0 +1,27 @@
+"""What the scheduler is told about the moment by others: prices, data, checkpoints, the network, configurations.
+
+Nothing of it is in the log. What is not known is absent, and counts as neither good nor bad.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_NODE: Mapping[str, float] = MappingProxyType({})
+_NO_NUMBER: Mapping[int, float] = MappingProxyType({})
+
+
+class Signals(Struct, frozen=True, kw_only=True):
+    """Fractions lie in [0, 1]; mappings hold only what is known, by allocation number or by node."""
+
+    energy_price: float | None = None  # 0 = the cheapest of the known period, 1 = the dearest
+    congestion: float | None = None  # of the network as a whole
+    data_readiness: Mapping[int, float] = _NO_NUMBER  # part of the input that is on the hot tier
+    checkpoint_minutes: Mapping[int, float] = _NO_NUMBER
+    gpu_use: Mapping[str, float] = _NO_NODE
+    fingerprints: Mapping[str, str] = _NOTHING  # fresh ones only: a stale one is not known
+
+
+NO_SIGNALS = Signals()
