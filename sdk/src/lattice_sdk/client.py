@@ -18,6 +18,7 @@ from lattice_sdk.models import (
     Node,
     Page,
     Project,
+    Reservation,
     SchedulerStatus,
     Setting,
     Submission,
@@ -323,6 +324,19 @@ class Client:
     def update_project(self, tenant: str, name: str, changes: Mapping[str, object], *, request_id: str = "") -> Project:
         body = msgspec.json.encode(changes)
         return self._write("PUT", _of("projects", tenant, name), Project, body, request_id)
+
+    def list_reservations(self) -> list[Reservation]:
+        return self._everything("/reservations", Page[Reservation])
+
+    def get_reservation(self, name: str) -> Reservation:
+        return self._read(_of("reservations", name), Reservation)
+
+    def create_reservation(self, fields: Mapping[str, object], *, request_id: str = "") -> Reservation:
+        """Keep nodes from `start` to `end` (or for `duration`), for `tenants` and `users` or for nobody."""
+        return self._write("POST", "/reservations", Reservation, msgspec.json.encode(fields), request_id)
+
+    def delete_reservation(self, name: str, *, request_id: str = "") -> None:
+        self._call("DELETE", _of("reservations", name), (), None, request_id)
 
     def list_settings(self) -> list[Setting]:
         return self._everything("/settings", Page[Setting])

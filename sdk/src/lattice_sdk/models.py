@@ -50,6 +50,12 @@ class Constraints(Struct, frozen=True, kw_only=True, omit_defaults=True):
     topology: str | None = None
     nodes: list[str] = []
     exclude: list[str] = []
+    require_unified_memory: bool = False
+    allow_cxl_memory: bool = False
+    require_conformance: bool = False
+    prefer_same_numa: bool = False
+    prefer_local_memory: bool = False
+    storage_gbps: Figure = 0
 
 
 class Details(Struct, frozen=True, kw_only=True):
@@ -184,6 +190,9 @@ class Vcluster(Struct, frozen=True, kw_only=True):
     max_walltime_s: Figure | None = 0
     max_nodes: int | None = 0
     up: bool = True
+    profile: str = ""
+    weights: dict[str, Figure] = {}
+    backfill_depth: int = 0
     created_at: str | None = None
     pending: int = 0
     running: int = 0
@@ -194,6 +203,25 @@ class Project(Struct, frozen=True, kw_only=True):
     name: str
     max_nodes: int | None = None
     created_at: str | None = None
+
+
+class Reservation(Struct, frozen=True, kw_only=True):
+    """Nodes kept for a time. No nodes = all; neither tenants nor users = for nobody (maintenance)."""
+
+    name: str
+    start: str | None = None
+    end: str | None = None
+    nodes: list[str] = []
+    tenants: list[str] = []
+    users: list[str] = []
+    repeat_s: Figure = 0
+    until: str | None = None
+    reason: str = ""
+    created_by: str = ""
+    created_at: str | None = None
+    state: str = ""
+    next_start: str | None = None
+    next_end: str | None = None
 
 
 class Setting(Struct, frozen=True, kw_only=True):

@@ -7,10 +7,15 @@ from lattice.cli.errors import UsageError
 from lattice_sdk.models import Constraints
 
 _TERM = re.compile(r"([A-Za-z_][\w.-]*)\s*(>=|<=|!=|=|:|<|>)\s*(.+)")
+_COMMA = re.compile(r",(?![^\[]*\])")
 _RANGE = re.compile(r"(\d+)-(\d+)")
 _BRACKET = re.compile(r"([^\[\]]*)\[([^\[\]]+)\](.*)")
 HINT = 'such as "gpu_type=GH200,gpu_count=4,memory_gb>=512,nvme"'
-NOT_YET = frozenset({"require_unified_memory", "prefer_same_numa", "allow_cxl_memory"})
+SWITCHES = frozenset(
+    {"require_unified_memory", "allow_cxl_memory", "require_conformance", "prefer_same_numa", "prefer_local_memory"}
+)
+# A feature is any word, but one of these forms is a constraint that was misspelt.
+_RESERVED = re.compile(r"(require|prefer|allow)_\w+|(gpu|memory|storage)_\w+|topology|nodes|exclude")
 MAX_NAMES = 100_000
 
 
@@ -20,7 +25,7 @@ def parse_constraints(
     """All constraints of a submission in one record; UsageError for what means nothing."""
     given: dict[str, str] = {}
     features: list[str] = []
-    for term in (part.strip() for text in texts for part in text.split(",")):
+    for term in (part.strip() for text in texts for part in _COMMA.split(text)):
         if term:
             _take(term, given, features)
     return Constraints(
@@ -29,22 +34,28 @@ def parse_constraints(
         memory_gb=_number(given, "memory_gb"),
         features=list(dict.fromkeys(features)),
         topology=topology or given.get("topology"),
-        nodes=expand_names(nodes),
-        exclude=expand_names(exclude),
+        nodes=[*expand_names(nodes), *_names(given, "nodes")],
+        exclude=[*expand_names(exclude), *_names(given, "exclude")],
+        storage_gbps=_figure(given, "storage_gbps") or 0,
+        require_unified_memory=_is_on(given, "require_unified_memory"),
+        allow_cxl_memory=_is_on(given, "allow_cxl_memory"),
+        require_conformance=_is_on(given, "require_conformance"),
+        prefer_same_numa=_is_on(given, "prefer_same_numa"),
+        prefer_local_memory=_is_on(given, "prefer_local_memory"),
     )
 
 
 def _take(term: str, given: dict[str, str], features: list[str]) -> None:
     match = _TERM.fullmatch(term)
     name, sign, value = match.groups() if match else (term, "", "")
-    if name in NOT_YET:
-        raise UsageError(f'constraint "{name}" is not supported by this version of Lattice')
-    if not sign:
+    if name in SWITCHES and (not sign or (sign in {"=", ":"} and value in {"true", "false"})):
+        given[name] = value or "true"
+    elif not sign and not _RESERVED.fullmatch(term):
         features.append(term)
     elif name in {"feature", "features"} and sign in {"=", ":"}:
         features.extend(part for part in re.split(r"[+&]", value) if part)
-    elif (name in {"gpu_count", "memory_gb"} and sign in {"=", ":", ">="}) or (
-        name in {"gpu_type", "topology"} and sign in {"=", ":"}
+    elif (name in {"gpu_count", "memory_gb", "storage_gbps"} and sign in {"=", ":", ">="}) or (
+        name in {"gpu_type", "topology", "nodes", "exclude"} and sign in {"=", ":"}
     ):
         given[name] = value
     else:
@@ -58,6 +69,24 @@ def _number(given: dict[str, str], name: str) -> int | None:
     if not (text.isascii() and text.isdigit()):
         raise UsageError(f'constraint {name} takes a whole number, not "{text}"', hint=HINT)
     return int(text)
+
+
+def _figure(given: dict[str, str], name: str) -> float | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
+        raise UsageError(f'constraint {name} takes a number, not "{text}"', hint=HINT)
+    return float(text)
+
+
+def _names(given: dict[str, str], name: str) -> list[str]:
+    """Several names with + between them, as a comma ends the constraint."""
+    return expand_names(given.get(name, "").replace("+", ","))
+
+
+def _is_on(given: dict[str, str], name: str) -> bool:
+    return given.get(name) == "true"
 
 
 def parse_nodes(text: str) -> tuple[int, int]:
@@ -74,7 +103,7 @@ def parse_nodes(text: str) -> tuple[int, int]:
 def expand_names(text: str) -> list[str]:
     """Names in `n1,n[3-5,7]`, in the order written."""
     names: list[str] = []
-    for part in re.split(r",(?![^\[]*\])", text):
+    for part in _COMMA.split(text):
         if part.strip():
             names.extend(_expanded(part.strip(), text))
         if len(names) > MAX_NAMES:

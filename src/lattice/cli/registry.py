@@ -52,6 +52,16 @@ ADMIN = Branch(
                 "show": Leaf("admin.vcluster:SHOW", "show one vCluster in full"),
                 "update": Leaf("admin.vcluster:UPDATE", "change a vCluster"),
                 "set-config": Leaf("admin.vcluster:UPDATE", "change the settings of a vCluster"),
+                "set-weights": Leaf("admin.weights:SET", "change how a vCluster orders its queue"),
+            },
+        ),
+        "reservation": Branch(
+            "nodes kept for a time",
+            {
+                "create": Leaf("admin.reservation:CREATE", "keep nodes for a time, for somebody or for nobody"),
+                "list": Leaf("admin.reservation:LIST", "list the reservations"),
+                "show": Leaf("admin.reservation:SHOW", "show one reservation in full"),
+                "delete": Leaf("admin.reservation:DELETE", "give the nodes back"),
             },
         ),
         "project": Branch(

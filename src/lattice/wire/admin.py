@@ -15,6 +15,7 @@ from lattice.core.model.tenants import (
     TenantUse,
     Vcluster,
 )
+from lattice.core.model.weights import FACTORS, check_weights
 from lattice.wire.problems import BadField
 from lattice.wire.submissions import MAX_CLASS, MAX_NODES, walltime_s
 from lattice.wire.texts import check_names
@@ -55,6 +56,9 @@ class VclusterView(Struct, frozen=True, kw_only=True):
     max_walltime_s: int
     max_nodes: int
     up: bool
+    profile: str
+    weights: dict[str, float]
+    backfill_depth: int
     created_at: str | None
     pending: int
     running: int
@@ -107,6 +111,9 @@ class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_walltime_s: str | int | UnsetType | None = UNSET
     max_nodes: int | UnsetType | None = UNSET
     up: bool | UnsetType = UNSET
+    profile: str | UnsetType | None = UNSET
+    weights: dict[str, float | None] | UnsetType | None = UNSET
+    backfill_depth: int | UnsetType = UNSET
 
 
 class ProjectFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,6 +155,9 @@ def vcluster_view(vcluster: Vcluster, *, pending: int, running: int) -> Vcluster
         max_walltime_s=vcluster.max_walltime_s,
         max_nodes=vcluster.max_nodes,
         up=vcluster.is_up,
+        profile=vcluster.profile,
+        weights=dict(vcluster.weights),
+        backfill_depth=vcluster.backfill_depth,
         created_at=rfc3339(vcluster.created_at),
         pending=pending,
         running=running,
@@ -194,11 +204,26 @@ def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
             changes[field] = check_names(names, field)
     if "up" in changes:
         changes["is_up"] = changes.pop("up")
+    if "profile" in changes:
+        changes["profile"] = changes["profile"] or ""
+    if fields.weights is not UNSET:
+        changes["weights"] = _merged_weights(old, fields.weights)
+    _check_number(changes, "backfill_depth", 0, MAX_COUNT)
     _check_number(changes, "max_nodes", 0, MAX_NODES)
     if changes.get("max_nodes", 0) is None:
         changes["max_nodes"] = 0
     new: Vcluster = replace(old, **changes)
     return _check_vcluster(new)
+
+
+def _merged_weights(old: Vcluster, given: Mapping[str, float | None] | None) -> tuple[tuple[str, float], ...]:
+    """The old weights with the given ones laid over; null takes one away, null for all of them takes all away."""
+    merged = {**dict(old.weights), **given} if given is not None else {}
+    kept = {name: weight for name, weight in merged.items() if weight is not None}
+    problem = check_weights(kept)
+    if problem is not None:
+        raise BadField("weights", problem)
+    return tuple(sorted(kept.items(), key=lambda pair: FACTORS.index(pair[0])))
 
 
 def changed_project(old: Project, fields: ProjectFields) -> Project:

@@ -87,6 +87,10 @@ class ConstraintsView(Struct, frozen=True, kw_only=True):
     topology: str
     nodes: tuple[str, ...]
     exclude: tuple[str, ...]
+    require_unified_memory: bool
+    allow_cxl_memory: bool
+    require_conformance: bool
+    storage_gbps: float
 
 
 class DetailsView(Struct, frozen=True, kw_only=True):
@@ -293,6 +297,10 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
             topology=request.topology,
             nodes=request.node_list,
             exclude=request.exclude,
+            require_unified_memory=request.require_unified_memory,
+            allow_cxl_memory=request.allow_cxl_memory,
+            require_conformance=request.require_conformance,
+            storage_gbps=request.storage_gbps,
         ),
         exclusive=request.exclusive,
         per_node=record.per_node,

@@ -11,6 +11,7 @@ from lattice.core.model.allocations import Hold, Lifecycle, Request, RequeuePoli
 from lattice.core.model.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.wire.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
+from lattice.wire.node_names import node_names
 from lattice.wire.problems import BadField
 from lattice.wire.tasks import parse_tasks
 from lattice.wire.texts import (
@@ -46,8 +47,14 @@ class Constraints(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     memory_gb: float = 0
     features: list[str] = []
     topology: str = ""
-    nodes: list[str] = []
-    exclude: list[str] = []
+    nodes: list[str] | str = []
+    exclude: list[str] | str = []
+    require_unified_memory: bool = False
+    allow_cxl_memory: bool = False
+    require_conformance: bool = False
+    prefer_same_numa: bool = False
+    prefer_local_memory: bool = False
+    storage_gbps: float = 0
 
 
 class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -258,9 +265,13 @@ def _request(wanted: Resources) -> Request:
         min_memory_mb=_min_memory_mb(rules.memory_gb),
         features=check_names(rules.features, "resources.constraints.features"),
         topology=rules.topology,
-        node_list=check_names(rules.nodes, "resources.constraints.nodes"),
-        exclude=check_names(rules.exclude, "resources.constraints.exclude"),
+        node_list=node_names(rules.nodes, "resources.constraints.nodes"),
+        exclude=node_names(rules.exclude, "resources.constraints.exclude"),
         exclusive=wanted.exclusive,
+        require_unified_memory=rules.require_unified_memory,
+        allow_cxl_memory=rules.allow_cxl_memory,
+        require_conformance=rules.require_conformance,
+        storage_gbps=_storage_gbps(rules.storage_gbps),
     )
 
 
@@ -303,6 +314,12 @@ def _min_memory_mb(gigabytes: float) -> int:
     if not 0 <= gigabytes <= 1_000_000:
         raise BadField("resources.constraints.memory_gb", "must lie between 0 and 1,000,000")
     return round(gigabytes * 1024)
+
+
+def _storage_gbps(value: float) -> float:
+    if not 0 <= value <= 1_000_000:
+        raise BadField("resources.constraints.storage_gbps", "must lie between 0 and 1,000,000")
+    return value
 
 
 def _between(value: int, field: str, low: int, high: int) -> int:

@@ -44,6 +44,8 @@ class Permission(StrEnum):
     WRITE_VCLUSTERS = "vcluster:write"
     READ_PROJECTS = "project:read"
     WRITE_PROJECTS = "project:write"
+    READ_RESERVATIONS = "reservation:read"
+    WRITE_RESERVATIONS = "reservation:write"
     READ_USAGE = "usage:read"
     READ_SETTINGS = "setting:read"
     WRITE_SETTINGS = "setting:write"
@@ -77,6 +79,8 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.WRITE_VCLUSTERS: (_A, _N, _N, _N, _N, _N),
     Permission.READ_PROJECTS:   (_A, _T, _T, _T, _T, _N),
     Permission.WRITE_PROJECTS:  (_A, _T, _N, _N, _N, _N),
+    Permission.READ_RESERVATIONS:  (_A, _A, _A, _A, _A, _N),
+    Permission.WRITE_RESERVATIONS: (_A, _N, _A, _N, _N, _N),
     Permission.READ_USAGE:      (_A, _T, _O, _O, _O, _N),
     Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N),
     Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N),

@@ -14,6 +14,7 @@ from lattice.api.operations import (
     listing,
     logs,
     nodes,
+    reservations,
     submitting,
     tenants,
     usage,
@@ -21,6 +22,7 @@ from lattice.api.operations import (
     watching,
 )
 from lattice.wire.admin import ProjectFields, TenantFields, VclusterFields
+from lattice.wire.reservations import ReservationFields
 from lattice.wire.submissions import Submission
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -99,6 +101,18 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/projects", tenants.list_projects, tenants.ProjectQuery, _P.READ_PROJECTS),
     _row("POST", "/projects", tenants.create_project, ProjectFields, _P.WRITE_PROJECTS, 201),
     _row("PUT", "/projects/{tenant}/{name}", tenants.update_project, ProjectFields, _P.WRITE_PROJECTS),
+    _row("GET", "/reservations", reservations.list_reservations, NoParameters, _P.READ_RESERVATIONS),
+    _row("POST", "/reservations", reservations.create_reservation, ReservationFields, _P.WRITE_RESERVATIONS, 201),
+    _row(
+        "GET", "/reservations/{name}", reservations.get_reservation, reservations.GetReservation, _P.READ_RESERVATIONS
+    ),
+    _row(
+        "DELETE",
+        "/reservations/{name}",
+        reservations.delete_reservation,
+        reservations.DropReservation,
+        _P.WRITE_RESERVATIONS,
+    ),
     _row("GET", "/settings", cluster.list_settings, NoParameters, _P.READ_SETTINGS),
     _row("GET", "/settings/{key}", cluster.get_setting, cluster.GetSetting, _P.READ_SETTINGS),
     _row("PUT", "/settings/{key}", cluster.set_setting, cluster.SetSettingRequest, _P.WRITE_SETTINGS),

@@ -31,6 +31,7 @@ FIELDS = (
     Field("default_walltime", DURATION, "walltime of work that names none"),
     Field("max_walltime", DURATION, "longest walltime"),
     Field("max_nodes", INTEGER, "most nodes of one allocation"),
+    Field("backfill_depth", INTEGER, "how many of the highest get a reservation (50)"),
 )
 BY_NAME = {field.name: field for field in FIELDS}
 
@@ -50,7 +51,12 @@ class Options:
     default_walltime: str | None = None
     max_walltime: str | None = None
     max_nodes: str | None = None
+    backfill_depth: str | None = None
     up: bool | None = None
+
+
+def weights_text(vcluster: Vcluster) -> str:
+    return ", ".join(f"{name}={weight:g}" for name, weight in vcluster.weights.items())
 
 
 COLUMNS: tuple[Column[Vcluster], ...] = (
@@ -66,6 +72,9 @@ COLUMNS: tuple[Column[Vcluster], ...] = (
     Column("TENANTS", lambda v: ",".join(v.tenants) or "all", is_wide=True),
     Column("NODES", lambda v: ",".join(v.nodes) or "all", is_wide=True),
     Column("FENCING", lambda v: v.fencing, is_wide=True),
+    Column("PROFILE", lambda v: v.profile, is_wide=True),
+    Column("WEIGHTS", weights_text, is_wide=True),
+    Column("BACKFILL_DEPTH", lambda v: str(v.backfill_depth), is_wide=True),
     Column("CREATED", lambda v: v.created_at or "", is_wide=True),
 )
 
