@@ -15,7 +15,7 @@ import msgspec
 from lattice.agent import messages, shim_client
 from lattice.agent.connection import Outbox
 from lattice.agent.folders import STREAMS, RunFolders
-from lattice.agent.launch import AccountPolicy, LaunchRefused, prepare
+from lattice.agent.launch import AccountPolicy, LaunchRefused, offer_programs, prepare
 from lattice.agent.messages import NodeFacts, key_of, stimulus_of
 from lattice.agent.output import Readers, Reading
 from lattice.agent.recovery import (
@@ -39,6 +39,7 @@ from lattice.agent.state import (
     OutputSettled,
     Phase,
     RemoveRun,
+    RenewToken,
     Retention,
     RunEnded,
     RunKey,
@@ -96,6 +97,7 @@ class Driver:
         self._facts = settings.facts
         self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
+        self._programs = offer_programs(settings.state_dir)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
         self._tasks: set[asyncio.Task[None]] = set()
         self._stimuli: deque[Stimulus] = deque()
@@ -186,6 +188,8 @@ class Driver:
                 self._ask_shim("stop", key, grace_s=grace_s, why=why)
             case UpdateRun(key=key, walltime_s=walltime_s):
                 self._ask_shim("update", key, walltime_s=walltime_s)
+            case RenewToken(key=key, token=token):
+                self._folders.renew_token(key, token)
             case SettleOutput(key=key):
                 self._settle(key)
             case ForgetRun(key=key, launched=launched):
@@ -269,8 +273,9 @@ class Driver:
         order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
         loop = asyncio.get_running_loop()
         policy, node_id, shim_id = self._settings.policy, self._facts.node_id, self._shim_id
+        about = (order, self._folders, policy, node_id, shim_id, self._programs)
         try:
-            request = await loop.run_in_executor(self._pool, prepare, order, self._folders, policy, node_id, shim_id)
+            request = await loop.run_in_executor(self._pool, prepare, *about)
         except LaunchRefused as refusal:
             self.feed(RunRefused(key=order.key, message=str(refusal)))
             return

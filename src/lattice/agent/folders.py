@@ -71,6 +71,21 @@ class RunFolders:
             raise
         return folder
 
+    def renew_token(self, key: RunKey, token: str) -> None:
+        """Put a new token in the place of the old one, for the same owner; a run without one gets none.
+
+        Readers see the old one or the new one.
+        """
+        path = self.path(key) / TOKEN
+        try:
+            old = path.stat()
+        except FileNotFoundError:
+            return
+        draft = path.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        _write_new(draft, token.encode(), 0o600, (old.st_uid, old.st_gid))
+        draft.replace(path)
+
     def acknowledge(self, key: RunKey, kept_bytes: int) -> None:
         """Mark that the end needs no more reports; the marker's age decides on the removal."""
         folder = str(self.path(key))

@@ -3,8 +3,10 @@
 All of it may wait for name services and file systems, so it is called in a thread.
 """
 
+import logging
 import os
 import pwd
+import sys
 from pathlib import Path
 
 import msgspec
@@ -16,6 +18,7 @@ from lattice.agent.state import RunOrder
 DEFAULT_MIN_UID = 1000
 LAST_DIRECTORY = "/tmp"  # noqa: S108 - where a workload without any other place goes
 SHELL = "/bin/sh"
+COMMAND = "lattice"
 
 # Credentials of whoever submitted, and what only this run's own agent may say.
 STRIPPED = frozenset(
@@ -36,6 +39,8 @@ STRIPPED = frozenset(
         "LATTICE_RUN",
     }
 )
+
+_log = logging.getLogger(__name__)
 
 
 class LaunchRefused(Exception):
@@ -127,8 +132,35 @@ def _may_be_directory(path: str) -> bool:
     return os.path.isabs(path)
 
 
-def build_environment(order: RunOrder, account: Account, node_id: str, token_file: str) -> dict[str, str]:
-    """A clean environment, then what the submission exported, then what Lattice says of the run."""
+def offer_programs(state_dir: Path) -> str:
+    """A directory that holds our own commands and nothing else; empty when there is nothing to offer.
+
+    Not the directory they are installed in: with them come an interpreter and others that work did not ask for.
+    """
+    program = Path(sys.executable).with_name(COMMAND)
+    directory = state_dir / "bin"
+    if not program.exists() or os.pathsep in str(directory):
+        return ""
+    try:
+        directory.mkdir(exist_ok=True)
+        directory.chmod(0o755)
+        link = directory / COMMAND
+        if not link.is_symlink() or link.readlink() != program:
+            link.unlink(missing_ok=True)
+            link.symlink_to(program)
+    except OSError as error:
+        _log.warning("workloads will not find `%s`: %s", COMMAND, error)
+        return ""
+    return str(directory)
+
+
+def build_environment(
+    order: RunOrder, account: Account, node_id: str, token_file: str, programs: str = ""
+) -> dict[str, str]:
+    """A clean environment, then what the submission exported, then what Lattice says of the run.
+
+    `programs` comes last in PATH, so that it hides nothing.
+    """
     environment = {
         "PATH": STANDARD_PATH,
         "HOME": account.home,
@@ -139,6 +171,8 @@ def build_environment(order: RunOrder, account: Account, node_id: str, token_fil
     if language := os.environ.get("LANG"):
         environment["LANG"] = language
     environment.update((name, value) for name, value in order.env.items() if name not in STRIPPED)
+    if programs:
+        environment["PATH"] = os.pathsep.join(filter(None, (environment["PATH"], programs)))
     environment |= {
         "LATTICE_ALLOC_ID": order.allocation_id,
         "LATTICE_JOB_NAME": order.name,
@@ -169,7 +203,7 @@ def command_line(order: RunOrder, folder: Path) -> list[str]:
 
 
 def prepare(
-    order: RunOrder, folders: RunFolders, policy: AccountPolicy, node_id: str, shim_id: str
+    order: RunOrder, folders: RunFolders, policy: AccountPolicy, node_id: str, shim_id: str, programs: str = ""
 ) -> dict[str, object]:
     """Make the run folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
     if not order.script and not order.argv:
@@ -190,7 +224,7 @@ def prepare(
         "run": order.key.run,
         "dir": str(folder),
         "argv": command_line(order, folder),
-        "env": build_environment(order, account, node_id, token_file),
+        "env": build_environment(order, account, node_id, token_file, programs),
         "cwd": directory,
         "uid": account.uid,
         "gid": account.gid,

@@ -78,7 +78,7 @@ def stimulus_of(message: pb.ServerMessage) -> Stimulus | None:
             return StopAsked(key=key_of(stop.key), grace_s=stop.grace_s, why=stop.why)
         case "update_run":
             update = message.update_run
-            return UpdateAsked(key=key_of(update.key), walltime_s=update.walltime_s)
+            return UpdateAsked(key=key_of(update.key), walltime_s=update.walltime_s, token=update.token)
         case "report_ack":
             return Acknowledged(key=key_of(message.report_ack.key), seq=message.report_ack.seq)
         case _:

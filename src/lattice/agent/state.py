@@ -102,6 +102,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_boot_s: float = 0.0
     stop: StopWish | None = None
     walltime_s: float | None = None
+    token: str = ""  # one that came while the launch was under way
     end: End | None = None
     settled: bool = False
     acknowledged_seq: int = 0
@@ -178,6 +179,7 @@ class StopAsked(msgspec.Struct, frozen=True, kw_only=True):
 class UpdateAsked(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     walltime_s: float
+    token: str = ""  # empty: the run keeps the one it has
 
 
 class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
@@ -280,6 +282,11 @@ class UpdateRun(msgspec.Struct, frozen=True, kw_only=True):
     walltime_s: float
 
 
+class RenewToken(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    token: str
+
+
 class SettleOutput(msgspec.Struct, frozen=True, kw_only=True):
     """Store the final output, then answer with `OutputSettled`."""
 
@@ -310,6 +317,7 @@ Instruction = (
     | LaunchRun
     | StopRun
     | UpdateRun
+    | RenewToken
     | SettleOutput
     | ForgetRun
     | RemoveRun

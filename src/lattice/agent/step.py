@@ -29,6 +29,7 @@ from lattice.agent.state import (
     OutputSettled,
     Phase,
     RemoveRun,
+    RenewToken,
     Run,
     RunEnded,
     RunKey,
@@ -72,8 +73,8 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return _start_asked(state, order)
         case StopAsked(key=key, grace_s=grace_s, why=why):
             return _stop_asked(state, key, StopWish(grace_s, why))
-        case UpdateAsked(key=key, walltime_s=walltime_s):
-            return _update_asked(state, key, walltime_s)
+        case UpdateAsked():
+            return _update_asked(state, stimulus)
         case Acknowledged(key=key, seq=seq):
             return _acknowledged(state, key, seq)
         case RunStarted(key=key, started_boot_s=started_boot_s):
@@ -209,18 +210,22 @@ def _sooner(old: StopWish | None, new: StopWish) -> StopWish:
     return new if old is None or new.grace_s < old.grace_s else old
 
 
-def _update_asked(state: AgentState, key: RunKey, walltime_s: float) -> Instructions:
+def _update_asked(state: AgentState, asked: UpdateAsked) -> Instructions:
+    key = asked.key
     run = state.runs.get(key)
     if run is None or run.phase is Phase.ENDED:
         return []
     if not run.launched:
         order = state.waiting[key.number]
-        state.waiting[key.number] = msgspec.structs.replace(order, walltime_s=walltime_s)
+        token = asked.token or order.token
+        state.waiting[key.number] = msgspec.structs.replace(order, walltime_s=asked.walltime_s, token=token)
         return []
-    _change(state, key, walltime_s=walltime_s)
+    _change(state, key, walltime_s=asked.walltime_s)
     if run.phase is Phase.STARTING:
+        _change(state, key, token=asked.token or run.token)
         return []
-    return [UpdateRun(key=key, walltime_s=walltime_s)]
+    update = UpdateRun(key=key, walltime_s=asked.walltime_s)
+    return [update, RenewToken(key=key, token=asked.token)] if asked.token else [update]
 
 
 def _acknowledged(state: AgentState, key: RunKey, seq: int) -> Instructions:
@@ -250,6 +255,9 @@ def _pass_on_wishes(state: AgentState, key: RunKey) -> Instructions:
     instructions: Instructions = []
     if run.walltime_s is not None:
         instructions.append(UpdateRun(key=key, walltime_s=run.walltime_s))
+    if run.token:
+        _change(state, key, token="")
+        instructions.append(RenewToken(key=key, token=run.token))
     if run.stop is not None:
         _change(state, key, phase=Phase.STOPPING)
         instructions.append(StopRun(key=key, grace_s=run.stop.grace_s, why=run.stop.why))

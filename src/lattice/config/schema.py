@@ -27,7 +27,7 @@ class ApiSection(Struct, frozen=True, kw_only=True):
     rest_listen: Listen = "127.0.0.1:8080"
     grpc_listen: Listen = "127.0.0.1:50051"
     advertised_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
-    allocation_token_lifetime: Period = 7 * 86400.0
+    allocation_token_lifetime: Period = 86400.0  # at the most; work that takes longer gets new ones
 
 
 class NodeAgentSection(Struct, frozen=True, kw_only=True):
@@ -36,6 +36,7 @@ class NodeAgentSection(Struct, frozen=True, kw_only=True):
     grace_period_s: Period = 60.0
     stop_grace_s: Delay = 30.0  # between SIGTERM and SIGKILL
     order_retry_s: Period = 2.0  # an order that shows no effect is sent again
+    start_timeout_s: Period = 60.0  # a run that its node has not started by then is taken back
     reconcile_every_s: Period = 30.0
 
 

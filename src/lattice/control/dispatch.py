@@ -1,8 +1,8 @@
-"""Carries to the nodes what the state wants of them: start, stop, new limit.
+"""Carries to the nodes what the state wants of them: start, stop, new limit, new token.
 
 The state is the only memory: an order is derived from it each time, and sent again until the state shows that it arrived.
 Every order may be repeated without harm. Nothing is kept for a node that is not connected; when it is, all its orders are
-derived anew.
+derived anew. A run that a node does not start however often it is asked is taken back.
 """
 
 import heapq
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from lattice.control.loop import Alarm, Slices, keep_turning
-from lattice.control.orders import start_order, stop_order, update_order
+from lattice.control.orders import is_renewed, start_order, stop_order, update_order
 from lattice.control.runs import open_parts
 from lattice.control.settings import seconds_setting
-from lattice.core.machine.commands import Envelope, ReportPart
+from lattice.core.machine.commands import Envelope, ReportPart, RollbackRun
 from lattice.core.machine.events import (
     AllocationPlaced,
     AllocationStopping,
@@ -25,6 +25,7 @@ from lattice.core.machine.events import (
 )
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Part, PartPhase
 from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes import NodeState
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
 from lattice.ports.replica import Replica
@@ -37,7 +38,9 @@ ACTOR = "dispatch"
 
 class DispatchSettings(Struct, frozen=True, kw_only=True):
     retry_s: float = 2.0
+    start_timeout_s: float = 60.0
     grace_s: float = 30.0
+    token_lifetime_s: float = 86400.0  # at the most; three renewals in that time
     api_url: str = ""
 
 
@@ -63,7 +66,9 @@ class Dispatch:
         self._waiting: set[int] = set()  # numbers in `_again`
         self._opened: deque[str] = deque()
         self._updated: deque[int] = deque()
-        self._unreadable: list[ReportPart] = []
+        self._tries: dict[int, tuple[int, int]] = {}  # number to run and how often its start was sent
+        self._verdicts: list[ReportPart | RollbackRun] = []
+        self._renew_at = clock.monotonic_s() + settings.token_lifetime_s / 3
         replica.subscribe(self._note)
 
     def node_opened(self, node: str) -> None:
@@ -80,8 +85,8 @@ class Dispatch:
         await keep_turning("dispatch", self._turn)
 
     async def _turn(self) -> None:
-        due = self._again[0][0] - self._clock.monotonic_s() if self._again else None
-        await self._alarm.wait(due)
+        due = min(self._again[0][0], self._renew_at) if self._again else self._renew_at
+        await self._alarm.wait(due - self._clock.monotonic_s())
         await self.send_due()
 
     async def send_due(self) -> None:
@@ -104,9 +109,12 @@ class Dispatch:
             self._waiting.discard(number)
             self._send(number)
             await slices.pause()
-        if self._unreadable:
-            reports, self._unreadable = self._unreadable, []
-            await self._replica.propose_many(reports, ACTOR)
+        if now >= self._renew_at:
+            self._renew_at = now + self._settings.token_lifetime_s / 3
+            await self._renew_tokens(slices)
+        if self._verdicts:
+            verdicts, self._verdicts = self._verdicts, []
+            await self._replica.propose_many(verdicts, ACTOR)
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
@@ -119,20 +127,34 @@ class Dispatch:
 
     def _send_all(self, node: str) -> None:
         for allocation, part in open_parts(self._replica.state, node):
+            self._tries.pop(allocation.number, None)
             self._send(allocation.number)
-            if part.phase is PartPhase.RUNNING and allocation.walltime_s:
-                self._links.send(node, update_order(allocation))
+            if part.phase is PartPhase.RUNNING:
+                self._links.send(node, update_order(allocation, self._mint(allocation)))
+
+    async def _renew_tokens(self, slices: Slices) -> None:
+        """Before they expire, for all work that outlives its token."""
+        for node in sorted(self._links.connected()):
+            for allocation, part in open_parts(self._replica.state, node):
+                if part.phase is PartPhase.RUNNING and self._is_renewed(allocation):
+                    self._links.send(node, update_order(allocation, self._mint(allocation)))
+            await slices.pause()
+
+    def _is_renewed(self, allocation: Allocation) -> bool:
+        return is_renewed(allocation, most_s=self._settings.token_lifetime_s, grace_s=self._grace_s())
 
     def _send(self, number: int) -> None:
         allocation = self._replica.state.allocations.get(number)
         if allocation is None or not allocation.is_holding:
+            self._tries.pop(number, None)
             return
         is_open = True
         try:
-            if allocation.state is AllocationState.STOPPING:
-                is_open = self._send_stop(allocation)
-            else:
+            if allocation.state is AllocationState.STARTING:
                 is_open = self._send_start(allocation)
+            else:
+                self._tries.pop(number, None)
+                is_open = allocation.state is AllocationState.STOPPING and self._send_stop(allocation)
         finally:
             # Also after a failure: what is not tried again would wait for good, and those behind it with it.
             if is_open and number not in self._waiting:
@@ -169,11 +191,31 @@ class Dispatch:
         for part in parts:
             order = start_order(state, allocation, part, work, token=token, grace_s=grace_s, api_url=api_url)
             self._links.send(part.node, order)
+        self._count_try(allocation, parts)
         return True
+
+    def _count_try(self, allocation: Allocation, parts: list[Part]) -> None:
+        """Takes the run back when it was asked for often enough.
+
+        Tries are counted, not time: a server that was itself held up has not asked in the meantime. Silent nodes are
+        the business of the node watch.
+        """
+        nodes = self._replica.state.nodes
+        slow = next((part.node for part in parts if nodes[part.node].state is not NodeState.DEGRADED), "")
+        if not slow:
+            return
+        number, run = allocation.number, allocation.run
+        before = self._tries.get(number, (run, 0))
+        tries = before[1] + 1 if before[0] == run else 1
+        self._tries[number] = (run, tries)
+        if tries > max(1.0, self._settings.start_timeout_s / self._settings.retry_s):
+            extra = {"allocation_id": allocation_id(number), "node_id": slow}
+            _log.warning("node did not start run %d in time, rolling back", run, extra=extra)
+            self._verdicts.append(RollbackRun(number=number, run=run, node=slow))
 
     def _give_up(self, allocation: Allocation, parts: list[Part], error: ValueError) -> None:
         _log.error("payload unreadable", extra={"allocation_id": allocation_id(allocation.number)})
-        self._unreadable += [
+        self._verdicts += [
             ReportPart(
                 number=allocation.number,
                 run=allocation.run,
@@ -190,7 +232,7 @@ class Dispatch:
         allocation = self._replica.state.allocations.get(number)
         if allocation is None or not allocation.is_holding:
             return
-        order = update_order(allocation)
+        order = update_order(allocation, self._mint(allocation))
         for part in allocation.parts:
             if part.phase is not PartPhase.ENDED:
                 self._links.send(part.node, order)

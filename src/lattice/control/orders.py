@@ -8,6 +8,8 @@ from lattice.core.model.tenants import Fencing
 from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
 from lattice.wire.allocations import Work
 
+TOKEN_SLACK_S = 600  # from the making of the token to the start of the process, and for clocks that differ
+
 _WHY = {
     StopIntent.CANCEL: "cancelled",
     StopIntent.REQUEUE: "requeued",
@@ -77,5 +79,19 @@ def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
     )
 
 
-def update_order(allocation: Allocation) -> UpdateOrder:
-    return UpdateOrder(number=allocation.number, run=allocation.run, walltime_s=float(allocation.walltime_s))
+def update_order(allocation: Allocation, token: str) -> UpdateOrder:
+    return UpdateOrder(
+        number=allocation.number, run=allocation.run, walltime_s=float(allocation.walltime_s), token=token
+    )
+
+
+def token_lifetime_s(allocation: Allocation, *, most_s: float, grace_s: float) -> int:
+    """How long a token that the allocation gets now is good: as long as its run may take, `most_s` at the most."""
+    if not allocation.walltime_s:
+        return int(most_s)
+    return int(min(most_s, allocation.walltime_s + grace_s + TOKEN_SLACK_S))
+
+
+def is_renewed(allocation: Allocation, *, most_s: float, grace_s: float) -> bool:
+    """Whether the run may outlive its token."""
+    return token_lifetime_s(allocation, most_s=most_s, grace_s=grace_s) == int(most_s)

@@ -32,7 +32,6 @@ class Loops:
         mint: Callable[[Allocation], str],
         api_url: str,
     ) -> None:
-        agent = config.node_agent
         timings = _Timings(config)
         self.observations = Observations()
         self.scheduling = Scheduling(
@@ -42,8 +41,7 @@ class Loops:
             timings.scheduling,
             lambda seconds, placements, stale: metrics.cycle_done(seconds, placements=placements, stale=stale),
         )
-        orders = DispatchSettings(retry_s=agent.order_retry_s, grace_s=agent.stop_grace_s, api_url=api_url)
-        self.dispatch = Dispatch(replica, links, clock, orders, mint)
+        self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint)
         self.sessions = AgentSessions(
             replica=replica,
             links=links,
@@ -84,6 +82,7 @@ class _Timings:
 
     def __init__(self, config: ServerConfig) -> None:
         agent = config.node_agent
+        self._config = config
         self.scheduling = SchedulingSettings(
             cycle_interval_s=config.scheduling.cycle_interval_s, merge_s=config.scheduling.merge_ms / 1000
         )
@@ -96,3 +95,13 @@ class _Timings:
         # Two looks at a node must not rest on the same heartbeat.
         every_s = max(agent.reconcile_every_s, 2 * agent.heartbeat_interval_s)
         self.reconcile = ReconcileSettings(every_s=every_s, grace_s=agent.stop_grace_s)
+
+    def dispatch(self, api_url: str) -> DispatchSettings:
+        agent = self._config.node_agent
+        return DispatchSettings(
+            retry_s=agent.order_retry_s,
+            start_timeout_s=agent.start_timeout_s,
+            grace_s=agent.stop_grace_s,
+            token_lifetime_s=self._config.api.allocation_token_lifetime,
+            api_url=api_url,
+        )

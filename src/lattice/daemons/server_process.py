@@ -21,6 +21,8 @@ from lattice.api.rest.app import build_app
 from lattice.api.services import Services
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
+from lattice.control.orders import token_lifetime_s
+from lattice.control.settings import seconds_setting
 from lattice.core.model.allocations import Allocation
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.server_loops import Loops
@@ -39,7 +41,6 @@ _log = logging.getLogger(__name__)
 ENDPOINTS_FILE = "endpoints.json"
 REST_PATIENCE_S = 1
 GRPC_PATIENCE_S = 0.5
-TOKEN_MARGIN_S = 3600
 
 
 class RestServer(uvicorn.Server):
@@ -145,14 +146,15 @@ class ServerProcess:
         )
 
     def _mint(self, allocation: Allocation) -> str:
-        lifetime_s = max(self._config.api.allocation_token_lifetime, allocation.walltime_s + TOKEN_MARGIN_S)
+        grace_s = seconds_setting(self._replica.state, "agent.grace_s", self._config.node_agent.stop_grace_s)
+        most_s = self._config.api.allocation_token_lifetime
         return sign_token(
             self._secret,
             user=allocation.user,
             account=allocation.account,
             tenants=[allocation.tenant],
             issued_at_s=self._clock.now_ms() // 1000,
-            lifetime_s=int(lifetime_s),
+            lifetime_s=token_lifetime_s(allocation, most_s=most_s, grace_s=grace_s),
             kind="allocation",
             allocation=allocation.number,
         )

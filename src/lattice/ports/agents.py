@@ -75,11 +75,12 @@ class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class UpdateOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """A new limit, counted from the start of the process; 0 = none."""
+    """A new limit, counted from the start of the process; 0 = none. A token replaces the run's own."""
 
     number: int
     run: int
     walltime_s: float
+    token: str = ""
 
 
 Order = StartOrder | StopOrder | UpdateOrder

@@ -133,6 +133,21 @@ def test_walltime_ends_a_run_and_can_be_changed_while_it_runs() -> None:
     asyncio.run(scenario())
 
 
+def test_work_finds_the_command_line_and_its_token_is_renewed_while_it_runs(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster() as (server, _):
+            seen = tmp_path / "seen"
+            script = f"command -v lattice > {seen}; until grep -q second $LATTICE_TOKEN_FILE; do sleep 0.05; done"
+            server.start(KEY, ["sh", "-c", script], token="first")
+            await server.running(KEY)
+            server.newest.send(update_run=pb.UpdateRun(key=pb.RunKey(number=7, run=1), token="second"))
+            ended = await server.ended(KEY)
+            assert (ended.cause, ended.exit_code) == (pb.END_CAUSE_EXIT, 0)
+            assert seen.read_text().strip().endswith("/bin/lattice")
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(
     ("fields", "text"),
     [

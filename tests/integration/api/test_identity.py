@@ -105,11 +105,29 @@ async def test_whoami_tells_what_the_token_says(world: World) -> None:
 
 @in_world
 async def test_token_inside_an_allocation_is_never_more_than_its_user(world: World) -> None:
-    token = world.token("alice", scope="admin", kind="allocation", allocation=7)
+    number = (await world.submit())["number"]
+    token = world.token("alice", scope="admin", kind="allocation", allocation=number)
     view = (await world.call("GET", "/whoami", token=token)).json()
-    assert (view["roles"], view["kind"], view["allocation"]) == (["User"], "allocation", 7)
-    plain = signed(allocation=7, scope="admin")
+    assert (view["roles"], view["kind"], view["allocation"]) == (["User"], "allocation", number)
+    plain = signed(allocation=number, scope="admin")
     assert (await world.call("GET", "/whoami", token=plain)).json()["roles"] == ["User"]
+
+
+@in_world
+async def test_token_inside_an_allocation_ends_with_it(world: World) -> None:
+    number = (await world.submit())["number"]
+    token = world.token("alice", kind="allocation", allocation=number)
+    await world.start_run(number)
+    assert (await world.call("GET", "/whoami", token=token)).status == 200
+    await world.finish(number)
+    refusal = await world.call("GET", "/whoami", token=token)
+    assert (refusal.status, refusal.error["code"]) == (401, "unauthenticated")
+    assert f"allocation a{number} has ended" in refusal.error["message"]
+    await world.archive(number)
+    assert (await world.call("GET", "/whoami", token=token)).status == 401
+    for number in (None, 10_000):
+        foreign = world.token("alice", kind="allocation", allocation=number)
+        assert (await world.call("GET", "/whoami", token=foreign)).status == 401
 
 
 @in_world

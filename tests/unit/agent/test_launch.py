@@ -16,10 +16,12 @@ from lattice.agent.launch import (
     build_environment,
     choose_directory,
     command_line,
+    offer_programs,
     own_account,
     prepare,
     resolve_account,
 )
+from lattice.agent.shim_client import STANDARD_PATH
 from lattice.agent.state import RunKey, RunOrder
 
 KEY = RunKey(7, 2)
@@ -106,6 +108,25 @@ def test_members_of_a_task_group_learn_their_place_in_it() -> None:
     assert "LATTICE_TOKEN_FILE" not in environment
 
 
+def test_work_finds_our_command_last_in_its_path_and_no_other_program_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "lattice").symlink_to("/gone/lattice")
+    programs = offer_programs(tmp_path)
+    assert offer_programs(tmp_path) == programs, "twice is harmless"
+    assert os.listdir(programs) == ["lattice"]
+    assert os.access(f"{programs}/lattice", os.X_OK)
+    plain = build_environment(RunOrder(key=KEY), ALICE, "n1", "", programs)
+    assert plain["PATH"] == f"{STANDARD_PATH}:{programs}"
+    exported = build_environment(RunOrder(key=KEY, env={"PATH": "/mine"}), ALICE, "n1", "", programs)
+    assert exported["PATH"] == f"/mine:{programs}"
+
+
+def test_without_room_for_the_link_work_starts_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "bin").write_text("in the way")
+    assert offer_programs(tmp_path) == ""
+    assert build_environment(RunOrder(key=KEY), ALICE, "n1", "")["PATH"] == STANDARD_PATH
+
+
 def test_the_directory_is_the_wanted_one_then_home_then_tmp(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
@@ -146,6 +167,18 @@ def test_the_folder_holds_script_and_token_and_the_record_holds_neither(tmp_path
     assert spec["order"]["token"] == ""
     assert stat.S_IMODE((folder / "spec.json").stat().st_mode) == 0o600
     assert "/not/there" in (folder / "stderr").read_text()
+
+
+def test_a_token_is_replaced_for_the_same_owner_where_there_is_one(tmp_path: Path) -> None:
+    folders = RunFolders(tmp_path / "state", reachable=False)
+    prepare(RunOrder(key=KEY, user=ME.pw_name, argv=("true",), token="old"), folders, own_policy(), "n1", "s")
+    path = folders.path(KEY) / "token"
+    folders.renew_token(KEY, "new")
+    assert path.read_text() == "new"
+    assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_uid) == (0o600, ME.pw_uid)
+    folders.acknowledge(KEY, 0)
+    folders.renew_token(KEY, "late")
+    assert not path.exists()
 
 
 def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from lattice.agent.state import (
     OutputSettled,
     Phase,
     RemoveRun,
+    RenewToken,
     Retention,
     RunEnded,
     RunKey,
@@ -49,8 +50,8 @@ def shim_ready(*alive: RunKey, ended: dict[RunKey, End] | None = None) -> ShimRe
     return ShimReady(alive=dict.fromkeys(alive, 5.0), ended=ended or {}, lost_message="the shim died")
 
 
-def order(key: RunKey = KEY, *, fence: bool = False, walltime_s: float = 60.0) -> RunOrder:
-    return RunOrder(key=key, argv=("true",), fence=fence, walltime_s=walltime_s)
+def order(key: RunKey = KEY, *, fence: bool = False, walltime_s: float = 60.0, token: str = "") -> RunOrder:
+    return RunOrder(key=key, argv=("true",), fence=fence, walltime_s=walltime_s, token=token)
 
 
 def ready_state() -> AgentState:
@@ -193,6 +194,27 @@ def test_an_update_of_a_waiting_run_changes_its_order() -> None:
     step(state, UpdateAsked(key=NEXT, walltime_s=99.0))
     launches = step(state, RunEnded(key=KEY, end=EXITED))
     assert LaunchRun(order=order(NEXT, walltime_s=99.0)) in launches
+
+
+def test_a_new_token_reaches_the_run_at_once_or_after_its_launch() -> None:
+    state = ready_state()
+    step(state, StartAsked(order=order()))
+    assert step(state, UpdateAsked(key=KEY, walltime_s=0.0, token="second")) == []
+    assert RenewToken(key=KEY, token="second") in step(state, RunStarted(key=KEY, started_boot_s=1.0))
+    third = RenewToken(key=KEY, token="third")
+    assert third in step(state, UpdateAsked(key=KEY, walltime_s=0.0, token="third"))
+    step(state, ShimLost())
+    found = step(state, ShimReady(alive={KEY: 1.0}, ended={}, lost_message=""))
+    assert not [i for i in found if isinstance(i, RenewToken)], "a token is passed on once"
+
+
+def test_a_waiting_run_starts_with_its_newest_token() -> None:
+    state = running_state()
+    step(state, StartAsked(order=order(NEXT, token="first")))
+    step(state, UpdateAsked(key=NEXT, walltime_s=9.0))
+    step(state, UpdateAsked(key=NEXT, walltime_s=9.0, token="second"))
+    launches = step(state, RunEnded(key=KEY, end=EXITED))
+    assert LaunchRun(order=order(NEXT, walltime_s=9.0, token="second")) in launches
 
 
 def test_registration_names_every_run_whose_end_was_not_acknowledged() -> None:

@@ -3,10 +3,21 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from lattice.control.dispatch import Dispatch, DispatchSettings
-from lattice.core.machine.commands import CancelAllocation, PlaceAllocation, SetSetting, SetVcluster, UpdateAllocation
-from lattice.core.model.allocations import Allocation, AllocationState, Cause
+from lattice.control.orders import TOKEN_SLACK_S, token_lifetime_s
+from lattice.core.machine.commands import (
+    CancelAllocation,
+    DegradeNode,
+    PlaceAllocation,
+    RecoverNode,
+    ReportPart,
+    SetSetting,
+    SetVcluster,
+    UpdateAllocation,
+)
+from lattice.core.model.allocations import Allocation, AllocationState, Cause, PartPhase, Request
 from lattice.core.model.shares import share_of
 from lattice.core.model.tenants import Fencing, NodeSharing, Vcluster
 from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
@@ -190,7 +201,7 @@ async def test_a_node_that_returns_learns_the_present_limits_of_its_runs() -> No
     world.links.open.add("n1")
     orders.node_opened("n1")
     await orders.send_due()
-    assert world.links.take() == [("n1", UpdateOrder(number=number, run=1, walltime_s=1200.0))]
+    assert world.links.take() == [("n1", UpdateOrder(number=number, run=1, walltime_s=1200.0, token=f"token-{number}"))]
 
 
 @scenario
@@ -201,7 +212,7 @@ async def test_a_new_walltime_reaches_the_node() -> None:
     orders = dispatch(world)
     await world.do(UpdateAllocation(number=number, walltime_s=120))
     await orders.send_due()
-    assert world.links.take() == [("n1", UpdateOrder(number=number, run=1, walltime_s=120.0))]
+    assert world.links.take() == [("n1", UpdateOrder(number=number, run=1, walltime_s=120.0, token=f"token-{number}"))]
 
 
 @scenario
@@ -266,6 +277,92 @@ async def test_an_order_that_fails_is_tried_again_and_holds_up_nobody() -> None:
     world.clock.pass_s(SETTINGS.retry_s)
     await orders.send_due()
     assert sorted(node for node, _ in world.links.take()) == ["n1", "n2"]
+
+
+async def ask_until_rolled_back(world: World, orders: Dispatch, number: int) -> int:
+    """How often the start was sent before the run was taken back."""
+    sent = 0
+    while world.allocation(number).state is AllocationState.STARTING:
+        await orders.send_due()
+        sent += sum(isinstance(order, StartOrder) for _, order in world.links.take())
+        assert sent < 100
+        world.clock.pass_s(SETTINGS.retry_s)
+    return sent
+
+
+@scenario
+async def test_a_run_that_its_node_never_starts_is_taken_back_and_waits_again() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.submit()
+    await world.place(number, "n1")
+    assert await ask_until_rolled_back(world, orders, number) == SETTINGS.start_timeout_s / SETTINGS.retry_s + 1
+    await orders.send_due()
+    assert world.links.take()[0] == ("n1", StopOrder(number=number, run=1, grace_s=30.0, why="rolled_back"))
+    report = ReportPart(number=number, run=1, node="n1", seq=1, phase=PartPhase.ENDED, stopped=True)
+    await world.do(report)
+    record = world.allocation(number)
+    assert (record.state, record.requeue_count) == (AllocationState.PENDING, 0)
+    assert record.message == "requeued: node n1 did not start it in time"
+
+
+@scenario
+async def test_a_server_that_was_held_up_blames_no_node() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.submit()
+    await world.place(number, "n1")
+    await orders.send_due()
+    world.clock.pass_s(10 * SETTINGS.start_timeout_s)
+    await orders.send_due()
+    assert world.allocation(number).state is AllocationState.STARTING
+
+
+@scenario
+async def test_a_silent_node_is_left_to_the_node_watch_and_a_new_stream_gets_its_own_time() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.submit()
+    await world.place(number, "n1")
+    await world.do(DegradeNode(node="n1", reason="silent"))
+    for _ in range(40):
+        await orders.send_due()
+        world.clock.pass_s(SETTINGS.retry_s)
+    assert world.allocation(number).state is AllocationState.STARTING
+    await world.do(RecoverNode(node="n1"))
+    for _ in range(20):
+        await orders.send_due()
+        world.clock.pass_s(SETTINGS.retry_s)
+    orders.node_opened("n1")
+    world.links.take()
+    assert await ask_until_rolled_back(world, orders, number) > 25
+
+
+@scenario
+async def test_work_that_outlives_its_token_gets_new_ones_in_time() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    long = await world.running("n1", walltime_s=30 * 86400)
+    await world.running("n2", walltime_s=3600)
+    orders = dispatch(world)
+    await orders.send_due()
+    assert world.links.take() == []
+    world.clock.pass_s(SETTINGS.token_lifetime_s / 3)
+    await orders.send_due()
+    renewed = UpdateOrder(number=long, run=1, walltime_s=30 * 86400.0, token=f"token-{long}")
+    assert world.links.take() == [("n1", renewed)]
+
+
+def test_a_token_lives_as_long_as_its_run_may_and_a_day_at_the_most() -> None:
+    record = Allocation(
+        number=1, name="", user="", account="", tenant="", vcluster="", request=Request(), submitted_at=0
+    )
+    for walltime_s, lifetime_s in ((3600, 3600 + 30 + TOKEN_SLACK_S), (0, 86400), (7 * 86400, 86400)):
+        bounded = replace(record, walltime_s=walltime_s)
+        assert token_lifetime_s(bounded, most_s=86400.0, grace_s=30.0) == lifetime_s
 
 
 @scenario

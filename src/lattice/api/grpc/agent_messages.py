@@ -115,7 +115,8 @@ def order_message(order: Order) -> pb.ServerMessage:
         case StopOrder():
             return pb.ServerMessage(stop_run=pb.StopRun(key=key, grace_s=order.grace_s, why=order.why))
         case UpdateOrder():
-            return pb.ServerMessage(update_run=pb.UpdateRun(key=key, walltime_s=order.walltime_s))
+            update = pb.UpdateRun(key=key, walltime_s=order.walltime_s, token=order.token)
+            return pb.ServerMessage(update_run=update)
         case _:
             assert_never(order)
 

@@ -16,6 +16,7 @@ from lattice.api.operations.table import Operation
 from lattice.api.rest.events import send_events
 from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body
 from lattice.api.services import Services
+from lattice.core.model.ids import allocation_id
 from lattice.ports.identity import Identity, Unauthenticated
 
 _log = logging.getLogger(__name__)
@@ -91,11 +92,21 @@ class Endpoint:
 
 
 def authenticate(services: Services, headers: Headers) -> Identity:
-    """Who the bearer token stands for. Raises Unauthenticated."""
+    """Who the bearer token stands for. Raises Unauthenticated; the token of an allocation ends with it."""
     scheme, _, token = headers.authorization.partition(" ")
     if scheme.lower() != "bearer" or not token:
         raise Unauthenticated("a token is needed: Authorization: Bearer TOKEN")
-    return services.verifier.verify(token.strip())
+    identity = services.verifier.verify(token.strip())
+    if identity.kind == "allocation":
+        _check_allocation(services, identity.allocation)
+    return identity
+
+
+def _check_allocation(services: Services, number: int | None) -> None:
+    record = None if number is None else services.replica.state.allocations.get(number)
+    if record is None or record.is_terminal:
+        which = "its allocation" if number is None else f"allocation {allocation_id(number)}"
+        raise Unauthenticated(f"the token is no longer valid: {which} has ended")
 
 
 def _not_permitted(identity: Identity, operation: Operation) -> ApiError:

@@ -232,12 +232,14 @@ class StopRun(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
 
 class UpdateRun(_message.Message):
-    __slots__ = ("key", "walltime_s")
+    __slots__ = ("key", "walltime_s", "token")
     KEY_FIELD_NUMBER: _ClassVar[int]
     WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     walltime_s: float
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., walltime_s: _Optional[float] = ...) -> None: ...
+    token: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., walltime_s: _Optional[float] = ..., token: _Optional[str] = ...) -> None: ...
 
 class RunReport(_message.Message):
     __slots__ = ("key", "phase", "seq", "cause", "exit_code", "signal", "message", "cpu_s", "peak_memory_mb", "elapsed_s")
