@@ -234,20 +234,23 @@ class UserUsage(Struct, frozen=True, kw_only=True):
     tenant: str = ""
     node_hours: Figure = 0
     gpu_hours: Figure = 0
-    allocations: int = 0
+    running: int = 0
 
 
 class Usage(Struct, frozen=True, kw_only=True):
+    """A fraction is what is used of a budget, 1 = all of it; None without a budget."""
+
     tenant: str | None = None
     user: str | None = None
     days: int | None = None
     since: str | None = None
     node_hours: Figure = 0
     gpu_hours: Figure = 0
-    allocations: int = 0
-    states: dict[str, int] = {}
+    running: int = 0
     node_hours_budget: Figure | None = None
     gpu_hours_budget: Figure | None = None
+    node_hours_fraction: Figure | None = None
+    gpu_hours_fraction: Figure | None = None
     users: list[UserUsage] = []
 
 

@@ -5,7 +5,7 @@ import time
 import msgspec
 import pytest
 
-from tests.integration.api.world import NOW_MS, World, in_world
+from tests.integration.api.world import World, in_world
 
 
 async def ids(world: World, query: str = "", token: str | None = None) -> list[str]:
@@ -196,38 +196,6 @@ async def test_queue_is_in_the_order_of_consideration(world: World) -> None:
     rest = (await world.call("GET", f"/vclusters/default/queue?cursor={page['next_cursor']}")).json()
     assert ([item["id"] for item in rest["items"]], rest["next_cursor"]) == (["a8"], None)
     assert (await world.call("GET", "/vclusters/gpu/queue")).status == 404
-
-
-@in_world
-async def test_usage_adds_up_running_finished_and_archived_work(world: World) -> None:
-    for number in (1, 2, 3):
-        await world.submit()
-        await world.start_run(number, "n1" if number != 3 else "n2")
-        world.clock.ms += 3_600_000
-        if number != 3:
-            await world.finish(number)
-    await world.archive(1)
-    own = (await world.call("GET", "/usage?days=7")).json()
-    assert (own["user"], own["node_hours"], own["gpu_hours"], own["allocations"]) == ("alice", 3.0, 0.0, 3)
-    assert own["states"] == {"Completed": 2, "Running": 1}
-    tenant = (await world.call("GET", "/tenants/default/usage", token=world.admin)).json()
-    assert (tenant["tenant"], tenant["node_hours"]) == ("default", 3.0)
-    assert tenant["users"] == [
-        {"user": "alice", "tenant": "default", "node_hours": 3.0, "gpu_hours": 0.0, "allocations": 3}
-    ]
-    assert (await world.call("GET", "/usage?days=0")).status == 400
-    assert (await world.call("GET", "/tenants/default/usage")).status == 403
-    assert (await world.call("GET", "/usage?user=bob")).status == 403
-    assert (await world.call("GET", "/tenants/physics/usage")).status == 404
-
-
-@in_world
-async def test_usage_counts_only_the_window(world: World) -> None:
-    await world.submit()
-    await world.start_run(1)
-    world.clock.ms = NOW_MS + 48 * 3_600_000
-    own = (await world.call("GET", "/usage?days=1")).json()
-    assert own["node_hours"] == 24.0
 
 
 @in_world

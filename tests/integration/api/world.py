@@ -414,6 +414,9 @@ class World:
         await self.place(number, node, run=run)
         await self.report(number, PartPhase.RUNNING, node=node, run=run)
 
+    async def report_running(self, number: int, node: str = "n1", run: int = 1) -> None:
+        await self.report(number, PartPhase.RUNNING, node=node, run=run)
+
     async def finish(self, number: int, *, exit_code: int = 0, node: str = "n1", run: int = 1) -> None:
         await self.report(number, PartPhase.ENDED, node=node, run=run, cause=Cause.EXIT, exit_code=exit_code)
 

@@ -174,14 +174,20 @@ def test_waiting_for_an_unknown_id_fails_but_the_others_are_waited_for(api: Fake
 
 
 def test_usage_of_oneself_and_of_a_tenant(api: FakeApi, cli: Cli) -> None:
-    api.on("GET", "/usage", {"user": "alice", "node_hours": 12.5, "allocations": 4, "states": {"Completed": 4}})
-    assert "Node hours:   12.50" in cli("usage", "--days=7").out
+    api.on("GET", "/usage", {"user": "alice", "node_hours": 12.5, "running": 4})
+    assert "Node hours:  12.50" in cli("usage", "--days=7").out
     assert api.last().parameter("days") == "7"
     users = [{"user": "bob", "tenant": "physics", "node_hours": 1}]
     api.on(
         "GET",
         "/tenants/physics/usage",
-        {"tenant": "physics", "node_hours": 50, "node_hours_budget": 200, "users": users},
+        {
+            "tenant": "physics",
+            "node_hours": 50,
+            "node_hours_budget": 200,
+            "node_hours_fraction": 0.25,
+            "users": users,
+        },
     )
     outcome = cli("usage", "--tenant", "physics")
     assert "50.00 of 200 (25%)" in outcome.out

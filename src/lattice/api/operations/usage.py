@@ -1,7 +1,10 @@
-"""Usage: node-hours, GPU-hours and counts of a tenant or a user over the last days, from the hot state and the archive."""
+"""Usage: node-hours and GPU-hours of a tenant or a user over the last days, from the ledger and from what runs now.
+
+A run counts whole, on the day on which it ended; one that still runs counts up to now.
+"""
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -9,30 +12,25 @@ from msgspec import Struct
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.limits import DEFAULT_USAGE_DAYS, MAX_USAGE_DAYS
 from lattice.api.operations.tenants import find_tenant
-from lattice.api.selection import Selection, archived_records
-from lattice.core.model.allocations import Allocation
-from lattice.core.model.nodes import Node, Share
+from lattice.core.model.ledger import DAY_MS, KEPT_DAYS, run_amounts
+from lattice.core.model.settings import setting_value
 from lattice.wire.problems import BadField
 from lattice.wire.times import rfc3339
 
-_DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
-# What a node that is no longer known is taken to have had.
-_UNKNOWN_GPUS = 1
 # How many are looked at before others get their turn.
 _AT_ONCE = 500
 
 
 class TenantUsageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
-    days: int = DEFAULT_USAGE_DAYS
+    days: int | None = None
     user: str = ""
 
 
 class UserUsageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    days: int = DEFAULT_USAGE_DAYS
+    days: int | None = None
     user: str = ""
 
 
@@ -41,37 +39,38 @@ class UserUse(Struct, frozen=True, kw_only=True):
     tenant: str
     node_hours: float
     gpu_hours: float
-    allocations: int
+    running: int
 
 
 class UsageView(Struct, frozen=True, kw_only=True):
+    """`running` = allocations that hold nodes now. A fraction is what is used of a budget, 1 = all of it."""
+
     tenant: str | None
     user: str | None
     days: int
     since: str | None
     node_hours: float
     gpu_hours: float
-    allocations: int
-    states: dict[str, int]
+    running: int
     node_hours_budget: float | None
     gpu_hours_budget: float | None
+    node_hours_fraction: float | None
+    gpu_hours_fraction: float | None
     users: list[UserUse]
 
 
-def _zeros() -> defaultdict[tuple[str, str], float]:
-    return defaultdict(float)
+Key = tuple[str, str]  # user, tenant
 
 
 @dataclass
 class _Sum:
-    node_hours: defaultdict[tuple[str, str], float] = field(default_factory=_zeros)
-    gpu_hours: defaultdict[tuple[str, str], float] = field(default_factory=_zeros)
-    allocations: Counter[tuple[str, str]] = field(default_factory=Counter)
-    states: Counter[str] = field(default_factory=Counter)
+    node_ms: Counter[Key] = field(default_factory=Counter)
+    gpu_ms: Counter[Key] = field(default_factory=Counter)
+    running: Counter[Key] = field(default_factory=Counter)
 
 
 async def tenant_usage(context: Context, request: TenantUsageQuery) -> UsageView:
-    """What one tenant used, user by user."""
+    """What one tenant used, user by user, and how much of its budgets that is."""
     tenant = find_tenant(context, request.name)
     if not context.covers_tenant(Permission.READ_USAGE, tenant.name) and (request.user != context.user):
         raise ApiError(
@@ -79,17 +78,17 @@ async def tenant_usage(context: Context, request: TenantUsageQuery) -> UsageView
             f'only administrators see the usage of tenant "{tenant.name}"',
             hint="`lattice usage` shows your own",
         )
-    since = _since(context, request.days)
-    wanted = Selection(tenants=(tenant.name,), user=request.user, tasks=True, since=since)
-    total = await _add_up(context, wanted, since)
+    days = _days(context, request.days)
+    total = await _add_up(context, (tenant.name,), request.user, _first_day(context, days))
     return _view(
+        context,
         total,
         tenant=tenant.name,
         user=request.user or None,
-        days=request.days,
-        since=since,
-        node_hours_budget=tenant.node_hours_budget,
-        gpu_hours_budget=tenant.gpu_hours_budget,
+        days=days,
+        # A budget is the tenant's; what one user took of it says little about what is left.
+        node_hours_budget=None if request.user else tenant.node_hours_budget,
+        gpu_hours_budget=None if request.user else tenant.gpu_hours_budget,
     )
 
 
@@ -99,11 +98,10 @@ async def user_usage(context: Context, request: UserUsageQuery) -> UsageView:
     tenants = context.visible_tenants(Permission.READ_USAGE)
     if user != context.user:
         tenants = _tenants_of_others(context, tenants)
-    since = _since(context, request.days)
-    wanted = Selection(tenants=tenants, user=user, tasks=True, since=since)
-    total = await _add_up(context, wanted, since)
+    days = _days(context, request.days)
+    total = await _add_up(context, tenants, user, _first_day(context, days))
     tenant = tenants[0] if tenants is not None and len(tenants) == 1 else None
-    return _view(total, tenant=tenant, user=user, days=request.days, since=since)
+    return _view(context, total, tenant=tenant, user=user, days=days)
 
 
 def _tenants_of_others(context: Context, tenants: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -115,84 +113,87 @@ def _tenants_of_others(context: Context, tenants: tuple[str, ...] | None) -> tup
     return seen
 
 
-def _since(context: Context, days: int) -> int:
-    if not 1 <= days <= MAX_USAGE_DAYS:
-        raise BadField("days", f"{days} is not possible", limit=f"from 1 to {MAX_USAGE_DAYS:,}")
-    return max(1, context.services.clock.now_ms() - days * _DAY_MS)
+def _days(context: Context, asked: int | None) -> int:
+    """As many as asked for, else those of the budget."""
+    days = int(setting_value(context.state.settings, "scheduler.budget_period_days")) if asked is None else asked
+    if asked is not None and not 1 <= days <= KEPT_DAYS:
+        raise BadField("days", f"{days} is not possible", limit=f"from 1 to {KEPT_DAYS:,}")
+    return min(days, KEPT_DAYS)
 
 
-async def _add_up(context: Context, wanted: Selection, since: int) -> _Sum:
-    """Adds up what is hot, then what is archived; nothing counts twice."""
-    total, seen = _Sum(), set()
-    now_ms, nodes = context.services.clock.now_ms(), context.state.nodes
-    for place, record in enumerate(list(context.state.allocations.values()), start=1):
-        if wanted.takes(record):
-            seen.add(record.number)
-            _add(total, record, since, now_ms, nodes)
+def _first_day(context: Context, days: int) -> int:
+    return max(0, context.services.clock.now_ms() // DAY_MS - days)
+
+
+async def _add_up(context: Context, tenants: tuple[str, ...] | None, user: str, first_day: int) -> _Sum:
+    state, now_ms, total = context.state, context.services.clock.now_ms(), _Sum()
+
+    def is_wanted(owner: str, tenant: str) -> bool:
+        return (not user or owner == user) and (tenants is None or tenant in tenants)
+
+    # Both are read before anything else gets its turn, so that no run is missed or counted twice.
+    entries = [entry for entry in state.ledger.values() if is_wanted(entry.user, entry.tenant)]
+    running = [record for record in state.allocations.values() if record.is_holding]
+    for place, entry in enumerate(entries, start=1):
+        node_ms, gpu_ms = entry.since(first_day)
+        if node_ms or gpu_ms:
+            total.node_ms[entry.user, entry.tenant] += node_ms
+            total.gpu_ms[entry.user, entry.tenant] += gpu_ms
         if place % _AT_ONCE == 0:
             await asyncio.sleep(0)
-    for group in context.state.groups.values():
-        if group.pending and wanted.takes(group.template):
-            key = (group.template.user, group.template.tenant)
-            total.allocations[key] += group.pending_count
-            total.states["Pending"] += group.pending_count
-    async for archived in archived_records(context, wanted, None):
-        if isinstance(archived, Allocation) and archived.number not in seen:
-            _add(total, archived, since, now_ms, nodes)
+    for record in running:
+        if is_wanted(record.user, record.tenant):
+            elapsed_ms = max(0, now_ms - record.started_at) if record.started_at else 0
+            node_ms, gpu_ms = run_amounts(record.shares, state.nodes, elapsed_ms)
+            key = (record.user, record.tenant)
+            total.node_ms[key] += node_ms
+            total.gpu_ms[key] += gpu_ms
+            total.running[key] += 1
     return total
 
 
-def _add(total: _Sum, record: Allocation, since: int, now_ms: int, nodes: dict[str, Node]) -> None:
-    key = (record.user, record.tenant)
-    total.allocations[key] += 1
-    total.states[record.state] += 1
-    if not record.started_at:
-        return
-    end = record.ended_at or now_ms
-    hours = max(0, end - max(record.started_at, since)) / _HOUR_MS
-    for share in record.shares:
-        part, gpus = _weight(share, nodes.get(share.node))
-        total.node_hours[key] += hours * part
-        total.gpu_hours[key] += hours * gpus
-
-
-def _weight(share: Share, node: Node | None) -> tuple[float, int]:
-    """The part of a node and the GPUs that a share stands for."""
-    if share.whole:
-        return 1.0, _UNKNOWN_GPUS if node is None else node.hardware.gpus
-    cpus = node.hardware.cpus if node is not None else share.cpus
-    return (share.cpus / cpus if cpus else 1.0), share.gpus
-
-
 def _view(
+    context: Context,
     total: _Sum,
     *,
     tenant: str | None,
     user: str | None,
     days: int,
-    since: int,
     node_hours_budget: float | None = None,
     gpu_hours_budget: float | None = None,
 ) -> UsageView:
+    node_hours, gpu_hours = _hours(total.node_ms.total()), _hours(total.gpu_ms.total())
     return UsageView(
         tenant=tenant,
         user=user,
         days=days,
-        since=rfc3339(since),
-        node_hours=round(sum(total.node_hours.values()), 4),
-        gpu_hours=round(sum(total.gpu_hours.values()), 4),
-        allocations=total.allocations.total(),
-        states=dict(total.states),
+        since=rfc3339(_first_day(context, days) * DAY_MS),
+        node_hours=node_hours,
+        gpu_hours=gpu_hours,
+        running=total.running.total(),
         node_hours_budget=node_hours_budget,
         gpu_hours_budget=gpu_hours_budget,
+        node_hours_fraction=_fraction(node_hours, node_hours_budget),
+        gpu_hours_fraction=_fraction(gpu_hours, gpu_hours_budget),
         users=[
             UserUse(
                 user=key[0],
                 tenant=key[1],
-                node_hours=round(total.node_hours[key], 4),
-                gpu_hours=round(total.gpu_hours[key], 4),
-                allocations=total.allocations[key],
+                node_hours=_hours(total.node_ms[key]),
+                gpu_hours=_hours(total.gpu_ms[key]),
+                running=total.running[key],
             )
-            for key in sorted(total.allocations)
+            for key in sorted(total.node_ms.keys() | total.running.keys())
         ],
     )
+
+
+def _hours(milliseconds: int) -> float:
+    return round(milliseconds / _HOUR_MS, 4)
+
+
+def _fraction(used: float, budget: float | None) -> float | None:
+    """Of a budget of nothing everything is used as soon as anything is."""
+    if budget is None:
+        return None
+    return round(used / budget, 4) if budget else float(used > 0)

@@ -14,7 +14,7 @@ COLUMNS: tuple[Column[UserUsage], ...] = (
     Column("TENANT", lambda u: u.tenant),
     Column("NODE_HOURS", lambda u: f"{u.node_hours:.2f}"),
     Column("GPU_HOURS", lambda u: f"{u.gpu_hours:.2f}"),
-    Column("ALLOCATIONS", lambda u: str(u.allocations)),
+    Column("RUNNING", lambda u: str(u.running)),
 )
 
 
@@ -26,7 +26,7 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", metavar="NAME", help="of this user instead of oneself")
-    parser.add_argument("--days", type=int, metavar="N", help="of the last N days (90)")
+    parser.add_argument("--days", type=int, metavar="N", help="of the last N days (those of the budget: 90)")
 
 
 def run(options: Options, context: Context) -> int:
@@ -43,25 +43,24 @@ def run(options: Options, context: Context) -> int:
 
 
 def _pairs(usage: Usage) -> list[tuple[str, str]]:
-    states = ", ".join(f"{count} {state}" for state, count in usage.states.items())
     pairs = [
         ("Tenant", usage.tenant or ""),
         ("User", usage.user or ""),
         ("Since", usage.since or ""),
-        ("Node hours", _of_budget(usage.node_hours, usage.node_hours_budget)),
-        ("GPU hours", _of_budget(usage.gpu_hours, usage.gpu_hours_budget)),
-        ("Allocations", f"{usage.allocations} ({states})" if states else str(usage.allocations)),
+        ("Node hours", _of_budget(usage.node_hours, usage.node_hours_budget, usage.node_hours_fraction)),
+        ("GPU hours", _of_budget(usage.gpu_hours, usage.gpu_hours_budget, usage.gpu_hours_fraction)),
+        ("Running", str(usage.running)),
     ]
     return [(name, text) for name, text in pairs if text]
 
 
-def _of_budget(used: float, budget: float | None) -> str:
-    return f"{used:.2f}" if not budget else f"{used:.2f} of {budget:g} ({used / budget:.0%})"
+def _of_budget(used: float, budget: float | None, fraction: float | None) -> str:
+    return f"{used:.2f}" if budget is None else f"{used:.2f} of {budget:g} ({fraction or 0:.0%})"
 
 
 COMMAND = Command(
     options=Options,
     fill=fill,
     run=run,
-    examples=("lattice usage", "lattice usage --tenant physics --days=30"),
+    examples=("lattice usage", "lattice usage --tenant physics --days=30", "lattice usage --user=alice"),
 )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lattice.core.machine import events as ev
 from lattice.core.machine.state import SnapshotPointer, State, task_record
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
-from lattice.core.model.ledger import Ledger
+from lattice.core.model.ledger import Ledger, run_amounts
 from lattice.core.model.nodes import Node, NodeState, Share, Tenure
 
 
@@ -169,11 +169,10 @@ def _book(state: State, record: Allocation, at: int) -> None:
     """Enters the time of a run that has ended, from its start, into its user's ledger."""
     if not record.started_at:
         return
-    elapsed = at - record.started_at
-    gpus = sum(state.nodes[s.node].hardware.gpus if s.whole else s.gpus for s in record.shares)
+    node_ms, gpu_ms = run_amounts(record.shares, state.nodes, at - record.started_at)
     key = (record.tenant, record.project, record.user)
     ledger = state.ledger.get(key) or Ledger(tenant=record.tenant, project=record.project, user=record.user)
-    state.put_ledger(ledger.with_run(at, elapsed * len(record.shares), elapsed * gpus))
+    state.put_ledger(ledger.with_run(at, node_ms, gpu_ms))
 
 
 def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
