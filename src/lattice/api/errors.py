@@ -72,6 +72,11 @@ class ApiError(Exception):
         return STATUS[self.view.code]
 
 
+def starting() -> ApiError:
+    """The answer of a server whose state is not complete yet."""
+    return ApiError("unavailable", "the server is starting", hint="try again in a moment")
+
+
 def refused(rejected: Rejected) -> ApiError:
     """A refusal of the core, in its own words."""
     code = rejected.code if rejected.code in STATUS and rejected.code != "stale" else "conflict"

@@ -17,7 +17,7 @@ from lattice.api.auth.tokens import TokenVerifier, sign_token
 from lattice.api.grpc.agent_links import AgentLinkTable
 from lattice.api.grpc.agent_service import AgentService
 from lattice.api.grpc.server import BindFailed, build_server
-from lattice.api.rest.app import build_app
+from lattice.api.rest.app import Entrance, build_app
 from lattice.api.services import Services
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
@@ -63,6 +63,7 @@ class ServerProcess:
         self._endpoints_file = self._data_dir / ENDPOINTS_FILE
         self._metrics = Metrics()
         self._links = AgentLinkTable()
+        self._entrance = Entrance()
         self._replica = self._build_replica()
         self._loops: Loops | None = None
         self._services: Services | None = None
@@ -95,16 +96,17 @@ class ServerProcess:
             rest_socket = undo.enter_context(bind(rest, "api.rest_listen"))
             check_free(grpc, "api.grpc_listen")
             rest = Address(rest.host, rest_socket.getsockname()[1])
-            await self._replica.start()
-            self._endpoints_file.unlink(missing_ok=True)  # left behind by a server that was killed
             try:
-                await self._serve(rest, rest_socket, grpc)
+                await self._start_rest(rest_socket)
+                await self._replica.start()
+                self._endpoints_file.unlink(missing_ok=True)  # left behind by a server that was killed
+                await self._serve(rest, grpc)
             except BaseException:
                 await self.stop()
                 raise
             undo.pop_all()
 
-    async def _serve(self, rest: Address, rest_socket: socket, grpc: Address) -> None:
+    async def _serve(self, rest: Address, grpc: Address) -> None:
         config = self._config
         defaults = config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
@@ -124,7 +126,7 @@ class ServerProcess:
         gc.freeze()
         loops.start()
         await self._grpc.start()
-        await self._start_rest(self._services, rest_socket)
+        self._entrance.open(build_app(self._services))
         await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
 
     def _build_services(self, loops: Loops) -> Services:
@@ -159,9 +161,10 @@ class ServerProcess:
             allocation=allocation.number,
         )
 
-    async def _start_rest(self, services: Services, rest_socket: socket) -> None:
+    async def _start_rest(self, rest_socket: socket) -> None:
+        """Answers from the beginning; what cannot be answered before the state is complete is told so."""
         settings = uvicorn.Config(
-            build_app(services),
+            self._entrance,
             http="httptools",
             ws="none",
             lifespan="off",

@@ -5,9 +5,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lattice.api.errors import ApiError
+from lattice.api.errors import ApiError, ErrorAnswer, starting
 from lattice.api.operations.table import OPERATIONS
-from lattice.api.rest.endpoint import Endpoint, send_error, send_json
+from lattice.api.rest.endpoint import RETRY, Endpoint, send_error, send_json
 from lattice.api.rest.requests import Headers
 from lattice.api.services import Services
 from lattice.observe.metrics import CONTENT_TYPE
@@ -65,6 +65,26 @@ class RestApp:
             allowed = (error.headers or {}).get("Allow", "")
             problem = ApiError("method_not_allowed", f"{scope['method']} is not possible here", hint=f"use {allowed}")
             await send_error(send, problem, Headers(scope).request_id, "unknown")
+
+
+class Entrance:
+    """Where clients arrive: tells them to come back until `open` says which application serves them."""
+
+    def __init__(self) -> None:
+        self._app: ASGIApp | None = None
+
+    def open(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._app is not None:
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1013})
+            return
+        answer = Health("recovering") if scope["path"] == "/healthz" else ErrorAnswer(starting().view)
+        await send_json(send, 503, answer, Headers(scope).request_id, RETRY)
 
 
 def _operation_routes(services: Services) -> list[Route]:

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from lattice.api.answers import EventAnswer, TextAnswer
 from lattice.api.auth.rbac import Reach, reach_of
 from lattice.api.context import Context
-from lattice.api.errors import ApiError, ErrorAnswer, translated
+from lattice.api.errors import ApiError, ErrorAnswer, starting, translated
 from lattice.api.operations.table import Operation
 from lattice.api.rest.events import send_events
 from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body
@@ -25,7 +25,7 @@ _JSON = (b"content-type", b"application/json")
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _NO_STORE = (b"cache-control", b"no-store")
 _CHALLENGE = (b"www-authenticate", b"Bearer")
-_RETRY = (b"retry-after", b"1")
+RETRY = (b"retry-after", b"1")
 _CLOSE = (b"connection", b"close")
 _numbers = count(1)
 
@@ -67,7 +67,7 @@ class Endpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> tuple[object, Identity]:
         if not self._services.is_ready():
-            raise ApiError("unavailable", "the server is starting", hint="try again in a moment")
+            raise starting()
         identity = authenticate(self._services, headers)
         if reach_of(identity, self._operation.permission) is Reach.NONE:
             raise _not_permitted(identity, self._operation)
@@ -159,7 +159,7 @@ async def send_error(send: Send, error: Exception, request_id: str, operation: s
     if status == 401:
         more.append(_CHALLENGE)
     if status in (503, 507):
-        more.append(_RETRY)
+        more.append(RETRY)
     if status == 413:
         more.append(_CLOSE)
     await send_json(send, status, ErrorAnswer(shown.view), request_id, *more)
