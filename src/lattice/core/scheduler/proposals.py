@@ -24,12 +24,17 @@ class Reservation(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why an allocation or a group still waits. `rank` = how many of its vCluster are ahead of it."""
+    """Why an allocation or a group still waits. `rank` = how many of its vCluster are ahead of it.
+
+    `scores` has each factor by name and "total". `predicted_nodes` are those on which it would start at `predicted_start`.
+    """
 
     reason: str
     detail: str = ""
     predicted_start: int | None = None
     rank: int = 0
+    predicted_nodes: tuple[str, ...] = ()
+    scores: Mapping[str, float] = {}
 
 
 class Plan(Struct, frozen=True, kw_only=True):
