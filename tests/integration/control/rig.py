@@ -150,11 +150,12 @@ class FakeAgent:
     _seq: int = 0
 
     @contextlib.asynccontextmanager
-    async def connected(self, *, confirm: bool = True) -> AsyncIterator["FakeAgent"]:
+    async def connected(self, *, register: bool = True, confirm: bool = True) -> AsyncIterator["FakeAgent"]:
         async with open_channel(self.endpoint) as channel:
             self._stream: Stream = open_stream(channel, self.token)
-            with contextlib.suppress(grpc.aio.AioRpcError):  # a refusal is read below
-                await self.send(register=self.registration())
+            if register:
+                with contextlib.suppress(grpc.aio.AioRpcError):  # a refusal is read below
+                    await self.send(register=self.registration())
             reading = asyncio.create_task(self._read())
             if confirm:
                 await self.until(lambda: bool(self.welcomes) or self.closed.is_set())

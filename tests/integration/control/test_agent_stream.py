@@ -35,7 +35,8 @@ def node_is(rig: Rig, node: str, state: N) -> bool:
 def test_only_an_agent_gets_in(token: str, code: grpc.StatusCode, text: str) -> None:
     async def test(rig: Rig) -> None:
         agent = FakeAgent("n1", rig.endpoint, token=token)
-        async with agent.connected(confirm=False):
+        # Who is refused by the token alone says nothing: a message that meets the refusal hides its code.
+        async with agent.connected(register=text == "for node other", confirm=False):
             await asyncio.wait_for(agent.closed.wait(), 10)
         assert agent.error is not None
         assert agent.error.code() is code
