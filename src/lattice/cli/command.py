@@ -23,7 +23,8 @@ class Command(Generic[O]):
 
     `fill` adds arguments whose destinations are fields of `options`. `complete` may add values to
     those of the command line before the record is made. With `takes_tail` what follows `--` becomes
-    the field `tail` and is not parsed.
+    the field `tail` and is not parsed. With `takes_rest` the first word that is no flag ends the flags:
+    it and all that follow, a `--` among them too, become `rest` as they are.
     """
 
     options: type[O]
@@ -32,3 +33,4 @@ class Command(Generic[O]):
     fill: Callable[[argparse.ArgumentParser], None] = takes_nothing
     complete: Completer | None = field(default=None)
     takes_tail: bool = False
+    takes_rest: bool = False

@@ -48,6 +48,14 @@ class Parser(argparse.ArgumentParser):
             return vars(self.parse_intermixed_args(list(arguments)))
         return vars(self.parse_args([*arguments, "--", *tail]))
 
+    def cut(self, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The flags with their values, and everything from the first other word on."""
+        at = 0
+        while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "-":
+            flag = self._option_string_actions.get(arguments[at])
+            at += 2 if flag is not None and flag.nargs is None else 1
+        return list(arguments[:at]), list(arguments[at:])
+
 
 def _width() -> int:
     text = os.environ.get("COLUMNS", "")
@@ -154,11 +162,19 @@ def build_parser(words: Sequence[str], leaf: Leaf, command: Command[Any]) -> Par
 def read_options(found: Invocation, command: Command[Any], process: Process) -> tuple[object, Flags]:
     """The command's record and the flags that every command has."""
     parser = build_parser(found.words, found.leaf, command)
-    if "--help" in found.arguments or "-h" in found.arguments:
+    arguments, tail = found.arguments, found.tail
+    rest: list[str] = []
+    if command.takes_rest:
+        arguments, rest = parser.cut(arguments)
+        if rest and tail is not None:
+            rest, tail = [*rest, "--", *tail], None
+    if "--help" in arguments or "-h" in arguments:
         raise HelpAsked(parser.format_help())
-    values = parser.values(found.arguments, None if command.takes_tail else found.tail)
+    values = parser.values(arguments, None if command.takes_tail else tail)
     if command.takes_tail:
-        values["tail"] = found.tail
+        values["tail"] = tail
+    if command.takes_rest:
+        values["rest"] = rest
     if command.complete is not None:
         values = command.complete(values, parser, process)
     return _record(command.options, values), _record(Flags, values)

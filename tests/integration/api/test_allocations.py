@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from lattice.api.operations import allocations
 from lattice.core.machine.commands import ReportPart
 from lattice.core.model.allocations import AllocationState, Cause, PartPhase
 from tests.integration.api.world import World, in_world, soon
@@ -122,6 +123,19 @@ async def test_cancel_many_says_of_each_what_became_of_it(world: World) -> None:
     assert first == {"id": "a1", "ok": True}
     assert (second["ok"], second["error"]["code"]) == (False, "forbidden")
     assert (third["ok"], third["error"]["code"]) == (False, "not_found")
+
+
+@in_world
+async def test_cancel_of_all_mine_knows_no_bound_and_that_of_ids_does(world: World) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(allocations, "MAX_BULK", 2)
+        for _ in range(3):
+            await world.submit()
+        refusal = await world.call("POST", "/allocations/cancel", {"ids": ["a1", "a2", "a3"]})
+        assert (refusal.status, refusal.error["current"], refusal.error["limit"]) == (400, "3", "2")
+        assert "all_mine" in refusal.error["hint"]
+        answer = await world.call("POST", "/allocations/cancel", {"all_mine": True})
+        assert [item["ok"] for item in answer.json()["items"]] == [True] * 3
 
 
 @in_world

@@ -61,11 +61,24 @@ def test_the_command_line_beats_the_script(api: FakeApi, cli: Cli) -> None:
     assert (sent["environment"], sent["tags"]) == ({"A": "line"}, {"a": "1", "b": "2"})
 
 
-def test_what_follows_two_dashes_belongs_to_the_script(api: FakeApi, cli: Cli) -> None:
+def test_everything_after_the_script_belongs_to_it_as_it_is(api: FakeApi, cli: Cli) -> None:
     path = cli.write("train.sh", "#!/bin/sh\ntrue\n")
-    assert cli("submit", path, "--hold", "--", "--epochs", "3").code == 0
-    assert api.last().json["script_args"] == ["--epochs", "3"]
-    assert api.last().json["hold"] is True
+    arguments = ["--bogus", "-v", "a b", "--help", "--", "--epochs", "3", ""]
+    assert cli("submit", "--nodes", "2", "-q", "-N3", "--hold", path, *arguments).code == 0
+    sent = api.last().json
+    assert sent["script_args"] == arguments
+    assert (sent["resources"]["nodes"], sent["hold"], sent["name"]) == (3, True, "train.sh")
+
+
+def test_a_flag_of_ours_after_the_script_is_handed_on_with_a_note(api: FakeApi, cli: Cli) -> None:
+    path = cli.write("train.sh", "#!/bin/sh\ntrue\n")
+    outcome = cli("submit", path, "--nodes=9", "x")
+    assert outcome.code == 0
+    assert api.last().json["script_args"] == ["--nodes=9", "x"]
+    assert "nodes" not in api.last().json.get("resources", {})
+    assert "--nodes stands after the script and is handed to it" in outcome.err
+    assert cli("submit", "-q", path, "--nodes=9").err == ""
+    assert cli("submit", path, "--epochs=9").err == ""
 
 
 def test_a_script_may_come_from_stdin(api: FakeApi, cli: Cli) -> None:

@@ -162,9 +162,10 @@ async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
         raise BadField("", "give either ids, or all_mine with or without states")
     if request.states and not request.all_mine:
         raise BadField("states", "needs all_mine", hint='add "all_mine": true')
+    if len(request.ids) > MAX_BULK:
+        hint = "name them in several requests, or cancel all_mine"
+        raise BadField("ids", "too many", current=f"{len(request.ids):,}", limit=f"{MAX_BULK:,}", hint=hint)
     ids = request.ids or await _mine(context, request.states)
-    if len(ids) > MAX_BULK:
-        raise BadField("ids", "too many", current=f"{len(ids):,}", limit=f"{MAX_BULK:,}")
     answers: list[CancelAnswer] = []
     for start in range(0, len(ids), BULK_AT_ONCE):
         chunk = ids[start : start + BULK_AT_ONCE]

@@ -58,7 +58,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
         "lattice submit [flags] SCRIPT [ARGUMENT ...]\n       lattice submit [flags] -- COMMAND [ARGUMENT ...]"
     )
     parser.add_argument(
-        "words", nargs="*", metavar="SCRIPT", help="a script and its arguments; - = stdin; or -- COMMAND ..."
+        "words", nargs="*", metavar="SCRIPT", help="a script, all that follows are its arguments; - = stdin"
     )
     _fill_what(parser.add_argument_group("what runs"))
     _fill_resources(parser.add_argument_group("where it runs"))
@@ -114,7 +114,7 @@ def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
 
 def complete(values: Values, parser: argparse.ArgumentParser, process: Process) -> Values:
     """Find out what is to run; a script's own options go below those of the command line."""
-    words, tail = list(values.pop("words", [])), values.pop("tail")
+    words, tail = values.pop("rest"), values.pop("tail")
     if not words:
         if not tail:
             raise UsageError("nothing to run was given", hint="lattice submit SCRIPT, or lattice submit -- COMMAND")
@@ -124,11 +124,13 @@ def complete(values: Values, parser: argparse.ArgumentParser, process: Process) 
     title = "stdin" if path == STDIN else path
     directives = read_directives(script, title)
     _warn(title, directives.late, directives.foreign, process)
+    if not values.get("quiet"):
+        _note_flags(words[1:], parser, process)
     merged = _merged([*(_given(d, title, parser) for d in directives.found), values])
     return {
         **merged,
         "script": script,
-        "script_args": [*words[1:], *(tail or [])],
+        "script_args": words[1:],
         "default_name": name_after(title),
     }
 
@@ -163,6 +165,16 @@ def _warn(title: str, late: list[int], foreign: int, process: Process) -> None:
         process.streams.complain(f"Warning: {title}: #SBATCH lines are not read by this version of Lattice\n")
 
 
+def _note_flags(arguments: list[str], parser: argparse.ArgumentParser, process: Process) -> None:
+    """Flags after the script are the script's, which surprises whoever meant them for us."""
+    known = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
+    ours = [word.partition("=")[0] for word in arguments if word.partition("=")[0] in known]
+    if ours:
+        process.streams.complain(
+            f"Note: {ours[0]} stands after the script and is handed to it; flags of `lattice submit` go before the script\n"
+        )
+
+
 def run(options: SubmitOptions, context: Context) -> int:
     submission = build_submission(options, context)
     allocation = context.client.submit(submission, request_id=options.request_id)
@@ -192,6 +204,7 @@ COMMAND = Command(
     run=run,
     complete=complete,
     takes_tail=True,
+    takes_rest=True,
     examples=(
         "lattice submit --nodes=4 --walltime=24h train.sh",
         "lattice submit --constraint=gpu_type=GH200 -- torchrun train.py",
