@@ -1,4 +1,4 @@
-"""Answers that are no single record: text and events that come piece by piece."""
+"""Answers that are not just one record under the usual status: another status, text or events that come piece by piece."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -11,6 +11,14 @@ class TextAnswer:
     """Bytes as they are."""
 
     pieces: AsyncGenerator[bytes, None]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherStatus:
+    """A record under another status than the operation's usual one."""
+
+    status: int
+    answer: object
 
 
 @dataclass(frozen=True, slots=True)

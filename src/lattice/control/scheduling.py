@@ -25,6 +25,9 @@ from lattice.core.machine.events import (
     NodeMoved,
     NodeRegistered,
     ProjectSet,
+    ReservationDeleted,
+    ReservationSet,
+    SettingSet,
     TaskGroupHeld,
     TaskGroupSubmitted,
     TasksCancelled,
@@ -32,13 +35,14 @@ from lattice.core.machine.events import (
     VclusterSet,
 )
 from lattice.core.machine.outcomes import Accepted
+from lattice.core.model.allocations import Allocation, TaskGroup
 from lattice.core.model.observations import Observations
 from lattice.core.scheduler.plan import plan
-from lattice.core.scheduler.proposals import Plan
+from lattice.core.scheduler.proposals import Explanation, Plan
 from lattice.core.scheduler.snapshot import Snapshot
 from lattice.ports.clock import Clock
 from lattice.ports.replica import Replica
-from lattice.ports.scheduling import SchedulingStatus
+from lattice.ports.scheduling import Outlook, SchedulingStatus
 
 ACTOR = "scheduler"
 # What may let something start, or change why it waits.
@@ -57,6 +61,9 @@ _WAKING = (
     TenantSet,
     ProjectSet,
     VclusterSet,
+    ReservationSet,
+    ReservationDeleted,
+    SettingSet,
 )
 # A plan this small is made on the event loop: handing it to a thread would cost more than it takes.
 _SMALL_PLAN_S = 0.002
@@ -110,6 +117,23 @@ class Scheduling:
     def reason_for(self, number: int) -> str:
         explanation = None if self._plan is None else self._plan.explain(number)
         return "" if explanation is None else explanation.reason
+
+    def outlook(self, number: int) -> Outlook | None:
+        explanation = None if self._plan is None else self._plan.explain(number)
+        return None if explanation is None else _outlook(explanation)
+
+    async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
+        snapshot = self._cycle.snapshot_with(record, self._observations)
+        now = self._clock.now_ms()
+        loop = asyncio.get_running_loop()
+        made = await loop.run_in_executor(self._executor, plan, snapshot, self._cycle.profiles, now)
+        last = record.number + (record.size if isinstance(record, TaskGroup) else 0)
+        for placement in made.placements:
+            if record.number <= placement.number <= last:
+                nodes = tuple(share.node for share in placement.shares)
+                return Outlook(predicted_start=now, predicted_nodes=nodes, starts_now=True)
+        explanation = made.explain(record.number)
+        return Outlook() if explanation is None else _outlook(explanation)
 
     def status(self) -> SchedulingStatus:
         return self._status
@@ -176,3 +200,13 @@ class Scheduling:
         self._cycle.note(self._replica.state, events)
         if any(isinstance(event, _WAKING) for event in events):
             self._alarm.ring()
+
+
+def _outlook(explanation: Explanation) -> Outlook:
+    return Outlook(
+        reason=explanation.reason,
+        scores=dict(explanation.scores),
+        ahead=explanation.rank,
+        predicted_start=explanation.predicted_start,
+        predicted_nodes=explanation.predicted_nodes,
+    )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import PlaceAllocation
 from lattice.core.machine.state import State
+from lattice.core.model.allocations import Allocation, TaskGroup
 from lattice.core.model.observations import Observations
 from lattice.core.model.settings import setting_value
 from lattice.core.model.signals import NO_SIGNALS
@@ -62,6 +63,19 @@ class Cycle:
             signals=self.signals,
             promised=self._promised,
         )
+
+    def snapshot_with(self, record: Allocation | TaskGroup, observations: Observations | None = None) -> Snapshot:
+        """A snapshot in which one more allocation or group waits, under a number that is not in use. Nothing stays of it."""
+        columns = self._columns
+        try:
+            if isinstance(record, TaskGroup):
+                columns.put_group(record)
+            else:
+                columns.put_allocation(record)
+            return self.snapshot(observations)
+        finally:
+            columns.drop_allocation(record.number)
+            columns.drop_group(record.number)
 
     def plan(self, observations: Observations | None, now: int) -> Plan:
         """Snapshot and plan in one call."""

@@ -4,6 +4,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from lattice.core.model.allocations import Allocation, TaskGroup
+
 
 class SchedulingStatus(Struct, frozen=True, kw_only=True):
     """The loop's own figures since the server started."""
@@ -15,9 +17,32 @@ class SchedulingStatus(Struct, frozen=True, kw_only=True):
     placements: int = 0
 
 
+class Outlook(Struct, frozen=True, kw_only=True):
+    """What the scheduler says of an allocation that waits.
+
+    `ahead` = how many of its vCluster are before it. `scores` has each factor by name and "total". `predicted_start` (ms since
+    1970) is None when it is not known; with `starts_now` it is the present.
+    """
+
+    reason: str = ""
+    scores: dict[str, float] = {}
+    ahead: int = 0
+    predicted_start: int | None = None
+    predicted_nodes: tuple[str, ...] = ()
+    starts_now: bool = False
+
+
 class SchedulingView(Protocol):
     def reason_for(self, number: int) -> str:
         """Why this allocation or task group waits, in one sentence; empty when the last cycle said nothing of it."""
+        ...
+
+    def outlook(self, number: int) -> Outlook | None:
+        """The last cycle's view of a waiting allocation, task or group; None when it said nothing of it."""
+        ...
+
+    async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
+        """What a cycle would do now if this were in the queue as well. Changes nothing."""
         ...
 
     def status(self) -> SchedulingStatus:

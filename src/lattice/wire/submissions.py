@@ -99,6 +99,7 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     begin: str | None = None
     tasks: str | None = None
     on_quota: OnQuota | None = None
+    dry_run: bool = False  # only say what would become of it
 
 
 class Submitter(Struct, frozen=True, kw_only=True):

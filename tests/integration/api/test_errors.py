@@ -72,8 +72,8 @@ async def test_nothing_here_and_wrong_method_are_said_in_the_same_shape(world: W
 
 @in_world
 async def test_parameters_do_not_pass_unread_on_writes(world: World) -> None:
-    response = await world.call("POST", "/allocations?dry_run=true", {"entrypoint": ["true"]})
-    assert (response.status, "dry_run" in response.error["message"]) == (400, True)
+    response = await world.call("POST", "/allocations?wet_run=true", {"entrypoint": ["true"]})
+    assert (response.status, "wet_run" in response.error["message"]) == (400, True)
     assert not world.state.allocations
 
 

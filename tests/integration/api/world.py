@@ -25,14 +25,14 @@ from lattice.core.machine.commands import (
 )
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Cause, PartPhase
+from lattice.core.model.allocations import Allocation, Cause, PartPhase, TaskGroup
 from lattice.core.model.nodes import Hardware, Share
 from lattice.core.model.observations import Observations
 from lattice.core.model.tenants import Tenant, Vcluster
 from lattice.ports.agents import AgentUnreachable, Order, OutputName, OutputPiece
 from lattice.ports.identity import Kind
 from lattice.ports.object_store import ObjectMissing
-from lattice.ports.scheduling import SchedulingStatus
+from lattice.ports.scheduling import Outlook, SchedulingStatus
 from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.replica import LogReplica
@@ -60,6 +60,12 @@ class FakeScheduling:
 
     def reason_for(self, number: int) -> str:
         return self.reasons.get(number, "")
+
+    def outlook(self, number: int) -> Outlook | None:
+        return Outlook(reason=self.reasons[number]) if number in self.reasons else None
+
+    async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
+        return Outlook(reason="no scheduler here")
 
     def status(self) -> SchedulingStatus:
         return SchedulingStatus(cycles=3, last_cycle_at=NOW_MS, last_cycle_ms=1.5, last_placements=1, placements=2)

@@ -1,15 +1,17 @@
 """Submit."""
 
+from lattice.api.answers import OtherStatus
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.lookup import find_number, view_of
+from lattice.api.operations.explaining import foresee
 from lattice.wire.allocations import AllocationView
 from lattice.wire.submissions import Submission, Submitter, submit_command
 
 
-async def submit(context: Context, request: Submission) -> AllocationView:
-    """A new allocation or task group, durable and visible before the answer."""
+async def submit(context: Context, request: Submission) -> AllocationView | OtherStatus:
+    """A new allocation or task group, durable and visible before the answer; or what would become of it."""
     identity = context.identity
     submitter = Submitter(
         user=identity.user,
@@ -17,7 +19,10 @@ async def submit(context: Context, request: Submission) -> AllocationView:
         tenant=context.chosen_tenant(Permission.SUBMIT, request.tenant),
         vcluster=context.services.default_vcluster,
     )
-    accepted = await context.carry_out(submit_command(request, submitter), request.request_id)
+    command = submit_command(request, submitter)
+    if request.dry_run:
+        return OtherStatus(200, await foresee(context, command))
+    accepted = await context.carry_out(command, request.request_id)
     found = await find_number(context, accepted.number)
     if found is None:
         raise ApiError("conflict", "this request_id was used for something that is no submission")

@@ -11,6 +11,7 @@ from lattice.api.context import Context, NoParameters
 from lattice.api.operations import (
     allocations,
     cluster,
+    explaining,
     listing,
     logs,
     nodes,
@@ -32,7 +33,10 @@ Handler = Callable[[Context, Any], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One row. Parameters of the path and of the query, and the fields of the body, are fields of `request`."""
+    """One row. Parameters of the path and of the query, and the fields of the body, are fields of `request`.
+
+    `in_query` are fields of the body that may stand in the query as well.
+    """
 
     name: str
     handle: Handler
@@ -41,6 +45,7 @@ class Operation:
     method: Method
     path: str
     status: int = 200
+    in_query: frozenset[str] = frozenset()
 
 
 def _row(
@@ -50,6 +55,7 @@ def _row(
     request: type[Struct],
     permission: Permission,
     status: int = 200,
+    in_query: frozenset[str] = frozenset(),
 ) -> Operation:
     name = getattr(handle, "__name__", path)
     return Operation(
@@ -60,6 +66,7 @@ def _row(
         method=method,
         path=path,
         status=status,
+        in_query=in_query,
     )
 
 
@@ -67,11 +74,12 @@ _P = Permission
 
 # The most frequent ones come first: routes are tried in this order.
 OPERATIONS: tuple[Operation, ...] = (
-    _row("POST", "/allocations", submitting.submit, Submission, _P.SUBMIT, 201),
+    _row("POST", "/allocations", submitting.submit, Submission, _P.SUBMIT, 201, frozenset({"dry_run"})),
     _row("GET", "/allocations", listing.list_allocations, listing.AllocationQuery, _P.READ),
     _row("GET", "/allocations/count", listing.count_allocations, listing.AllocationQuery, _P.READ),
     _row("POST", "/allocations/cancel", allocations.cancel_many, allocations.CancelMany, _P.CHANGE),
     _row("GET", "/allocations/{id}", allocations.get_allocation, allocations.GetAllocation, _P.READ),
+    _row("GET", "/allocations/{id}/explanation", explaining.explanation, explaining.ExplainAllocation, _P.READ),
     _row("GET", "/allocations/{id}/wait", allocations.wait, allocations.WaitForAllocation, _P.READ),
     _row("GET", "/allocations/{id}/logs", logs.logs, logs.LogQuery, _P.READ_OUTPUT),
     _row("GET", "/allocations/{id}/logs/stream", logs.stream_logs, logs.LogStreamQuery, _P.READ_OUTPUT),

@@ -8,7 +8,7 @@ from itertools import count
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from lattice.api.answers import EventAnswer, TextAnswer
+from lattice.api.answers import EventAnswer, OtherStatus, TextAnswer
 from lattice.api.auth.rbac import Reach, reach_of
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, ErrorAnswer, starting, translated
@@ -54,6 +54,8 @@ class Endpoint:
                 status = 200
             else:
                 status = self._operation.status
+                if isinstance(answer, OtherStatus):
+                    status, answer = answer.status, answer.answer
                 await send_json(send, status, answer, request_id)
                 seconds = self._services.clock.monotonic_s() - started
         except ClientGone:

@@ -112,7 +112,7 @@ def decoder_for(operation: Operation) -> Decode:
     if operation.method == "GET":
         return _query_decoder(operation.request)
     if not in_path:
-        return _body_decoder(operation.request)
+        return _body_decoder(operation.request, operation.in_query)
     return _merging_decoder(operation, in_path)
 
 
@@ -129,16 +129,23 @@ def _query_decoder(request: type[msgspec.Struct]) -> Decode:
     return decode
 
 
-def _body_decoder(request: type[msgspec.Struct]) -> Decode:
+def _body_decoder(request: type[msgspec.Struct], in_query: frozenset[str]) -> Decode:
     decode_json = msgspec.json.Decoder(request).decode
+    types = {field.encode_name: field.type for field in msgspec.structs.fields(request)}
 
     def decode(scope: Scope, headers: Headers, body: bytes) -> msgspec.Struct:
-        if scope["query_string"]:
+        query = _pairs(scope["query_string"])
+        if any(name not in in_query for name, _ in query):
             raise _no_parameters(scope["query_string"])
         try:
-            return decode_json(body)
+            record = decode_json(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise explain_json(error, body, request) from None
+        try:
+            given = {name: msgspec.convert(value, types[name], strict=False) for name, value in query}
+        except msgspec.ValidationError as error:
+            raise explain_field(error, request) from None
+        return msgspec.structs.replace(record, **given) if given else record
 
     return decode
 
