@@ -1,6 +1,6 @@
 """Allocations on the wire: the cold part that travels in the log, and the JSON views that people read."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import zstandard
@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 from lattice.core.model.allocations import (
     Allocation,
     AllocationState,
+    Cause,
     Hold,
     Lifecycle,
     Request,
@@ -268,12 +269,23 @@ def task_counts(group: TaskGroup) -> TaskCounts:
     )
 
 
+def _group_end(group: TaskGroup, state: AllocationState) -> dict[str, Any]:
+    """How a group ended: as the task that failed worst, or as all of them; nothing before its last task has ended."""
+    if not group.is_done:
+        return {}
+    if state is AllocationState.FAILED:
+        end = (group.cause, group.exit_code, group.signal)
+    else:
+        completed = state is AllocationState.COMPLETED
+        end = (Cause.EXIT, 0, 0) if completed else (Cause.CANCELLED, None, 0)
+    return dict(zip(("cause", "exit_code", "signal"), end, strict=True), ended_at=group.ended_at)
+
+
 def group_view(group: TaskGroup, *, now_ms: int, explained: str = "", archived: bool = False) -> AllocationView:
     """A task group in the shape of an allocation, with the counts of its tasks."""
     state = group_state(group)
-    done = group.is_done
     template = msgspec.structs.replace(
-        group.template, number=group.number, state=state, ended_at=group.ended_at if done else 0
+        group.template, number=group.number, state=state, started_at=group.started_at, **_group_end(group, state)
     )
     view = allocation_view(template, now_ms=now_ms, explained=explained, archived=archived)
     return msgspec.structs.replace(view, tasks=task_counts(group))

@@ -126,6 +126,26 @@ async def test_cancel_many_says_of_each_what_became_of_it(world: World) -> None:
 
 
 @in_world
+async def test_a_group_that_has_ended_says_how_as_an_allocation_does(world: World) -> None:
+    await world.submit(tasks="0-1", lifecycle={"requeue": "never"})
+    for task, node in ((2, "n1"), (3, "n2")):
+        await world.start_run(task, node)
+    running = (await world.call("GET", "/allocations/a1")).json()
+    assert (running["state"], running["cause"], running["exit_code"]) == ("Running", None, None)
+    assert running["started_at"] is not None
+    world.clock.ms += 5000
+    await world.finish(2, exit_code=0, node="n1")
+    await world.finish(3, exit_code=6, node="n2")
+    ended = (await world.call("GET", "/allocations/a1")).json()
+    assert (ended["state"], ended["cause"], ended["exit_code"]) == ("Failed", "exit", 6)
+    assert ended["elapsed_s"] == 5
+    await world.submit(tasks="0-1")
+    await world.call("DELETE", "/allocations/a4")
+    cancelled = (await world.call("GET", "/allocations/a4")).json()
+    assert (cancelled["state"], cancelled["cause"], cancelled["exit_code"]) == ("Cancelled", "cancelled", None)
+
+
+@in_world
 async def test_cancel_of_all_mine_knows_no_bound_and_that_of_ids_does(world: World) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(allocations, "MAX_BULK", 2)

@@ -14,6 +14,8 @@ from lattice.core.model.allocations import Allocation, AllocationState, Cause, H
 from lattice.core.model.ledger import Ledger, run_amounts
 from lattice.core.model.nodes import Node, NodeState, Share, Tenure
 
+FAILED_WITHOUT_CODE = 125
+
 
 def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
     """Folds `event`, which happened at `at`."""
@@ -103,8 +105,11 @@ def _change(state: State, number: int, /, **changes: object) -> Allocation:
 
 
 def _recount(group: TaskGroup, old: Allocation, new: Allocation) -> TaskGroup:
+    if new.state is AllocationState.FAILED and _badness(new) > _badness(group):
+        group = replace(group, cause=new.cause, exit_code=new.exit_code, signal=new.signal)
     return replace(
         group,
+        started_at=group.started_at or new.started_at,
         live=group.live - (not old.is_terminal) + (not new.is_terminal),
         holding=group.holding - old.is_holding + new.is_holding,
         completed=group.completed + (new.state is AllocationState.COMPLETED),
@@ -112,6 +117,13 @@ def _recount(group: TaskGroup, old: Allocation, new: Allocation) -> TaskGroup:
         cancelled=group.cancelled + (new.state is AllocationState.CANCELLED),
         ended_at=max(group.ended_at, new.ended_at),
     )
+
+
+def _badness(failed: Allocation | TaskGroup) -> int:
+    """Orders failed tasks by what a shell would say of them; 0 when none has failed yet."""
+    if failed.cause is None:
+        return 0
+    return 128 + failed.signal if failed.signal else failed.exit_code or FAILED_WITHOUT_CODE
 
 
 def _part_changed(state: State, event: ev.PartChanged) -> None:

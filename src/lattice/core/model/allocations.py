@@ -188,7 +188,11 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     completed: int = 0
     failed: int = 0
     cancelled: int = 0
+    started_at: int = 0  # of the first task that ran
     ended_at: int = 0
+    cause: Cause | None = None  # of the task that failed worst, as are the two below
+    exit_code: int | None = None
+    signal: int = 0
 
     @property
     def is_done(self) -> bool:

@@ -4,7 +4,7 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import AllocationState, Cause, Hold, StopIntent
+from lattice.core.model.allocations import AllocationState, Cause, Hold, RequeuePolicy, StopIntent
 from lattice.core.model.nodes import Share
 from lattice.core.model.tenants import Tenant
 from tests.unit.core.machine.world import World
@@ -123,6 +123,22 @@ def test_a_task_becomes_a_record_when_it_is_placed_and_the_limit_of_the_group_ho
     world.must(proposal)
     group = world.state.groups[number]
     assert (group.live, group.holding, group.completed) == (2, 2, 1)
+
+
+def test_a_group_remembers_its_first_start_and_its_worst_failure() -> None:
+    world = World(nodes=4)
+    number = group_of(world, requeue=RequeuePolicy.NEVER)
+    for position, node in enumerate(("n1", "n2", "n3", "n4"), start=1):
+        world.place(number + position, node)
+        world.started(number + position, node)
+    world.ended(number + 1, "n1", exit_code=3)
+    started_at = world[number + 1].started_at
+    world.ended(number + 2, "n2", cause=Cause.WALLTIME, signal=15)
+    world.ended(number + 3, "n3", exit_code=7)
+    world.ended(number + 4, "n4", cause=Cause.NODE)
+    group = world.state.groups[number]
+    assert (group.cause, group.exit_code, group.signal) == (Cause.WALLTIME, None, 15)
+    assert group.started_at == started_at
 
 
 def test_cancel_of_a_group_takes_all_and_of_a_task_only_that_one() -> None:
