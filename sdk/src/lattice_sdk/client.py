@@ -15,6 +15,7 @@ from lattice_sdk.models import (
     AllocationFilter,
     CancelOutcome,
     Counts,
+    Explanation,
     Node,
     Page,
     Project,
@@ -107,6 +108,15 @@ class Client:
         """The new allocation; a second call with the same `request_id` gives the same one."""
         body = msgspec.json.encode(submission)
         return self._write("POST", "/allocations", Allocation, body, request_id)
+
+    def dry_run(self, submission: Submission) -> Explanation:
+        """What would become of the submission now; refused as it would be. Nothing is submitted."""
+        body = msgspec.json.encode(submission)
+        return _decoded(self._call("POST", "/allocations", [("dry_run", "true")], body), Explanation)
+
+    def explain(self, allocation_id: str) -> Explanation:
+        """Why it waits, and when and where it will start as things are."""
+        return self._read(_of("allocations", allocation_id, "explanation"), Explanation)
 
     def list_allocations(
         self, wanted: AllocationFilter = EVERYTHING, *, limit: int = 100, cursor: str = ""

@@ -125,6 +125,22 @@ class Allocation(Struct, frozen=True, kw_only=True):
         return None if self.tasks is UNSET else self.tasks
 
 
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why an allocation waits, and when and where it will start as things are.
+
+    `rank` 1 = the next of its vCluster, None = it does not wait. `scores` has each factor by name and "total".
+    Of a dry run: `id` is None, and `rank` is None when it would start at once.
+    """
+
+    id: str | None = None
+    state: str = ""
+    reason: str = ""
+    scores: dict[str, Figure] = {}
+    rank: int | None = None
+    predicted_start: str | None = None
+    predicted_nodes: list[str] = []
+
+
 class Free(Struct, frozen=True, kw_only=True):
     cpus: int = 0
     memory_mb: int = 0

@@ -80,3 +80,30 @@ HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
     Column("STARTED", lambda a: a.started_at or "", is_wide=True),
     Column("RESTARTS", lambda a: str(a.restart_count), is_wide=True),
 )
+
+
+def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
+    """One allocation in full, as far as there is something to say."""
+    pairs = [
+        ("Allocation", allocation.id),
+        ("Name", allocation.name),
+        ("State", allocation.state),
+        ("User", allocation.user),
+        ("Tenant", allocation.tenant),
+        ("Project", allocation.project or ""),
+        ("vCluster", allocation.vcluster),
+        ("Class", str(allocation.preemption_class)),
+        ("Nodes", nodes_text(allocation)),
+        ("On", ",".join(allocation.nodes)),
+        ("Walltime", walltime_text(allocation)),
+        ("Submitted", allocation.submitted_at or ""),
+        ("Not before", allocation.eligible_at or ""),
+        ("Started", allocation.started_at or ""),
+        ("Elapsed", elapsed_text(allocation)),
+        ("Completed", allocation.completed_at or ""),
+        ("Ended with", end_text(allocation)),
+        ("Cause", allocation.cause or ""),
+        ("Message", allocation.message or ""),
+        ("Restarts", str(allocation.restart_count or "")),
+    ]
+    return [(name, text) for name, text in pairs if text and text != "-"]

@@ -52,6 +52,7 @@ class SubmitOptions:
     on_quota: str | None = None
     request_id: str = ""
     wait: bool = False
+    dry_run: bool = False
 
 
 def build_submission(options: SubmitOptions, context: Context) -> Submission:

@@ -250,6 +250,7 @@ def test_the_public_names_are_these_and_no_others() -> None:
             "Project",
             "Refused",
             "Reservation",
+            "Explanation",
         ),
         *("ResourceRequest", "Resources", "RetryPolicy", "SchedulerStatus", "ServerFault", "Setting", "Submission"),
         *("TERMINAL_STATES", "TaskCounts", "Tenant", "Unavailable", "Unreachable", "Usage", "UserUsage"),

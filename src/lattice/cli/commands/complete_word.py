@@ -11,7 +11,9 @@ from lattice.cli.parsing import build_parser, load_command
 from lattice.cli.recent import Recent, read_recent
 from lattice.cli.registry import COMMANDS, Branch, Leaf
 
-ALLOCATION_WORDS = frozenset({"status", "wait", "logs", "watch", "cancel", "hold", "release", "requeue", "update"})
+ALLOCATION_WORDS = frozenset(
+    {"status", "explain", "wait", "logs", "watch", "cancel", "hold", "release", "requeue", "update"}
+)
 NODE_FLAGS = frozenset({"--node", "--nodelist", "--exclude"})
 STATES = ("Pending", "Running", "Completed", "Failed", "Cancelled")
 

@@ -3,15 +3,18 @@
 import argparse
 from dataclasses import dataclass
 
-from lattice.cli.allocations import COLUMNS
+import msgspec
+
+from lattice.cli.allocations import COLUMNS, allocation_pairs
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each
 from lattice.cli.errors import OK
-from lattice.cli.output import encoded_yaml, show_line, show_list, structured
+from lattice.cli.explanations import explanation_pairs
+from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
 from lattice.cli.recent import remember
 from lattice.cli.times import parse_duration_s
-from lattice_sdk.models import Allocation, AllocationFilter
+from lattice_sdk.models import Allocation, AllocationFilter, Explanation
 
 ONE_PAGE = 10000
 REFRESH_S = 5.0
@@ -72,10 +75,27 @@ def _show(options: Options, context: Context) -> int:
 
 
 def _show_named(options: Options, context: Context) -> int:
+    if context.flags.verbose and not options.watch:
+        return _show_in_full(options, context)
     found, code = for_each(options.ids, context.client.get_allocation, context)
     if len(options.ids) > 1 or options.watch or (found and not structured(context, found[0])):
         _print(found, options, context)
     return code
+
+
+def _show_in_full(options: Options, context: Context) -> int:
+    """Each with all that is known of it, and why it waits."""
+    found, code = for_each(options.ids, lambda name: _with_explanation(name, context), context)
+    plain = [{**msgspec.to_builtins(allocation), "explanation": why} for allocation, why in found]
+    if found and structured(context, plain[0] if len(options.ids) == 1 else plain):
+        return code
+    pages = (sheet([*allocation_pairs(allocation), *explanation_pairs(why)]) for allocation, why in found)
+    context.streams.write("\n".join(pages))
+    return code
+
+
+def _with_explanation(name: str, context: Context) -> tuple[Allocation, Explanation]:
+    return context.client.get_allocation(name), context.client.explain(name)
 
 
 def _print(found: list[Allocation], options: Options, context: Context) -> None:
@@ -125,6 +145,7 @@ COMMAND = Command(
     examples=(
         "lattice status",
         "lattice status a17 a18 -o json",
+        "lattice status a17 --verbose",
         "lattice status --state=running,pending --all",
         "lattice status --watch",
     ),

@@ -8,12 +8,13 @@ from lattice.cli.context import Context, Process
 from lattice.cli.directives import Directive, read_directives
 from lattice.cli.ending import ending_text, waited_code
 from lattice.cli.errors import OK, UsageError
+from lattice.cli.explanations import outlook_text
 from lattice.cli.flags import ALLOWED_IN_SCRIPTS, Flags
 from lattice.cli.output import structured
 from lattice.cli.recent import remember
 from lattice.cli.scripts import STDIN, load_script
 from lattice.cli.submission import SubmitOptions, build_submission, name_after
-from lattice_sdk.models import Allocation
+from lattice_sdk.models import Allocation, Submission
 
 NOT_YET = (
     "--uenv",
@@ -34,10 +35,15 @@ NOT_YET = (
     "--site",
     "--telemetry",
     "--pmi",
-    "--dry-run",
 )
 JOINED = ("constraint", "env", "tag")
-NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {"wait", "request_id", "words", "help"}
+NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
+    "wait",
+    "dry_run",
+    "request_id",
+    "words",
+    "help",
+}
 
 
 class NotSupported(argparse.Action):
@@ -81,6 +87,7 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
     add("--per-node", action="store_true", help="run it on every node, not on the first alone")
     add("--no-per-node", dest="per_node", action="store_false", help="run it on the first node alone")
     add("--request-id", metavar="ID", help="submitting twice with one id submits once")
+    add("--dry-run", action="store_true", help="only say what would become of it, and when it would start")
     add("--wait", action="store_true", help="wait for the end; its exit code is this command's")
 
 
@@ -177,6 +184,8 @@ def _note_flags(arguments: list[str], parser: argparse.ArgumentParser, process: 
 
 def run(options: SubmitOptions, context: Context) -> int:
     submission = build_submission(options, context)
+    if options.dry_run:
+        return _dry_run(submission, options, context)
     allocation = context.client.submit(submission, request_id=options.request_id)
     remember(context, allocations=[allocation.id])
     is_told = not options.wait and structured(context, allocation)
@@ -185,6 +194,15 @@ def run(options: SubmitOptions, context: Context) -> int:
         context.streams.write(f"{allocation.id}\n" if quiet else f"Submitted allocation {allocation.id}\n")
         context.streams.stdout.flush()
     return _await_end(allocation, context) if options.wait else OK
+
+
+def _dry_run(submission: Submission, options: SubmitOptions, context: Context) -> int:
+    if options.wait:
+        raise UsageError("--dry-run submits nothing that --wait could wait for")
+    outlook = context.client.dry_run(submission)
+    if not structured(context, outlook):
+        context.streams.write(outlook_text(outlook))
+    return OK
 
 
 def _await_end(allocation: Allocation, context: Context) -> int:
@@ -210,5 +228,6 @@ COMMAND = Command(
         "lattice submit --constraint=gpu_type=GH200 -- torchrun train.py",
         "lattice submit --task-group=0-99%20 sweep.sh",
         "lattice submit --wait -q -- hostname",
+        "lattice submit --dry-run --nodes=64 --walltime=12h train.sh",
     ),
 )

@@ -1,0 +1,96 @@
+"""`explain`, `status --verbose`, `submit --dry-run`: why it waits and when it starts."""
+
+import pytest
+
+from tests.unit.cli.runner import Cli, allocation
+from tests.unit.sdk.fake_api import FakeApi, refusal
+
+WAITING = {
+    "id": "a17",
+    "state": "Pending",
+    "reason": "all suitable nodes occupied: 1 of 3 nodes free, 2 busy; the 3rd is free at 14:20 UTC",
+    "scores": {"priority": 0.5, "wait_time": 0.25, "total": 0.375},
+    "rank": 2,
+    "predicted_start": "2026-03-05T14:20:00.000Z",
+    "predicted_nodes": ["n1", "n2", "n3"],
+}
+RUNNING: dict[str, object] = {
+    "id": "a18",
+    "state": "Running",
+    "reason": "",
+    "scores": {},
+    "rank": None,
+    "predicted_start": None,
+}
+
+
+def test_an_explanation_in_full(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/explanation", WAITING)
+    assert cli("explain", "a17").lines == [
+        "Allocation:       a17",
+        "State:            Pending",
+        f"Reason:           {WAITING['reason']}",
+        "Place in queue:   2",
+        "Predicted start:  2026-03-05T14:20:00.000Z",
+        "Predicted nodes:  n1,n2,n3",
+        "Score:            0.3750 (priority 0.500, wait_time 0.250)",
+    ]
+    assert cli("explain", "a17", "-o", "json").json == WAITING
+
+
+def test_several_explanations_and_one_that_does_not_exist(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/explanation", WAITING)
+    api.on("GET", "/allocations/a18/explanation", RUNNING)
+    api.on("GET", "/allocations/a404/explanation", refusal(404, "not_found", 'no allocation "a404"'))
+    outcome = cli("explain", "a17", "a404", "a18")
+    assert outcome.code == 4
+    assert 'no allocation "a404"' in outcome.err
+    assert "State:       Running" in outcome.out
+    assert [why["id"] for why in cli("explain", "a17", "a18", "-o", "json").json] == ["a17", "a18"]
+    assert cli("explain").code == 2
+
+
+def test_a_status_in_full_says_why_it_waits(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17", allocation(state="Pending", nodes=[], started_at=None))
+    api.on("GET", "/allocations/a17/explanation", WAITING)
+    out = cli("status", "a17", "--verbose").out
+    assert "Submitted:        2026-03-05T10:00:00.123Z" in out
+    assert f"Reason:           {WAITING['reason']}" in out
+    assert "Predicted start:  2026-03-05T14:20:00.000Z" in out
+    shown = cli("status", "a17", "-v", "-o", "json").json
+    assert (shown["id"], shown["explanation"]["rank"]) == ("a17", 2)
+
+
+def test_a_dry_run_tells_the_start_and_submits_nothing(api: FakeApi, cli: Cli) -> None:
+    api.on("POST", "/allocations", {**WAITING, "id": None})
+    outcome = cli("submit", "--dry-run", "--nodes=3", "--", "true")
+    assert outcome.code == 0
+    assert outcome.lines == [
+        f"It would wait: {WAITING['reason']}",
+        "Place in queue: 2",
+        "Predicted start: 2026-03-05T14:20:00.000Z on n1,n2,n3",
+    ]
+    assert api.last().parameter("dry_run") == "true"
+    assert api.last().json["resources"]["nodes"] == 3
+    assert cli("submit", "--dry-run", "-o", "json", "--", "true").json["rank"] == 2
+
+
+def test_a_dry_run_of_what_would_start_now(api: FakeApi, cli: Cli) -> None:
+    api.on("POST", "/allocations", {"state": "Pending", "predicted_nodes": ["n1"], "rank": None})
+    assert cli("submit", "--dry-run", "--", "true").out == "It would start now on n1\n"
+
+
+def test_a_dry_run_is_refused_in_the_words_of_the_server(api: FakeApi, cli: Cli) -> None:
+    api.on("POST", "/allocations", refusal(422, "infeasible", 'vCluster "default" has not enough nodes'))
+    outcome = cli("submit", "--dry-run", "--nodes=99", "--", "true")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith('Error: vCluster "default" has not enough nodes')
+
+
+@pytest.mark.parametrize("line", [("--dry-run", "--wait", "--", "true"), ("script.sh",)])
+def test_a_dry_run_is_neither_waited_for_nor_a_script_s_own_choice(
+    line: tuple[str, ...], api: FakeApi, cli: Cli
+) -> None:
+    cli.write("script.sh", "#!/bin/sh\n#LATTICE --dry-run\ntrue\n")
+    assert cli("submit", *line).code == 2
+    assert api.asked == []
