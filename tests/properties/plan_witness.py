@@ -241,8 +241,8 @@ class PlanWitness:
 
 def waits_for(plan: Plan, queue: list[Allocation], kept: Reservation) -> Allocation:
     """Whom the reservation is for: the allocation itself, or the first task of the group that the plan did not start."""
-    placed = {placement.number for placement in plan.placements}
-    return next(r for r in queue if r.number not in placed and kept.number in (r.number, r.group))
+    others = {placement.number for placement in plan.placements} | {other.number for other in plan.reservations}
+    return next(r for r in queue if r.number == kept.number or (r.group == kept.number and r.number not in others))
 
 
 def _satisfies(request: Request, hardware: Hardware, name: str) -> bool:

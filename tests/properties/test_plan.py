@@ -49,6 +49,7 @@ def test_the_machine_accepts_every_placement_of_a_fresh_plan(seed: int) -> None:
 @given(SEEDS)
 def test_the_first_reservation_is_as_early_as_it_can_be(seed: int) -> None:
     world = draw_machine(Random(seed), tight_limits=False)
+    world.cycle.load(world.state)  # nothing has been promised to anybody
     plan = world.plan()
     witness = witness_of(world)
     queue = witness.queue()
@@ -113,7 +114,7 @@ def legible(snapshot: Snapshot) -> dict[str, Any]:
         "queue": [column.tolist() for column in rows],
         "shapes": [snapshot.shape_of(row) for row in range(len(queue.number))],
         "vclusters": [snapshot.vcluster_names[number] for number in queue.vcluster.tolist()],
-        "held": sorted((*row[:-1], snapshot.tenant_names[row[-1]]) for row in held.tolist()),
+        "held": sorted((*row[:6], snapshot.tenant_names[row[6]], row[7]) for row in held.tolist()),
         "members": {k: None if m is None else m.tolist() for k, m in snapshot.members.items()},
         "records": (snapshot.vclusters, snapshot.tenants, snapshot.projects, snapshot.groups),
         "uses": (snapshot.uses, snapshot.user_holding, snapshot.project_nodes),

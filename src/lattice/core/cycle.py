@@ -10,13 +10,15 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.commands import PlaceAllocation
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, TaskGroup
+from lattice.core.model.nodes import Node
 from lattice.core.model.observations import Observations
 from lattice.core.model.settings import setting_value
 from lattice.core.model.signals import NO_SIGNALS
+from lattice.core.model.tenants import Tenant, Vcluster
 from lattice.core.scheduler.columns import Columns
 from lattice.core.scheduler.plan import plan
 from lattice.core.scheduler.profiles import Profile
-from lattice.core.scheduler.proposals import Plan
+from lattice.core.scheduler.proposals import Plan, Reservation
 from lattice.core.scheduler.snapshot import Budgets, Snapshot, Tuning
 
 
@@ -27,7 +29,7 @@ class Cycle:
         self.profiles = dict(profiles or {})
         self.signals = NO_SIGNALS
         self._columns = Columns()
-        self._promised: dict[int, int] = {}
+        self._promised: dict[int, Reservation] = {}
 
     def load(self, state: State) -> None:
         """Starts from a whole state, at start-up or when the state was replaced by a snapshot."""
@@ -85,7 +87,29 @@ class Cycle:
 
     def remember(self, made: Plan) -> None:
         """Keeps what the plan promised, so that the next one can hold to it."""
-        self._promised = {kept.number: kept.start_at for kept in made.reservations}
+        self._promised = {kept.number: kept for kept in made.reservations}
+
+    def put_node(self, node: Node) -> None:
+        """This and the following are for whoever keeps no State: they say what is, one record at a time."""
+        self._columns.put_node(node)
+
+    def put_vcluster(self, vcluster: Vcluster) -> None:
+        self._columns.put_vcluster(vcluster)
+
+    def put_tenant(self, tenant: Tenant) -> None:
+        self._columns.put_tenant(tenant)
+
+    def put_allocation(self, allocation: Allocation) -> None:
+        self._columns.put_allocation(allocation)
+
+    def drop_allocation(self, number: int) -> None:
+        self._columns.drop_allocation(number)
+
+    def end_allocation(self, allocation: Allocation) -> None:
+        """A run is over: enters what it used, learns how long it took, forgets the record."""
+        self._columns.add_use(allocation)
+        self._columns.learn(allocation)
+        self._columns.drop_allocation(allocation.number)
 
     def _tune(self, state: State) -> None:
         def value(key: str) -> float:

@@ -1,64 +1,90 @@
-"""Looks ahead: when enough nodes will be free for an allocation by the walltimes of what runs, and which ones to keep for it.
+"""Looks ahead: when enough nodes will be free for long enough, and which ones to keep.
 
-Work without a walltime never ends as far as this goes. Whatever starts on other nodes, or has ended before, delays nothing.
+The machine ahead is `Room.timeline`: running work ends at its walltime at the latest, work without one never, and what was
+promised to others is taken. Advance reservations and the sums of the whole machine count as well.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.room import Room
-from lattice.core.scheduler.snapshot import NEVER
-from lattice.core.scheduler.tables import Bools, Ints, Rows
+from lattice.core.scheduler.snapshot import NEVER, Shape
+from lattice.core.scheduler.solver import keep_nodes
+from lattice.core.scheduler.tables import Ints, Rows
+from lattice.core.scheduler.timeline import Openings
+
+Stretches = tuple[Ints, Ints]
 
 
-def earliest_start(room: Room, demand: Demand) -> tuple[int, Rows] | None:
-    """The first moment at which the demand can be met, and the nodes to keep for it; None when no end is known.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """When work can start, and on which nodes."""
 
-    Among nodes that are free in time those that are busy longest are kept, so that most of the others can be used meanwhile.
-    """
-    rows: Rows = np.flatnonzero(demand.usable)
+    at: int
+    rows: Rows
+
+
+def earliest_start(room: Room, demand: Demand, shape: Shape) -> Start | None:
+    """The first moment at which the demand can be met and nobody is delayed by it; None when no such moment is known."""
     least = demand.least
-    if len(rows) < least:
+    openings = room.timeline.openings(demand)
+    if room.calendar:
+        openings = room.calendar.cut(openings, shape.tenant, shape.user)
+    length = shape.walltime_s * 1000 or NEVER
+    latest = openings.latest(length)
+    fits = latest >= openings.start
+    if not fits.all():
+        openings, latest = openings.keep(fits), latest[fits]
+    if len(openings.node) < least:
         return None
-    free_at = np.maximum(_free_at(room, demand), room.bar_end)[rows]
-    start = int(np.partition(free_at, least - 1)[least - 1])
-    if start >= NEVER:
+    stretches = [total.starts(amount, length) for total, amount in room.charges(demand)]
+    if demand.request.require_conformance and least > 1:
+        return _earliest_alike(room, demand, openings, latest, stretches)
+    return _earliest(room, demand, openings, latest, stretches)
+
+
+def _earliest(room: Room, demand: Demand, openings: Openings, latest: Ints, stretches: list[Stretches]) -> Start | None:
+    at = _first_moment(openings.start, latest, demand.least, stretches)
+    if at is None or at >= NEVER:
         return None
-    in_time = free_at <= start
-    rows, free_at = rows[in_time], free_at[in_time]
-    kept = rows[np.argsort(-free_at, kind="stable")[:least]]
-    return start, np.sort(kept)
+    ready = (openings.start <= at) & (latest >= at)
+    return Start(at=at, rows=keep_nodes(room, demand, openings.node[ready], openings.start[ready]))
 
 
-def _free_at(room: Room, demand: Demand) -> Ints:
-    """For each node, when what the demand takes of it becomes free."""
-    held = room.holdings()
-    empty_at: Ints = np.where(room.free, room.now, 0)
-    np.maximum.at(empty_at, held.node, held.end)
-    empty_at[empty_at == 0] = NEVER
-    if demand.is_whole:
-        return empty_at
-    return np.where(room.shareable(demand), _share_free_at(room, demand), empty_at)
+def _earliest_alike(
+    room: Room, demand: Demand, openings: Openings, latest: Ints, stretches: list[Stretches]
+) -> Start | None:
+    """The same on nodes of one conformance group; an unknown one is nobody's equal."""
+    group = room.snapshot.nodes.conformance[openings.node]
+    best: Start | None = None
+    known = group[group >= 0]
+    sizes = np.bincount(known) if len(known) else np.zeros(0, np.int64)
+    for number in np.flatnonzero(sizes >= demand.least).tolist():
+        alike = group == number
+        found = _earliest(room, demand, openings.keep(alike), latest[alike], stretches)
+        if found is not None and (best is None or found.at < best.at):
+            best = found
+    return best
 
 
-def _share_free_at(room: Room, demand: Demand) -> Ints:
-    """When a share fits: what is free now plus what has been given back by each end."""
-    held = room.holdings()
-    order = np.lexsort((held.end, held.node))
-    node, end = held.node[order], held.end[order]
-    first = np.concatenate([[True], node[1:] != node[:-1]])[: len(node)]
-    kind = room.snapshot.nodes.kind[node]
-    fits = room.cpus[node] + _running_sum(held.cpus[order], first) >= demand.cpus
-    fits &= room.memory_mb[node] + _running_sum(held.memory_mb[order], first) >= demand.memory_mb[kind]
-    fits &= room.gpus[node] + _running_sum(held.gpus[order], first) >= demand.gpus
-    free_at: Ints = np.full(len(room.free), NEVER, np.int64)
-    np.minimum.at(free_at, node, np.where(fits, end, NEVER))
-    free_at[room.share_fits(demand)] = room.now
-    return free_at
-
-
-def _running_sum(values: Ints, first: Bools) -> Ints:
-    """Sums from the start of each node's entries on."""
-    total = np.cumsum(values)
-    before = np.where(first, total - values, 0)
-    return total - np.maximum.accumulate(before)
+def _first_moment(start: Ints, latest: Ints, least: int, stretches: list[Stretches]) -> int | None:
+    """The first moment that lies between `start` and `latest` of enough openings, and in one of each of the stretches."""
+    if not stretches:
+        if least == 1:
+            return int(start.min())
+        if int(latest.min()) >= NEVER:
+            return int(np.partition(start, least - 1)[least - 1])
+    moments = np.sort(start)
+    open_at = np.arange(1, len(moments) + 1)
+    if stretches:
+        starts = moments
+        moments = np.unique(np.concatenate([starts, *(first for first, _ in stretches)]))
+        open_at = np.searchsorted(starts, moments, side="right")
+    good = open_at - np.searchsorted(np.sort(latest), moments, side="left") >= least
+    for first, last in stretches:
+        place = np.searchsorted(first, moments, side="right") - 1
+        good &= (place >= 0) & (last[place] >= moments) if len(last) else False
+    index = int(good.argmax())
+    return int(moments[index]) if good[index] else None

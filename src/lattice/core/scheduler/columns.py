@@ -18,6 +18,7 @@ from lattice.core.model.tenants import Project, Tenant, TenantUse, Vcluster
 from lattice.core.scheduler.held_table import HeldTable
 from lattice.core.scheduler.node_table import NodeTable
 from lattice.core.scheduler.predictor import Predictor
+from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.queue_table import QueueTable
 from lattice.core.scheduler.snapshot import Budgets, Snapshot, Tuning
 from lattice.core.scheduler.tables import Bools, Names
@@ -118,7 +119,9 @@ class Columns:
     def put_tenant(self, tenant: Tenant) -> None:
         self._tenants[tenant.name] = tenant
         self._with_budget = tuple(
-            name for name, kept in self._tenants.items() if kept.gpu_hours_budget or kept.node_hours_budget
+            name
+            for name, kept in self._tenants.items()
+            if kept.gpu_hours_budget is not None or kept.node_hours_budget is not None
         )
 
     def put_project(self, project: Project) -> None:
@@ -153,7 +156,7 @@ class Columns:
         connected: frozenset[str] | None = None,
         *,
         signals: Signals = NO_SIGNALS,
-        promised: Mapping[int, int] | None = None,
+        promised: Mapping[int, Reservation] | None = None,
     ) -> Snapshot:
         """The columns as they are now; `connected` = nodes whose agent can be reached, None = all."""
         return Snapshot(

@@ -11,13 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
-from lattice.core.model.allocations import Request
 from lattice.core.model.nodes import NodeState
 from lattice.core.scheduler.backfill import earliest_start
 from lattice.core.scheduler.feasibility import suitable_nodes
 from lattice.core.scheduler.proposals import Explanation, Reservation
 from lattice.core.scheduler.room import Room
-from lattice.core.scheduler.snapshot import HOLDS, NEVER, STATES, Shape, Snapshot
+from lattice.core.scheduler.snapshot import HOLDS, STATES, Shape, Snapshot
 from lattice.core.scheduler.tables import Bools, Ints, Rows
 
 
@@ -48,10 +47,11 @@ class Explanations(Mapping[int, Explanation]):
     snapshot: Snapshot
     room: Room
     why: Ints
-    limits: Mapping[int, str]  # by shape
+    order: Rows  # the rows in the order in which they were taken
+    reasons: Mapping[int, str]  # by shape, where a limit or a sum stopped it
     reservations: Mapping[int, Reservation]  # by number
     placed: frozenset[int]
-    _written: dict[tuple[str, Request, int, bool], str] = field(default_factory=dict)
+    _written: dict[tuple[Shape, int], str] = field(default_factory=dict)
 
     def __getitem__(self, number: int) -> Explanation:
         row = self._row_of(number)
@@ -80,7 +80,7 @@ class Explanations(Mapping[int, Explanation]):
         waits = (self.why == Why.BEHIND) | (self.why == Why.NO_ROOM)
         ahead = np.zeros(len(self.why), np.int64)
         for vcluster in range(len(self.snapshot.vcluster_names)):
-            own = np.flatnonzero(self.snapshot.queue.vcluster == vcluster)
+            own = self.order[self.snapshot.queue.vcluster[self.order] == vcluster]
             ahead[own] = np.cumsum(waits[own]) - waits[own]
         return ahead
 
@@ -122,7 +122,7 @@ class Explanations(Mapping[int, Explanation]):
             gone = shape.vcluster not in self.snapshot.vclusters
             return f"vCluster {shape.vcluster} {'does not exist' if gone else 'is down'}"
         if why is Why.LIMIT:
-            return self.limits[int(queue.shape[row])]
+            return self.reasons[int(queue.shape[row])]
         if why is Why.NO_ROOM:
             return self._no_room_once(shape, int(queue.number[row]))
         if not self.snapshot.nodes.ids:
@@ -131,7 +131,7 @@ class Explanations(Mapping[int, Explanation]):
 
     def _no_room_once(self, shape: Shape, number: int) -> str:
         """Alike requests have the same reason, apart from the one that nodes are kept for."""
-        key = (shape.vcluster, shape.request, shape.walltime_s, number in self.reservations)
+        key = (shape, number if number in self.reservations else 0)
         if key not in self._written:
             self._written[key] = self._no_room(shape, number)
         return self._written[key]
@@ -153,8 +153,8 @@ class Explanations(Mapping[int, Explanation]):
     def _figures(self, shape: Shape, suitable: Bools) -> str:
         nodes, room = self.snapshot.nodes, self.room
         demand = room.demand(shape.request, self.snapshot.vclusters[shape.vcluster])
-        free = len(room.candidates(demand, shape.end_if_started(room.now)))
-        kept = len(room.candidates(demand, 0)) - free
+        free = len(room.candidates(demand, shape))
+        kept = len(room.unheld(demand)) - free
         have = "free" if demand.is_whole else "with room"
         counts = [f"{free} of {demand.least} requested nodes {have}"]
         counts += [f"{kept} kept for others"] if kept else []
@@ -177,10 +177,10 @@ class Explanations(Mapping[int, Explanation]):
         if reservation is not None:
             return f"the {last} is free at {_clock(reservation.start_at, self.room.now)}"
         demand = self.room.demand(shape.request, self.snapshot.vclusters[shape.vcluster])
-        found = earliest_start(self.room, demand)
-        if found is None or found[0] >= NEVER:
+        found = earliest_start(self.room, demand, shape)
+        if found is None:
             return f"when the {last} will be free is not known"
-        return f"the {last} is free at {_clock(found[0], self.room.now)} at the earliest"
+        return f"the {last} is free at {_clock(found.at, self.room.now)} at the earliest"
 
 
 def _sorted(numbers: Ints, rows: Rows) -> tuple[Ints, Rows]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from lattice.core.model.allocations import Request
 from lattice.core.model.nodes import NodeState
-from lattice.core.model.shares import amounts, suits, takes_whole_nodes
+from lattice.core.model.shares import DEFAULT_CPUS, takes_whole_nodes
 from lattice.core.model.tenants import Vcluster
 from lattice.core.scheduler.snapshot import STATES, NodeColumns, Snapshot
 from lattice.core.scheduler.tables import Bools, Ints
@@ -44,8 +44,7 @@ def usable_nodes(nodes: NodeColumns) -> Bools:
 def suitable_nodes(snapshot: Snapshot, request: Request, vcluster: Vcluster) -> Bools:
     """Nodes that would do if they were empty and in good order."""
     nodes = snapshot.nodes
-    kinds = np.fromiter((suits(request, kind) for kind in nodes.kinds), np.bool_, len(nodes.kinds))
-    suitable: Bools = kinds[nodes.kind]
+    suitable: Bools = nodes.kind_table.suits(request)[nodes.kind]
     members = snapshot.members.get(vcluster.name)
     if members is not None:
         suitable &= members
@@ -59,14 +58,12 @@ def suitable_nodes(snapshot: Snapshot, request: Request, vcluster: Vcluster) -> 
 
 
 def demand_of(snapshot: Snapshot, request: Request, vcluster: Vcluster, usable: Bools) -> Demand:
-    kinds = snapshot.nodes.kinds
-    shares = [amounts(request, kind) for kind in kinds]
     return Demand(
         request=request,
         vcluster=snapshot.vcluster_names.index(vcluster.name),
         is_whole=takes_whole_nodes(request, vcluster.node_sharing),
         usable=suitable_nodes(snapshot, request, vcluster) & usable,
-        cpus=shares[0][0] if shares else 0,
+        cpus=request.cpus or DEFAULT_CPUS,
         gpus=request.gpus,
-        memory_mb=np.array([memory_mb for _, memory_mb, _ in shares], np.int64),
+        memory_mb=snapshot.nodes.kind_table.share_memory_mb(request),
     )

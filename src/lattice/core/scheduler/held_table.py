@@ -44,17 +44,19 @@ class HeldTable:
     def _add(self, allocation: Allocation) -> None:
         end = end_of(allocation)
         tenant = self._tenants.number(allocation.tenant)
+        storage_mbps = round(allocation.request.storage_gbps * 1000)
         slots = [self._slots.take() for _ in allocation.shares]
         for slot, share in zip(slots, allocation.shares, strict=True):
             node = self._nodes.slot_of(share.node)
             amounts = (0, 0, 0) if share.whole else (share.cpus, share.memory_mb, share.gpus)
-            self._slots.data[slot] = (allocation.number, node, end, *amounts, tenant)
+            self._slots.data[slot] = (allocation.number, node, end, *amounts, tenant, storage_mbps)
+            storage_mbps = 0
         self._slots_of[allocation.number] = (allocation.shares, np.array(slots, np.intp))
 
     def records(self) -> Records:
         """A copy of all rows, in no particular order."""
         data = self._slots.data[: self._slots.top]
-        rows: Records = data[data["number"] != 0]
+        rows: Records = data.take(np.flatnonzero(data["number"]))
         rows["node"] = self._nodes.places(rows["node"])
         return rows
 

@@ -1,13 +1,14 @@
 """Node rows as they arrive, given out by id, with kinds and groups numbered the same way whatever happened before."""
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
 
 from lattice.core.model.conformance import UNKNOWN_GROUP, group_numbers
 from lattice.core.model.nodes import Hardware, Node
+from lattice.core.scheduler.kinds import KindTable
 from lattice.core.scheduler.snapshot import NO_VCLUSTER, STATES, NodeColumns, id_order, kind_order
 from lattice.core.scheduler.tables import Bools, Interned, Ints, Names, Rows, Slots
 
@@ -42,23 +43,29 @@ class NodeTable:
         self._place: Rows = np.zeros(0, np.intp)
         self._ids: tuple[str, ...] = ()
         self._rows: dict[str, int] = {}
+        self._kind_ranks: _Ranks[Hardware] = _Ranks(self._kinds, kind_order)
+        self._group_ranks: _Ranks[str] = _Ranks(self._groups, id_order)
+        self._kind_table = KindTable(())
+        self._conformance: tuple[Mapping[str, str] | None, int, Ints] = (None, 0, np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self._slot_of)
 
     def put(self, node: Node) -> None:
         """Takes over the record of a node, new or changed."""
+        hardware = node.hardware
+        kind = self._kinds.hold(replace(hardware, group="") if hardware.group else hardware)
+        group = self._groups.hold(hardware.group)
         slot = self._slot_of.get(node.id)
         if slot is None:
             slot = self._slot_of[node.id] = self._slots.take()
         else:
             self._kinds.drop(int(self._slots.data["kind"][slot]))
             self._groups.drop(int(self._slots.data["group"][slot]))
-        hardware = node.hardware
         cpus, memory_mb, gpus = (0, 0, 0) if node.holder or node.claimant else node.free_share()
         self._slots.data[slot] = (
-            self._kinds.hold(replace(hardware, group="") if hardware.group else hardware),
-            self._groups.hold(hardware.group),
+            kind,
+            group,
             _STATE_PLACE[node.state],
             bool(node.claimant),
             self._vclusters.number(node.vcluster) if node.tenures else NO_VCLUSTER,
@@ -89,15 +96,18 @@ class NodeTable:
     def columns(self, connected: frozenset[str] | None, fingerprints: Mapping[str, str] | None = None) -> NodeColumns:
         self._sort()
         data = self._slots.data.take(self._order)
-        kinds, kind = _ranked(self._kinds, data["kind"], kind_order)
-        groups, group = _ranked(self._groups, data["group"], _by_name)
+        kinds, kind_ranks = self._kind_ranks.current()
+        groups, group_ranks = self._group_ranks.current()
+        if self._kind_table.kinds is not kinds:
+            self._kind_table = KindTable(kinds)
         return NodeColumns(
             ids=self._ids,
             rows=self._rows,
             kinds=kinds,
             groups=groups,
-            kind=kind,
-            group=group,
+            kind_table=self._kind_table,
+            kind=kind_ranks[data["kind"]],
+            group=group_ranks[data["group"]],
             state=data["state"].copy(),
             connected=_connected(self._ids, connected),
             claimed=data["claimed"].copy(),
@@ -106,8 +116,16 @@ class NodeTable:
             cpus=data["cpus"].copy(),
             memory_mb=data["memory_mb"].copy(),
             gpus=data["gpus"].copy(),
-            conformance=_conformance(self._ids, fingerprints),
+            conformance=self._conformance_of(fingerprints),
         )
+
+    def _conformance_of(self, fingerprints: Mapping[str, str] | None) -> Ints:
+        """Numbers of conformance groups, made anew when there are other fingerprints or more nodes."""
+        known, count, column = self._conformance
+        if known is not fingerprints or count != len(self._ids):
+            column = _conformance(self._ids, fingerprints)
+            self._conformance = (fingerprints, len(self._ids), column)
+        return column
 
     def _sort(self) -> None:
         if len(self._order) == len(self._slot_of):
@@ -120,18 +138,26 @@ class NodeTable:
         self._rows = {node: row for row, node in enumerate(ids)}
 
 
-def _ranked(interned: Interned[V], column: Rows, key: Callable[[V], object]) -> tuple[tuple[V, ...], Rows]:
-    """The values in use, in their own order, and the column in terms of it."""
-    used = [(value, number) for number, value in enumerate(interned.values) if value is not None]
-    used.sort(key=lambda pair: key(pair[0]))  # type: ignore[arg-type, return-value]
-    ranks = np.zeros(len(interned.values), np.intp)
-    for rank, (_, number) in enumerate(used):
-        ranks[number] = rank
-    return tuple(value for value, _ in used), ranks[column]
+class _Ranks(Generic[V]):
+    """The values in use in their own order, and for each number its rank; made anew when the values changed."""
 
+    def __init__(self, interned: Interned[V], key: Callable[[V], object]) -> None:
+        self._interned: Interned[V] = interned
+        self._key: Callable[[V], object] = key
+        self._version = -1
+        self._values: tuple[V, ...] = ()
+        self._ranks: Rows = np.zeros(0, np.intp)
 
-def _by_name(name: str) -> str:
-    return name
+    def current(self) -> tuple[tuple[V, ...], Rows]:
+        if self._version != self._interned.version:
+            numbers = self._interned.values
+            used = [(value, number) for number, value in enumerate(numbers) if value is not None]
+            used.sort(key=lambda pair: self._key(pair[0]))  # type: ignore[arg-type,return-value]
+            self._ranks = np.zeros(len(numbers), np.intp)
+            self._ranks[[number for _, number in used]] = np.arange(len(used))
+            self._values = tuple(value for value, _ in used)
+            self._version = self._interned.version
+        return self._values, self._ranks
 
 
 def _connected(ids: tuple[str, ...], connected: frozenset[str] | None) -> Bools:

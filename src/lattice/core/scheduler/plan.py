@@ -1,8 +1,8 @@
-"""The plan: one pass over the queue that starts what fits, keeps nodes for the first that does not, and fills in around it.
+"""The plan: one pass over the queue that starts what fits, keeps nodes for the highest that do not, and fills in around them.
 
-Rows are taken in the order of the queue. A row that cannot start closes its shape: room and limits only shrink within a plan,
-so no later row of the same shape could start either. What is never looked at costs nothing.
-See docs/architecture/core.md, "The plan".
+Rows are taken in the order of their score, those with a promise before them. A row that cannot start closes its shape: room and
+limits only shrink within a plan, so no later row of the same shape could start either. What is never looked at costs nothing.
+See docs/architecture/scheduler.md.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,28 +11,33 @@ import numpy as np
 
 from lattice.core.model.nodes import Share
 from lattice.core.model.tenants import Vcluster
-from lattice.core.scheduler.backfill import earliest_start
+from lattice.core.scheduler.backfill import Start, earliest_start
 from lattice.core.scheduler.explain import Explanations, Why
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.headroom import Headroom
 from lattice.core.scheduler.profiles import Profile, profile_of
+from lattice.core.scheduler.promises import could_start, promised_first, slot_rows
 from lattice.core.scheduler.proposals import Placement, Plan, Reservation
 from lattice.core.scheduler.room import Room
 from lattice.core.scheduler.snapshot import NEVER, Shape, Snapshot
-from lattice.core.scheduler.solver import choose_nodes, limit_new_nodes
+from lattice.core.scheduler.solver import alike_rows, choose_nodes, largest_alike, limit_new_nodes
 from lattice.core.scheduler.tables import Ints, Rows
 
 _CHUNK = 256
-_LOOKOUTS = 8  # so many blocked allocations of a vCluster may ask when they could start, until one gets an answer
+_SPARE_LOOKOUTS = 8  # so many more blocked allocations than get a reservation may ask when they could start
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
 
 
 def plan(snapshot: Snapshot, profiles: Mapping[str, Profile], now: int) -> Plan:
     """What to start at `now` (milliseconds since 1970), and why the rest waits. Same input, same plan.
 
-    `profiles` is by name of vCluster; one that is missing is ordered by the default.
+    `profiles` is by name of vCluster; one that is missing follows from the vCluster's own record.
     """
-    return _Pass(snapshot, profiles, now).run()
+    passed = _Pass(snapshot, profiles, now)
+    if not passed.run():
+        passed = _Pass(snapshot, profiles, now)
+        passed.run(to_the_letter=True)
+    return passed.outcome()
 
 
 class _Pass:
@@ -44,38 +49,99 @@ class _Pass:
         self._room = Room(snapshot, now)
         self._headroom = Headroom(snapshot)
         self._vclusters = [snapshot.vclusters.get(name) for name in snapshot.vcluster_names]
-        self._window = [profile_of(profiles, v).window if v else 0 for v in self._vclusters]
-        self._tried = [0] * len(self._vclusters)
-        self._seen = [0] * len(self._vclusters)
-        self._lookouts = [_LOOKOUTS] * len(self._vclusters)
-        self._closed_shape = np.zeros(len(snapshot.shapes), np.bool_)
-        self._closed_vcluster = np.zeros(len(self._vclusters), np.bool_)
+        self._profiles = [profile_of(profiles, v) if v else Profile() for v in self._vclusters]
+        count = len(self._vclusters)
+        self._tried, self._seen = [0] * count, [0] * count
+        self._depth = [_depth(p, v) for p, v in zip(self._profiles, self._vclusters, strict=True)]
+        self._lookouts = [depth + _SPARE_LOOKOUTS if depth else 0 for depth in self._depth]
+        self._asking = np.array(self._lookouts, np.int64) > 0  # vClusters whose blocked rows may still ask
+        self._no_start = np.zeros(len(snapshot.shapes), np.bool_)
+        self._limited = np.zeros(len(snapshot.shapes), np.bool_)
+        self._closed_vcluster = np.zeros(count, np.bool_)
         self._why = _standing(snapshot, self._vclusters, now)
-        self._limits: dict[int, str] = {}
+        self._order: Rows = np.flatnonzero(self._why == Why.BEHIND)
+        self._reasons: dict[int, str] = {}  # by shape
         self._placements: list[Placement] = []
-        self._reservations: dict[int, Reservation] = {}  # by vCluster
+        self._reservations: dict[int, Reservation] = {}  # by number
 
-    def run(self) -> Plan:
+    def run(self, *, to_the_letter: bool = False) -> bool:
+        """Goes through the queue; False, in the middle of it, when a promise would be broken: then it must be to the letter."""
+        keeping = np.array([profile.keeps_promises for profile in self._profiles], np.bool_)
+        self._order, safe = promised_first(self._snapshot, self._order, keeping)
+        if to_the_letter:
+            self._keep_to_the_letter(safe)
+        elif not self._keep_promises(safe):
+            return False
         queue = self._snapshot.queue
-        rest: Rows = np.flatnonzero(self._why == Why.BEHIND)
+        rest: Rows = self._order[len(safe) :]
         while len(rest):
-            closed = self._closed_shape[queue.shape[rest]] | self._closed_vcluster[queue.vcluster[rest]]
-            rest = rest[~closed]
+            shape, vcluster = queue.shape[rest], queue.vcluster[rest]
+            idle = self._no_start[shape] & (self._limited[shape] | ~self._asking[vcluster])
+            rest = rest[~(idle | self._closed_vcluster[vcluster])]
             for row in rest[:_CHUNK].tolist():
                 self._consider(row)
             rest = rest[_CHUNK:]
-        return self._outcome()
+        return True
+
+    # promises
+
+    def _keep_promises(self, rows: list[int]) -> bool:
+        """Starts or reserves for each row anew; False when one would start later than promised."""
+        queue, promised = self._snapshot.queue, self._snapshot.promised
+        for row in rows:
+            self._consider(row)
+            number = int(queue.number[row])
+            kept = self._reservations.get(number)
+            if kept is not None and kept.start_at > max(promised[number].start_at, self._now):
+                return False
+        return True
+
+    def _keep_to_the_letter(self, rows: list[int]) -> None:
+        """Enters each promise where it was, then starts what could start at once without touching the others."""
+        queue, promised = self._snapshot.queue, self._snapshot.promised
+        entered = [self._enter(row, promised[int(queue.number[row])]) for row in rows]
+        for row, is_entered in zip(rows, entered, strict=True):
+            number, shape = int(queue.number[row]), self._snapshot.shape_of(row)
+            if is_entered:
+                demand = self._room.demand(shape.request, self._snapshot.vclusters[shape.vcluster])
+                if not could_start(self._room, demand, shape, promised[number]):
+                    continue
+                self._room.release(number)
+                del self._reservations[number]
+                self._depth[int(queue.vcluster[row])] += 1
+                self._lookouts[int(queue.vcluster[row])] += 1
+            self._consider(row)
+
+    def _enter(self, row: int, kept: Reservation) -> bool:
+        """Enters a promise where it was; False when it is due now, or cannot be kept."""
+        shape = self._snapshot.shape_of(row)
+        demand = self._room.demand(shape.request, self._snapshot.vclusters[shape.vcluster])
+        if kept.start_at <= self._now or self._headroom.refusal(shape) is not None:
+            return False
+        rows = slot_rows(self._room, demand, shape, kept)
+        if rows is None:
+            return False
+        self._why[row] = Why.NO_ROOM
+        self._reserve(row, shape, demand, Start(at=kept.start_at, rows=rows))
+        return True
+
+    # one row
 
     def _consider(self, row: int) -> None:
         queue = self._snapshot.queue
         shape_number, number = int(queue.shape[row]), int(queue.vcluster[row])
         vcluster = self._vclusters[number]
-        if self._closed_shape[shape_number] or self._closed_vcluster[number] or vcluster is None:
+        if self._closed_vcluster[number] or vcluster is None or self._limited[shape_number]:
+            return
+        shape = self._snapshot.shape_of(row)
+        if self._no_start[shape_number]:
+            if self._lookouts[number]:
+                self._stop_for_room(row, shape, self._room.demand(shape.request, vcluster))
             return
         self._seen[number] += 1
-        if self._start(row, self._snapshot.shape_of(row), vcluster):
+        if self._start(row, shape, vcluster):
             self._why[row] = Why.PLACED
-        most = self._window[number]
+        most = self._profiles[number].window
         if self._tried[number] >= most or self._seen[number] >= most * _SEEN_PER_TRIED:
             self._closed_vcluster[number] = True
 
@@ -85,7 +151,7 @@ class _Pass:
         run = int(self._snapshot.queue.run[row])
         demand = self._room.demand(shape.request, vcluster)
         for number in self._numbers(row):
-            if self._tried[place] >= self._window[place]:
+            if self._tried[place] >= self._profiles[place].window:
                 return False
             refusal = self._headroom.refusal(shape)
             if refusal is not None:
@@ -113,7 +179,10 @@ class _Pass:
         if most < demand.least:
             self._stop_at_limit(row, self._headroom.node_refusal(shape))
             return None
-        rows = self._room.candidates(demand, shape.end_if_started(self._now))
+        rows = self._room.candidates(demand, shape)
+        if demand.request.require_conformance and demand.least > 1:
+            rows = alike_rows(self._room, rows, demand.least)
+            most = min(most, max(demand.least, largest_alike(self._room, rows)))
         if len(rows) < demand.least:
             self._stop_for_room(row, shape, demand)
             return None
@@ -123,7 +192,21 @@ class _Pass:
             if len(rows) < demand.least:
                 self._stop_at_limit(row, self._headroom.node_refusal(shape))
                 return None
-        return choose_nodes(self._room, demand, rows, min(most, len(rows)))
+        return self._within_sums(row, shape, demand, rows, min(most, len(rows)))
+
+    def _within_sums(self, row: int, shape: Shape, demand: Demand, rows: Rows, want: int) -> Rows | None:
+        """The nodes chosen, fewer where the sums of the whole machine leave no more; None when they leave too few."""
+        chosen = choose_nodes(self._room, demand, rows, want)
+        end = shape.end_if_started(self._now)
+        shortage = self._room.shortage(demand, chosen, end)
+        if shortage is not None and want > demand.least:
+            chosen = choose_nodes(self._room, demand, rows, demand.least)
+            shortage = self._room.shortage(demand, chosen, end)
+        if shortage is None:
+            return chosen
+        self._reasons[int(self._snapshot.queue.shape[row])] = shortage
+        self._stop_for_room(row, shape, demand)
+        return None
 
     def _place(self, number: int, run: int, shape: Shape, demand: Demand, rows: Rows) -> None:
         new_nodes = self._room.take(demand, rows, shape.end_if_started(self._now), shape.tenant)
@@ -133,58 +216,62 @@ class _Pass:
 
     def _stop_at_limit(self, row: int, reason: str) -> None:
         shape_number = int(self._snapshot.queue.shape[row])
-        self._limits[shape_number] = reason
-        self._closed_shape[shape_number] = True
+        self._reasons[shape_number] = reason
+        self._no_start[shape_number] = self._limited[shape_number] = True
         self._why[row] = Why.LIMIT
 
     def _stop_for_room(self, row: int, shape: Shape, demand: Demand) -> None:
         queue = self._snapshot.queue
         number = int(queue.vcluster[row])
-        vcluster = self._snapshot.vclusters[shape.vcluster]
         self._why[row] = Why.NO_ROOM
-        self._closed_shape[int(queue.shape[row])] = True
-        if self._lookouts[number]:
+        self._no_start[int(queue.shape[row])] = True
+        if self._lookouts[number] > 0:
             self._lookouts[number] -= 1
-            self._reserve(row, shape, demand)
-        if not self._lookouts[number] and not self._room.has_any(vcluster):
-            self._closed_vcluster[number] = True
+            found = earliest_start(self._room, demand, shape)
+            if found is not None:
+                self._reserve(row, shape, demand, found)
+        if self._lookouts[number] <= 0:
+            self._asking[number] = False
+            if not self._room.has_any(self._snapshot.vclusters[shape.vcluster]):
+                self._closed_vcluster[number] = True
 
-    def _reserve(self, row: int, shape: Shape, demand: Demand) -> None:
-        """Keeps nodes for the row, if it is known when there will be enough; else the next that is blocked may ask."""
-        found = earliest_start(self._room, demand)
-        if found is None:
-            return
-        start, rows = found
-        end = start + shape.walltime_s * 1000 if shape.walltime_s else NEVER
-        self._room.keep(rows, start, end)
-        queue, ids = self._snapshot.queue, self._snapshot.nodes.ids
-        vcluster = int(queue.vcluster[row])
-        self._lookouts[vcluster] = 0
-        self._reservations[vcluster] = Reservation(
-            number=int(queue.number[row]), start_at=start, nodes=tuple(ids[node] for node in rows.tolist())
-        )
+    def _reserve(self, row: int, shape: Shape, demand: Demand, start: Start) -> None:
+        """Keeps nodes for the row."""
+        end = start.at + shape.walltime_s * 1000 if shape.walltime_s else NEVER
+        ids = self._snapshot.nodes.ids
+        number, place = int(self._snapshot.queue.number[row]), int(self._snapshot.queue.vcluster[row])
+        self._room.keep(number, demand, start.rows, start.at, end)
+        nodes = tuple(ids[node] for node in start.rows.tolist())
+        self._reservations[number] = Reservation(number=number, start_at=start.at, nodes=nodes)
+        self._depth[place] -= 1
+        if self._depth[place] <= 0:
+            self._lookouts[place] = 0
 
-    def _outcome(self) -> Plan:
+    def outcome(self) -> Plan:
         queue = self._snapshot.queue
-        limited = np.zeros(len(self._snapshot.shapes), np.bool_)
-        limited[list(self._limits)] = True
-        self._why[(self._why == Why.BEHIND) & limited[queue.shape]] = Why.LIMIT
-        reservations = tuple(sorted(self._reservations.values(), key=lambda kept: kept.number))
+        self._why[(self._why == Why.BEHIND) & self._limited[queue.shape]] = Why.LIMIT
         later = queue.eligible_at[self._why == Why.NOT_YET]
         return Plan(
             placements=tuple(self._placements),
-            reservations=reservations,
+            reservations=tuple(self._reservations[number] for number in sorted(self._reservations)),
             explanations=Explanations(
                 snapshot=self._snapshot,
                 room=self._room,
                 why=self._why,
-                limits=self._limits,
-                reservations={kept.number: kept for kept in reservations},
+                order=self._order,
+                reasons=self._reasons,
+                reservations=self._reservations,
                 placed=frozenset(placement.number for placement in self._placements),
             ),
             considered=sum(self._seen),
             wake_at=int(later.min()) if len(later) else None,
         )
+
+
+def _depth(profile: Profile, vcluster: Vcluster | None) -> int:
+    if vcluster is None or profile.claims_only:
+        return 0
+    return vcluster.backfill_depth if profile.backfill_depth is None else profile.backfill_depth
 
 
 def _standing(snapshot: Snapshot, vclusters: list[Vcluster | None], now: int) -> Ints:

@@ -16,6 +16,7 @@ class QueueTable:
 
     def __init__(self, vclusters: Names, use: UseTable, predictor: Predictor) -> None:
         self.shapes: Interned[Shape] = Interned()
+        self._signatures: Interned[tuple[object, ...]] = Interned()
         self._slots = Slots(PENDING)
         self._slot_of: dict[int, int] = {}
         self._vclusters = vclusters
@@ -69,6 +70,7 @@ class QueueTable:
             request.memory_mb,
             request.gpus,
             _is_plain(request),
+            self._signatures.hold(_signature(request)),
             self._use.account(record.tenant, record.project, record.user),
             history,
         )
@@ -76,6 +78,7 @@ class QueueTable:
     def _let_go(self, slot: int) -> None:
         row = self._slots.data[slot]
         self.shapes.drop(int(row["shape"]))
+        self._signatures.drop(int(row["signature"]))
         self._predictor.drop(int(row["history"]))
 
     def columns(self) -> QueueColumns:
@@ -98,6 +101,7 @@ class QueueTable:
             memory_mb=data["memory_mb"],
             gpus=data["gpus"],
             is_plain=data["is_plain"],
+            signature=data["signature"],
             account=data["account"],
             expected_s=self._predictor.expected_s(data["history"]),
         )
@@ -142,4 +146,18 @@ def _is_plain(request: Request) -> bool:
         and not request.exclude
         and not request.require_unified_memory
         and not request.storage_gbps
+    )
+
+
+def _signature(request: Request) -> tuple[object, ...]:
+    """All of the request that decides which kinds of nodes suit it."""
+    return (
+        request.cpus,
+        request.memory_mb,
+        request.min_memory_mb,
+        request.gpus,
+        request.gpu_type,
+        request.features,
+        request.require_unified_memory,
+        request.allow_cxl_memory,
     )

@@ -1,17 +1,22 @@
-"""What is left of the machine while a plan is made: free nodes and shares, and nodes kept for a reservation.
+"""What is left of the machine while a plan is made: free nodes and shares now, and what becomes free or is kept later.
 
-A node kept from `bar` on may be given only to work that has ended by then.
+`bar` says for each node when the first thing that is kept there begins. Work that has ended by then may always use the node; work
+that ends later may not, except for a share that fits beside what is kept, which the timeline knows.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from lattice.core.model.allocations import Request
 from lattice.core.model.tenants import NodeSharing, Vcluster
+from lattice.core.scheduler.advance import Calendar
 from lattice.core.scheduler.feasibility import Demand, demand_of, usable_nodes
-from lattice.core.scheduler.snapshot import NEVER, NO_VCLUSTER, Snapshot
+from lattice.core.scheduler.snapshot import NEVER, NO_VCLUSTER, Shape, Snapshot
+from lattice.core.scheduler.sums import Sum
 from lattice.core.scheduler.tables import Bools, Ints, Rows
+from lattice.core.scheduler.timeline import Timeline, empty_nodes, shared_nodes
 
 OVERDUE_MS = 1_000  # work past its end is expected to be gone after so long
 
@@ -25,6 +30,13 @@ class Holdings:
     cpus: Ints
     memory_mb: Ints
     gpus: Ints
+
+
+class _Kept(NamedTuple):
+    demand: Demand
+    rows: Rows
+    start: int
+    end: int
 
 
 class Room:
@@ -42,13 +54,17 @@ class Room:
         self.vcluster = nodes.vcluster.copy()
         self.cell: Rows = nodes.group * len(nodes.kinds) + nodes.kind
         self.bar: Ints = np.full(len(nodes.ids), NEVER, np.int64)
-        self.bar_end: Ints = np.zeros(len(nodes.ids), np.int64)
         self.has_bars = False
+        self.calendar = Calendar(snapshot.reservations, nodes, now)
         self._demands: dict[tuple[Request, str], Demand] = {}
         self._memory_needs: dict[tuple[int, int], Ints] = {}
         self._present: dict[str, Bools] = {}
         self._taken: list[Holdings] = []
         self._holdings: Holdings | None = None
+        self._timeline: Timeline | None = None
+        self._kept: dict[int, _Kept] = {}
+        self.power = self._power_sum() if snapshot.budgets.power_w else None
+        self.storage = self._storage_sum() if snapshot.budgets.storage_gbps else None
 
     def demand(self, request: Request, vcluster: Vcluster) -> Demand:
         key = (request, vcluster.name)
@@ -56,13 +72,32 @@ class Room:
             self._demands[key] = demand_of(self.snapshot, request, vcluster, self.usable)
         return self._demands[key]
 
-    def candidates(self, demand: Demand, end: int) -> Rows:
-        """Rows, by id, that could be given now to work ending at `end`."""
+    def candidates(self, demand: Demand, shape: Shape) -> Rows:
+        """Rows, by id, that could be given to the work now without delaying anything that is kept."""
+        rows = self.unheld(demand)
+        end = shape.end_if_started(self.now)
+        if self.has_bars:
+            rows = self._clear_of_kept(demand, rows, end)
+        if self.calendar:
+            closing = self.calendar.closing(shape.tenant, shape.user)
+            if closing is not None:
+                rows = rows[closing[rows] >= end]
+        return rows
+
+    def unheld(self, demand: Demand) -> Rows:
+        """Rows, by id, that nobody holds too much of now, whatever they are kept for."""
         given = self.free if demand.is_whole else self.share_fits(demand) & self.shareable(demand)
         rows: Rows = np.flatnonzero(demand.usable & given)
-        if self.has_bars:
-            rows = rows[self.bar[rows] >= end]
         return rows
+
+    def _clear_of_kept(self, demand: Demand, rows: Rows, end: int) -> Rows:
+        is_clear: Bools = self.bar[rows] >= end
+        if demand.is_whole or is_clear.all():
+            return rows[is_clear]
+        open_now = self.timeline.openings(demand)
+        beside = np.zeros(len(self.bar), np.bool_)
+        beside[open_now.node[(open_now.start <= self.now) & (open_now.end >= end)]] = True
+        return rows[is_clear | beside[rows]]
 
     def share_fits(self, demand: Demand) -> Bools:
         """Nodes with enough left for the share."""
@@ -108,11 +143,14 @@ class Room:
         else:
             count = len(rows)
             amounts = (np.full(count, demand.cpus), demand.memory_mb[kinds], np.full(count, demand.gpus))
+        self._charge(demand, rows, self.now, end)
         self.free[rows] = False
         self.cpus[rows] -= amounts[0]
         self.memory_mb[rows] -= amounts[1]
         self.gpus[rows] -= amounts[2]
         self._holdings = None
+        if self._timeline is not None:
+            self._timeline.occupy(demand, rows, self.now, end)
         ends = np.full(len(rows), end, np.int64)
         self._taken.append(Holdings(node=rows, end=ends, cpus=amounts[0], memory_mb=amounts[1], gpus=amounts[2]))
         if demand.is_whole:
@@ -123,11 +161,98 @@ class Room:
         present[rows] = True
         return grown
 
-    def keep(self, rows: Rows, start: int, end: int) -> None:
-        """Reserves the rows for work that starts at `start`."""
+    def keep(self, number: int, demand: Demand, rows: Rows, start: int, end: int) -> None:
+        """Reserves what the demand takes of the rows for the allocation or group of that number, which starts at `start`."""
+        self._kept[number] = _Kept(demand, rows, start, end)
+        self.timeline.occupy(demand, rows, start, end)
+        self._charge(demand, rows, start, end)
         self.bar[rows] = np.minimum(self.bar[rows], start)
-        self.bar_end[rows] = np.maximum(self.bar_end[rows], end)
         self.has_bars = True
+
+    def release(self, number: int) -> None:
+        """Takes back what was kept for the number. Slow: the rest is entered anew."""
+        gone = self._kept.pop(number)
+        self._charge(gone.demand, gone.rows, gone.start, gone.end, sign=-1)
+        self.bar[:] = NEVER
+        self._timeline = self._look_ahead()
+        for kept in self._kept.values():
+            self._timeline.occupy(kept.demand, kept.rows, kept.start, kept.end)
+            self.bar[kept.rows] = np.minimum(self.bar[kept.rows], kept.start)
+
+    # the sums of the whole machine
+
+    def charges(self, demand: Demand) -> list[tuple[Sum, int]]:
+        """What the demand adds to each limited sum, on the thirstiest of the nodes it may use."""
+        found = []
+        if self.power is not None:
+            power_w = self.snapshot.nodes.kind_table.power_w[self.snapshot.nodes.kind[demand.usable]]
+            found.append((self.power, demand.least * int(power_w.max(initial=0))))
+        if self.storage is not None:
+            found.append((self.storage, _mbps(demand.request)))
+        return [(total, amount) for total, amount in found if amount]
+
+    def shortage(self, demand: Demand, rows: Rows, end: int) -> str | None:
+        """Which sum, with figures, would be exceeded if the rows were given away; None when none would."""
+        if self.power is not None:
+            more = self._power_of(demand, rows, self.now)
+            if not self.power.fits(more, end):
+                return f"waiting for power: busy nodes draw {self.power.used()} of {self.power.limit} W, {more} W more needed"
+        if self.storage is not None and not self.storage.fits(_mbps(demand.request), end):
+            used, limit = self.storage.used() / 1000, self.storage.limit / 1000
+            asked = demand.request.storage_gbps
+            return f"waiting for storage bandwidth: {used:g} of {limit:g} GB/s in use, {asked:g} requested"
+        return None
+
+    def _charge(self, demand: Demand, rows: Rows, start: int, end: int, *, sign: int = 1) -> None:
+        if self.power is not None:
+            self.power.take(start, end, sign * self._power_of(demand, rows, start))
+        if self.storage is not None:
+            self.storage.take(start, end, sign * _mbps(demand.request))
+
+    def _power_of(self, demand: Demand, rows: Rows, start: int) -> int:
+        """What the rows draw more than now. A share on a node that is busy already costs nothing."""
+        if not demand.is_whole and start == self.now:
+            rows = rows[self.free[rows]]
+        nodes = self.snapshot.nodes
+        return int(nodes.kind_table.power_w[nodes.kind[rows]].sum())
+
+    def _power_sum(self) -> Sum:
+        nodes, held = self.snapshot.nodes, self.holdings()
+        end: Ints = np.zeros(len(nodes.ids), np.int64)
+        np.maximum.at(end, held.node, held.end)
+        busy = np.flatnonzero(end)
+        return Sum(self.snapshot.budgets.power_w, self.now, end[busy], nodes.kind_table.power_w[nodes.kind[busy]])
+
+    def _storage_sum(self) -> Sum:
+        held = self.snapshot.held
+        limit = round(self.snapshot.budgets.storage_gbps * 1000)
+        return Sum(limit, self.now, self._ends(), held["storage_mbps"].astype(np.int64))
+
+    # the machine ahead
+
+    @property
+    def timeline(self) -> Timeline:
+        if self._timeline is None:
+            self._timeline = self._look_ahead()
+        return self._timeline
+
+    def _look_ahead(self) -> Timeline:
+        nodes, held = self.snapshot.nodes, self.holdings()
+        kinds = nodes.kind_table
+        full = np.stack([kinds.cpus, kinds.memory_mb, kinds.gpus], axis=1)[nodes.kind]
+        is_shared: Bools = self.usable & (self.vcluster != NO_VCLUSTER)
+        free_at: Ints = np.where(self.free, self.now, 0)
+        np.maximum.at(free_at, held.node, held.end)
+        rows = np.flatnonzero(self.usable & ~is_shared & (free_at > 0) & (free_at < NEVER))
+        segments = empty_nodes(rows, free_at[rows], full[rows])
+        shared = np.flatnonzero(is_shared)
+        if len(shared):
+            free = np.stack([self.cpus, self.memory_mb, self.gpus], axis=1)[shared]
+            on = is_shared[held.node]
+            shares = np.stack([held.node, held.end, held.cpus, held.memory_mb, held.gpus])[:, on]
+            more = shared_nodes(self.now, shared, free, full[shared], self.vcluster[shared], shares)
+            segments = np.concatenate([segments, more], axis=1)
+        return Timeline(segments, nodes.kind, has_shares=bool(len(shared)))
 
     def holdings(self) -> Holdings:
         """All that is in use, by what ran before and by this plan, with ends that lie ahead."""
@@ -135,20 +260,28 @@ class Room:
             self._holdings = self._join_holdings()
         return self._holdings
 
+    def _ends(self) -> Ints:
+        """When each row of what was held at the start is given back, always ahead."""
+        end = self.snapshot.held["end"]
+        return np.maximum(np.where(end < 0, self.now - end, end), self.now + OVERDUE_MS)
+
     def _join_holdings(self) -> Holdings:
         held, nodes = self.snapshot.held, self.snapshot.nodes
         node = held["node"].astype(np.intp)
-        kind = nodes.kind[node]
+        kind, kinds = nodes.kind[node], nodes.kind_table
         whole = held["cpus"] == 0
-        full = np.array([(k.cpus, k.memory_mb, k.gpus) for k in nodes.kinds], np.int64).reshape(-1, 3)
-        end = np.where(held["end"] < 0, self.now - held["end"], held["end"])
         taken = self._taken
+        cpus = np.where(whole, kinds.cpus[kind], held["cpus"])
+        memory_mb = np.where(whole, kinds.memory_mb[kind], held["memory_mb"])
+        gpus = np.where(whole, kinds.gpus[kind], held["gpus"])
         return Holdings(
             node=np.concatenate([node, *(t.node for t in taken)]),
-            end=np.concatenate([np.maximum(end, self.now + OVERDUE_MS), *(t.end for t in taken)]),
-            cpus=np.concatenate([np.where(whole, full[kind, 0], held["cpus"]), *(t.cpus for t in taken)]),
-            memory_mb=np.concatenate(
-                [np.where(whole, full[kind, 1], held["memory_mb"]), *(t.memory_mb for t in taken)]
-            ),
-            gpus=np.concatenate([np.where(whole, full[kind, 2], held["gpus"]), *(t.gpus for t in taken)]),
+            end=np.concatenate([self._ends(), *(t.end for t in taken)]),
+            cpus=np.concatenate([cpus, *(t.cpus for t in taken)]),
+            memory_mb=np.concatenate([memory_mb, *(t.memory_mb for t in taken)]),
+            gpus=np.concatenate([gpus, *(t.gpus for t in taken)]),
         )
+
+
+def _mbps(request: Request) -> int:
+    return round(request.storage_gbps * 1000)

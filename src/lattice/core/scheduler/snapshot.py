@@ -16,6 +16,8 @@ from lattice.core.model.nodes import Hardware, NodeState
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.signals import NO_SIGNALS, Signals
 from lattice.core.model.tenants import Project, Tenant, TenantUse, Vcluster
+from lattice.core.scheduler.kinds import KindTable
+from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.tables import Bools, Floats, Ints, Records, Rows
 
 NEVER = 2**62
@@ -51,6 +53,7 @@ PENDING = np.dtype(
         ("memory_mb", "i8"),
         ("gpus", "i8"),
         ("is_plain", "i8"),  # 1 = one node, no matter which: amounts alone decide whether one will do
+        ("signature", "i8"),  # the same for requests that the same kinds of nodes suit
         ("account", "i8"),  # place in Ledger.accounts
         ("history", "i8"),  # what runs of the same user and name took, see `expected_s`
     ]
@@ -65,6 +68,7 @@ HELD = np.dtype(
         ("memory_mb", "i8"),
         ("gpus", "i8"),
         ("tenant", "i8"),
+        ("storage_mbps", "i8"),  # bandwidth of the whole allocation, on its first share
     ]
 )
 
@@ -91,7 +95,8 @@ class NodeColumns:
     ids: tuple[str, ...]
     rows: Mapping[str, int]
     kinds: tuple[Hardware, ...]  # without the group; leanest first
-    groups: tuple[str, ...]  # by name
+    groups: tuple[str, ...]  # by name, g2 before g10
+    kind_table: KindTable
     kind: Rows
     group: Rows
     state: Ints  # place in STATES
@@ -128,6 +133,7 @@ class QueueColumns:
     memory_mb: Ints
     gpus: Ints
     is_plain: Ints
+    signature: Ints
     account: Ints
     expected_s: Ints  # how long it will run by what the same user's work of that name took; 0 = not known
 
@@ -194,7 +200,7 @@ class Snapshot:
     project_nodes: Mapping[tuple[str, str], int]
     ledger: Ledger
     reservations: tuple[AdvanceReservation, ...] = ()  # by name
-    promised: Mapping[int, int] = field(default_factory=dict)  # number -> start in the last plan's reservations
+    promised: Mapping[int, Reservation] = field(default_factory=dict)  # by number: the reservations of the last plan
     signals: Signals = NO_SIGNALS
     budgets: Budgets = Budgets()
     tuning: Tuning = Tuning()
@@ -221,4 +227,7 @@ def kind_order(hardware: Hardware) -> tuple[object, ...]:
         hardware.cpus,
         hardware.gpu_type,
         hardware.features,
+        hardware.unified_memory,
+        hardware.cxl_memory_mb,
+        hardware.power_w,
     )

@@ -1,15 +1,17 @@
-"""Chooses nodes for one allocation: enough, of the fewest groups, those that fit it best, ties by id."""
+"""Chooses nodes for one allocation: enough, of the fewest groups, alike if it can be, those that fit it best, ties by id."""
 
 import numpy as np
 
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.room import Room
 from lattice.core.scheduler.tables import Ints, Rows
-from lattice.core.scheduler.topology import choose_groups
+from lattice.core.scheduler.topology import choose_groups, fewest_groups
 
 
 def choose_nodes(room: Room, demand: Demand, rows: Rows, want: int) -> Rows:
     """`want` of the candidate rows, in the order of their ids."""
+    if want > 1:
+        rows = _alike(room, demand, rows, want)
     if want == len(rows):
         return rows
     if want == 1 and not demand.is_whole:
@@ -21,6 +23,34 @@ def choose_nodes(room: Room, demand: Demand, rows: Rows, want: int) -> Rows:
         by_fit(room, demand, rows[group == number])[:take] for number, take in choose_groups(_counts(room, rows), want)
     ]
     return np.sort(np.concatenate(chosen))
+
+
+def keep_nodes(room: Room, demand: Demand, rows: Rows, ready_at: Ints) -> Rows:
+    """As many of the rows as the demand needs, to be kept for it; those that are busy longest, for least use is lost then."""
+    want = demand.least
+    if want < len(rows) and want > 1 and demand.request.topology != "any" and len(room.snapshot.nodes.groups) > 1:
+        group = room.snapshot.nodes.group[rows]
+        counts = np.bincount(group, minlength=len(room.snapshot.nodes.groups)).reshape(-1, 1)
+        parts = []
+        for number, take in choose_groups(counts, want):
+            inside = group == number
+            parts.append(_readiest(rows[inside], ready_at[inside], take))
+        return np.sort(np.concatenate(parts))
+    return np.sort(_readiest(rows, ready_at, want))
+
+
+def alike_rows(room: Room, rows: Rows, least: int) -> Rows:
+    """Candidates that lie in a conformance group with enough of them."""
+    group = room.snapshot.nodes.conformance[rows]
+    sizes = np.bincount(group + 1)
+    sizes[0] = 0
+    return rows[sizes[group + 1] >= least]
+
+
+def largest_alike(room: Room, rows: Rows) -> int:
+    """How many of the rows are in the largest conformance group."""
+    sizes = np.bincount(room.snapshot.nodes.conformance[rows] + 1)
+    return int(sizes[1:].max(initial=0))
 
 
 def limit_new_nodes(room: Room, demand: Demand, rows: Rows, tenant: str, left: int) -> Rows:
@@ -38,6 +68,39 @@ def by_fit(room: Room, demand: Demand, rows: Rows) -> Rows:
     if demand.is_whole:
         return rows[np.argsort(kind, kind="stable")]
     return rows[np.lexsort((kind, room.memory_mb[rows], room.cpus[rows], room.gpus[rows]))]
+
+
+def _alike(room: Room, demand: Demand, rows: Rows, want: int) -> Rows:
+    """Candidates of one conformance group, if one has enough and costs no further topology group; else all of them."""
+    conformance = room.snapshot.nodes.conformance[rows]
+    sizes = np.bincount(conformance + 1)[1:]
+    enough = np.flatnonzero(sizes >= want)
+    if not len(enough) or int(sizes.max()) == len(rows):
+        return rows
+    must = demand.request.require_conformance
+    if demand.request.topology == "any":
+        return _of_group(rows, conformance, int(enough[np.argmin(sizes[enough])]))
+    spans = [_span(room, rows[conformance == number], want) for number in enough.tolist()]
+    if not must and min(spans) > _span(room, rows, want):
+        return rows
+    best = enough[np.array(spans) == min(spans)]
+    return _of_group(rows, conformance, int(best[np.argmin(sizes[best])]))
+
+
+def _of_group(rows: Rows, conformance: Ints, number: int) -> Rows:
+    inside: Rows = rows[conformance == number]
+    return inside
+
+
+def _span(room: Room, rows: Rows, want: int) -> int:
+    return fewest_groups(np.bincount(room.snapshot.nodes.group[rows]), want)
+
+
+def _readiest(rows: Rows, ready_at: Ints, want: int) -> Rows:
+    """The last to become free; among equals the first by id."""
+    if want == len(rows):
+        return rows
+    return rows[np.lexsort((rows, -ready_at))[:want]]
 
 
 def _snuggest(room: Room, rows: Rows) -> Rows:

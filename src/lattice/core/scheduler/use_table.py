@@ -14,6 +14,7 @@ from lattice.core.scheduler.snapshot import BASE_S, RUNNING, UNIT, Account, Ledg
 from lattice.core.scheduler.tables import Floats, Ints, Names
 
 HALF_LIFE_S = 7 * 86_400.0
+UNKNOWN_LENGTH_S = 3600  # for sums: work without a walltime
 _FARTHEST = 128.0  # half-lives between the time that `past` is for and the newest entry
 
 Days = tuple[tuple[int, int, int], ...]
@@ -64,7 +65,7 @@ class UseTable:
         started_s = allocation.started_at // 1000
         begun, begun_gpus = (units, gpus) if started_s else (0, 0)
         account = self.account(allocation.tenant, allocation.project, allocation.user)
-        walltime_s = allocation.walltime_s
+        walltime_s = allocation.walltime_s or UNKNOWN_LENGTH_S
         amounts = (
             units,
             gpus,

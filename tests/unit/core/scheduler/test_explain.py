@@ -86,6 +86,7 @@ def test_a_long_list_of_kept_nodes_is_cut_short() -> None:
 
 def test_those_behind_the_first_are_told_how_many_are_ahead() -> None:
     world = World()
+    world.set_vcluster("default", backfill_depth=1)
     world.add_node("n1")
     numbers = [world.submit() for _ in range(5)]
     plan = world.plan()

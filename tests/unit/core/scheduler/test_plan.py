@@ -256,14 +256,30 @@ class TestGroups:
         number = world.submit(Request(nodes=2))
         assert nodes_of(world.plan()) == {number: ("n4", "n5")}
 
-    def test_work_larger_than_a_group_takes_the_largest_whole_and_a_fitting_rest(self) -> None:
+    def test_work_larger_than_a_group_takes_neighbours(self) -> None:
         world = World()
-        groups = {"a": 2, "b": 4, "c": 3, "d": 1}
-        for group, size in groups.items():
+        for group, size in {"a": 2, "b": 4, "c": 3, "d": 1}.items():
             for index in range(size):
                 world.add_node(f"{group}{index}", group=group)
         number = world.submit(Request(nodes=5))
-        assert nodes_of(world.plan()) == {number: ("b0", "b1", "b2", "b3", "d0")}
+        assert nodes_of(world.plan()) == {number: ("a0", "b0", "b1", "b2", "b3")}
+
+    def test_without_neighbours_the_largest_groups_are_used_up_and_the_rest_fits(self) -> None:
+        world = World()
+        for group, size in {"a": 4, "b": 1, "c": 4, "d": 1, "e": 2}.items():
+            for index in range(size):
+                world.add_node(f"{group}{index}", group=group)
+        number = world.submit(Request(nodes=6))
+        assert nodes_of(world.plan()) == {number: ("a0", "a1", "a2", "a3", "e0", "e1")}
+
+    def test_groups_are_counted_as_people_count(self) -> None:
+        world = World()
+        for group in ("g1", "g2", "g3", "g10", "g11"):
+            for index in range(1 if group == "g3" else 2):
+                world.add_node(f"{group}n{index}", group=group)
+        world.place(world.submit(Request(nodes=2)), "g1n0", "g2n0")
+        number = world.submit(Request(nodes=4))
+        assert nodes_of(world.plan()) == {number: ("g10n0", "g10n1", "g11n0", "g11n1")}
 
     def test_topology_any_ignores_groups(self) -> None:
         world = World()

@@ -1,0 +1,70 @@
+"""What was promised in the last plan and must not be broken by work that came later.
+
+Rows with a reservation of the last plan go before the others. Only a row that ranks higher and is older than all of them behind
+it, or of a higher class, may pass. Their places in time are sought anew, for they may have become earlier. Should one come out
+later than promised, because those before it moved, then every promise is entered exactly where it was.
+"""
+
+import numpy as np
+
+from lattice.core.scheduler.feasibility import Demand
+from lattice.core.scheduler.proposals import Reservation
+from lattice.core.scheduler.room import Room
+from lattice.core.scheduler.snapshot import NEVER, Shape, Snapshot
+from lattice.core.scheduler.tables import Bools, Ints, Rows
+
+
+def promised_first(snapshot: Snapshot, order: Rows, keeping: Bools) -> tuple[Rows, list[int]]:
+    """The order with promised rows ahead, and those rows that nothing may pass. `keeping` = vClusters that keep promises."""
+    promised, queue = snapshot.promised, snapshot.queue
+    if not promised or not len(order) or not keeping.any():
+        return order, []
+    is_promised = _among(queue.number[order], tuple(promised)) & keeping[queue.vcluster[order]]
+    if not is_promised.any():
+        return order, []
+    submitted_at, klass = queue.submitted_at[order], queue.preemption_class[order]
+    oldest_behind = np.minimum.accumulate(np.where(is_promised, submitted_at, NEVER)[::-1])[::-1]
+    highest_behind = np.maximum.accumulate(np.where(is_promised, klass, -1)[::-1])[::-1]
+    has_behind = highest_behind >= 0
+    may_pass = ~is_promised & has_behind & ((submitted_at <= oldest_behind) | (klass > highest_behind))
+    first = is_promised | may_pass
+    safe = is_promised & (np.cumsum(may_pass) == 0)
+    return np.concatenate([order[first], order[~first]]), order[safe].tolist()
+
+
+def slot_rows(room: Room, demand: Demand, shape: Shape, kept: Reservation) -> Rows | None:
+    """The nodes that were promised, if they are all still there at that time for long enough; else None."""
+    found = [room.snapshot.nodes.rows.get(node, -1) for node in kept.nodes]
+    rows: Rows = np.array(sorted(found), np.intp)
+    if len(rows) < demand.least or rows[0] < 0:
+        return None
+    end = kept.start_at + shape.walltime_s * 1000 if shape.walltime_s else NEVER
+    openings = room.timeline.openings(demand)
+    if room.calendar:
+        openings = room.calendar.cut(openings, shape.tenant, shape.user)
+    is_open = np.zeros(len(room.bar), np.bool_)
+    is_open[openings.node[(openings.start <= kept.start_at) & (openings.end >= end)]] = True
+    return rows if is_open[rows].all() else None
+
+
+def could_start(room: Room, demand: Demand, shape: Shape, kept: Reservation) -> bool:
+    """Whether enough nodes are free from now on if only the row's own reservation were not there."""
+    openings = room.timeline.openings(demand)
+    if room.calendar:
+        openings = room.calendar.cut(openings, shape.tenant, shape.user)
+    own = np.array([room.snapshot.nodes.rows[node] for node in kept.nodes], np.intp)
+    own_end = kept.start_at + shape.walltime_s * 1000 if shape.walltime_s else NEVER
+    until = np.full(len(room.bar), -1, np.int64)
+    is_open = openings.start <= room.now
+    until[openings.node[is_open]] = openings.end[is_open]
+    until[own] = np.where(until[own] >= kept.start_at, np.maximum(until[own], own_end), until[own])
+    touches = openings.start <= until[openings.node]
+    np.maximum.at(until, openings.node[touches], openings.end[touches])
+    return int(np.count_nonzero(until >= shape.end_if_started(room.now))) >= demand.least
+
+
+def _among(numbers: Ints, wanted: tuple[int, ...]) -> Bools:
+    if len(wanted) > 2:
+        return np.isin(numbers, np.array(wanted, np.int64))
+    found: Bools = numbers == wanted[0]
+    return found if len(wanted) == 1 else found | (numbers == wanted[1])
