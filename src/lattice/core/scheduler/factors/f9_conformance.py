@@ -1,0 +1,24 @@
+"""f9: how many of the nodes a row wants can be of one configuration. One node always is."""
+
+import numpy as np
+
+from lattice.core.scheduler.factors.moment import Moment
+from lattice.core.scheduler.tables import Floats, Ints
+
+
+def conformance(moment: Moment) -> Floats:
+    """Counted on free nodes where there are enough of them, else on all that are in service."""
+    fitness: Floats = np.ones(len(moment.snapshot.queue.number))
+    spread = moment.spread
+    if len(spread.rows):
+        free, there = spread.by_conformance()
+        enough = free.sum(axis=1)[spread.alike] >= spread.wanted
+        largest = np.where(enough, _largest(free)[spread.alike], _largest(there)[spread.alike])
+        fitness[spread.rows] = np.minimum(1.0, largest / spread.wanted)
+    return fitness
+
+
+def _largest(counts: Ints) -> Ints:
+    """The largest group. Nodes of unknown configuration, the last column, are alike to nobody."""
+    known: Ints = counts[:, :-1].max(axis=1, initial=0)
+    return np.maximum(known, np.minimum(counts[:, -1], 1))

@@ -1,0 +1,98 @@
+"""The queue at one moment, with what several factors need of it worked out once."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lattice.core.model.conformance import UNKNOWN_GROUP
+from lattice.core.scheduler.feasibility import usable_nodes
+from lattice.core.scheduler.snapshot import Snapshot
+from lattice.core.scheduler.tables import Bools, Floats, Ints, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """`learns` = by vCluster, whether expected run times may stand for walltimes."""
+
+    snapshot: Snapshot
+    now: int
+    learns: tuple[bool, ...] = ()
+
+    @cached_property
+    def wait_s(self) -> Floats:
+        """Since submission, or since the earliest start that the user asked for; another run keeps the submission."""
+        queue = self.snapshot.queue
+        since = np.where(queue.run > 1, queue.submitted_at, np.maximum(queue.submitted_at, queue.eligible_at))
+        wait: Floats = np.maximum(self.now - since, 0) / 1000.0
+        return wait
+
+    @cached_property
+    def run_s(self) -> Floats:
+        """How long each row will run as far as is known; infinite without a walltime."""
+        queue = self.snapshot.queue
+        run: Floats = np.where(queue.walltime_s > 0, queue.walltime_s, np.inf)
+        if any(self.learns):
+            known = np.array(self.learns, np.bool_)[queue.vcluster] & (queue.expected_s > 0)
+            run = np.where(known, np.minimum(run, queue.expected_s), run)
+        return run
+
+    @cached_property
+    def by_number(self) -> tuple[Ints, Rows]:
+        """Numbers in rising order, and the rows that have them."""
+        number = self.snapshot.queue.number
+        rows: Rows = np.argsort(number, kind="stable")
+        return number[rows], rows
+
+    @cached_property
+    def spread(self) -> "Spread":
+        return Spread(self.snapshot)
+
+
+class Spread:
+    """How the nodes that would suit rows on several nodes lie: over topology groups, over conformance groups.
+
+    An estimate for the score, by request and vCluster. `free` counts free nodes, `there` all that are in service.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        queue = snapshot.queue
+        self._snapshot = snapshot
+        self._usable = usable_nodes(snapshot.nodes)
+        self._free: Bools = self._usable & snapshot.nodes.is_free
+        self.rows: Rows = np.flatnonzero(queue.nodes > 1)
+        self.wanted: Ints = queue.nodes[self.rows]
+        kinds = queue.signature[self.rows] * len(snapshot.vcluster_names) + queue.vcluster[self.rows]
+        _, first, self.alike = np.unique(kinds, return_index=True, return_inverse=True)
+        self._examples = self.rows[first]
+        self._suits = self._suitable_kinds()
+
+    def _suitable_kinds(self) -> Bools:
+        """For one row of each sort, which kinds of nodes suit it."""
+        snapshot = self._snapshot
+        table, examples = snapshot.nodes.kind_table, self._examples.tolist()
+        suits = [table.suits(snapshot.shape_of(row).request) for row in examples]
+        return np.array(suits, np.bool_).reshape(len(examples), len(snapshot.nodes.kinds))
+
+    def by_group(self) -> tuple[Ints, Ints]:
+        """For each sort of row, suitable nodes by topology group: free, there."""
+        group, width = self._snapshot.nodes.group, max(1, len(self._snapshot.nodes.groups))
+        return self._counted(group, width, self._free), self._counted(group, width, self._usable)
+
+    def by_conformance(self) -> tuple[Ints, Ints]:
+        """The same by conformance group; nodes of which it is not known are the last column."""
+        column = self._snapshot.nodes.conformance
+        width = int(column.max(initial=UNKNOWN_GROUP)) + 2
+        column = np.where(column == UNKNOWN_GROUP, width - 1, column)
+        return self._counted(column, width, self._free), self._counted(column, width, self._usable)
+
+    def _counted(self, column: Rows, width: int, among: Bools) -> Ints:
+        nodes, vclusters = self._snapshot.nodes, self._snapshot.queue.vcluster[self._examples]
+        counts: Ints = np.zeros((len(self._examples), width), np.int64)
+        for vcluster in np.unique(vclusters).tolist():
+            members = self._snapshot.members.get(self._snapshot.vcluster_names[vcluster])
+            mask = among if members is None else among & members
+            cells = np.bincount(nodes.kind[mask] * width + column[mask], minlength=len(nodes.kinds) * width)
+            own = vclusters == vcluster
+            counts[own] = self._suits[own].astype(np.int64) @ cells.reshape(len(nodes.kinds), width)
+        return counts
