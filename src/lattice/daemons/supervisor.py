@@ -66,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         grpc_port=arguments.grpc_port,
         node_cpus=arguments.node_cpus,
         node_memory_mb=arguments.node_memory,
+        node_groups=arguments.node_groups,
         restart=not arguments.no_restart,
         settings=arguments.set,
     )
@@ -185,6 +186,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run_parser.add_argument("--grpc-port", type=bounded(0, 65535), default=GRPC_PORT)
     run_parser.add_argument("--node-cpus", type=bounded(1, 65536), default=Options.node_cpus)
     run_parser.add_argument("--node-memory", type=size_mb, default=Options.node_memory_mb)
+    run_parser.add_argument("--node-groups", type=bounded(0, 1000), default=Options.node_groups)
     run_parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     run_parser.add_argument("--no-restart", action="store_true")
     run_parser.add_argument("--until-stdin-closes", action="store_true")

@@ -260,3 +260,11 @@ def test_a_process_that_is_not_restarted_leaves_the_record(layout: Layout) -> No
     asyncio.run(asyncio.wait_for(live(), 10))
     assert recorded() == []
     assert (keeper.deaths, keeper.last_code) == (1, -9)
+
+
+def test_nodes_are_spread_over_the_groups_in_turn(layout: Layout) -> None:
+    options = Options(nodes=5, node_groups=2)
+    assert [options.group_of(node) for node in options.node_names()] == ["g1", "g2", "g1", "g2", "g1"]
+    words = commands.agent_command(layout, options, "n2", "h:1")
+    assert words[words.index("--group") + 1] == "g2"
+    assert "--group" not in commands.agent_command(layout, Options(), "n2", "h:1")

@@ -29,6 +29,7 @@ class UpOptions:
     grpc_port: str = ""
     node_cpus: str = ""
     node_memory: str = ""
+    node_groups: str = ""
     set: tuple[str, ...] = ()
     detach: bool = False
     no_restart: bool = False
@@ -44,6 +45,9 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grpc-port", default="", metavar="P", help="port for agents, 0 = a free one (50051)")
     parser.add_argument("--node-cpus", default="", metavar="C", help="CPUs that each node declares (4)")
     parser.add_argument("--node-memory", default="", metavar="M", help="memory that each node declares (4G)")
+    parser.add_argument(
+        "--node-groups", default="", metavar="G", help="topology groups g1 to gG, filled in turn (none)"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the server")
     parser.add_argument("--detach", action="store_true", help="return when the cluster is ready; it goes on running")
     parser.add_argument("--no-restart", action="store_true", help="do not restart processes that die")
@@ -88,7 +92,7 @@ def cluster_directory(given: str, context: Context) -> Path:
 
 def supervisor_command(options: UpOptions, directory: Path) -> list[str]:
     command = [str(Path(sys.executable).with_name("lattice-supervisor")), "run", "--dir", str(directory)]
-    for name in ("nodes", "rest_port", "grpc_port", "node_cpus", "node_memory"):
+    for name in ("nodes", "rest_port", "grpc_port", "node_cpus", "node_memory", "node_groups"):
         if value := getattr(options, name):
             command += [f"--{name.replace('_', '-')}", value]
     for setting in options.set:

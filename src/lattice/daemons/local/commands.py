@@ -59,4 +59,6 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
         "--allow-user": current_user(),
         "--object-store": str(layout.objects),
     }
+    if group := options.group_of(node):
+        arguments["--group"] = group
     return [program("lattice-agent"), *(word for pair in arguments.items() for word in pair)]

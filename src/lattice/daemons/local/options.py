@@ -23,8 +23,13 @@ class Options:
     grpc_port: int = GRPC_PORT
     node_cpus: int = 4
     node_memory_mb: int = 4096
+    node_groups: int = 0  # topology groups over which the nodes are spread, 0 = none
     restart: bool = True
     settings: list[str] = field(default_factory=list)  # KEY=VALUE, handed on to the server
 
     def node_names(self) -> list[str]:
         return [f"n{number}" for number in range(1, self.nodes + 1)]
+
+    def group_of(self, node: str) -> str:
+        """Round robin: n1 in g1, n2 in g2, ...; empty when there are no groups."""
+        return f"g{(int(node[1:]) - 1) % self.node_groups + 1}" if self.node_groups else ""
