@@ -219,6 +219,7 @@ class CommandGenerator:
             exit_code=rnd.choice((0, 0, 3)) if cause is Cause.EXIT else 0,
             signal=9 if cause is Cause.SIGNAL else 0,
             cpu_s=rnd.choice((0.0, 0.5)),
+            elapsed_s=rnd.choice((0.0, 0.25, 900.0)),
             peak_memory_mb=7,
         )
 

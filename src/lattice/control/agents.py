@@ -201,4 +201,5 @@ def _command(node: str, report: Report) -> ReportPart:
         message=report.message,
         cpu_s=report.cpu_s,
         peak_memory_mb=report.peak_memory_mb,
+        elapsed_s=report.elapsed_s,
     )

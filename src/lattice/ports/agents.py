@@ -173,6 +173,7 @@ class Report(Struct, frozen=True, kw_only=True, gc=False):
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    elapsed_s: float = 0.0  # since its process started, or until that ended; 0 = not said
 
 
 class AgentDesk(Protocol):

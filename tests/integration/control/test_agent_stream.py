@@ -342,3 +342,17 @@ def test_an_agent_that_reads_nothing_does_not_keep_its_closed_stream_open() -> N
             await agent.until(lambda: rig.observations.connected() == frozenset())
 
     served(test)
+
+
+def test_a_late_report_tells_how_long_the_run_took() -> None:
+    async def test(rig: Rig) -> None:
+        async with FakeAgent("n1", rig.endpoint).connected() as agent:
+            number = await rig.submit()
+            start = (await agent.order()).start_run
+            await agent.report(number, start.key.run, pb.PHASE_RUNNING, 1)
+            await agent.report(number, start.key.run, pb.PHASE_ENDED, 2, cause=pb.END_CAUSE_EXIT, elapsed_s=0.001)
+            await rig.until(lambda state: state.allocations[number].is_terminal)
+            record = rig.state.allocations[number]
+            assert record.ended_at - record.started_at <= 1
+
+    served(test)

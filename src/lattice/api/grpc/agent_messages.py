@@ -83,6 +83,7 @@ def report_of(message: pb.RunReport) -> Report | None:
         message=message.message[:_MAX_TEXT],
         cpu_s=message.cpu_s,
         peak_memory_mb=message.peak_memory_mb,
+        elapsed_s=message.elapsed_s,
     )
 
 

@@ -47,7 +47,10 @@ class PlaceAllocation(Command, tag="place_allocation", frozen=True, kw_only=True
 
 
 class ReportPart(Command, tag="report_part", frozen=True, kw_only=True):
-    """What a node says of its part of a run. `stopped` = ended because it was told to."""
+    """What a node says of its part of a run. `stopped` = ended because it was told to.
+
+    `elapsed_s` is how long it has run, or ran, by the node's own clock; 0 = not said.
+    """
 
     number: int
     run: int
@@ -61,6 +64,7 @@ class ReportPart(Command, tag="report_part", frozen=True, kw_only=True):
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    elapsed_s: float = 0.0
 
 
 class LosePart(Command, tag="lose_part", frozen=True, kw_only=True):

@@ -57,9 +57,10 @@ class PartChanged(Event, tag="part_changed", frozen=True, kw_only=True):
 
 
 class AllocationStarted(Event, tag="allocation_started", frozen=True, kw_only=True):
-    """All parts run."""
+    """All parts run, the last of them for `elapsed_s` already."""
 
     number: int
+    elapsed_s: float = 0.0
 
 
 class AllocationStopping(Event, tag="allocation_stopping", frozen=True, kw_only=True):
@@ -78,6 +79,7 @@ class AllocationEnded(Event, tag="allocation_ended", frozen=True, kw_only=True):
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    elapsed_s: float = 0.0  # how long it ran; 0 = until now
 
 
 class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=True):
@@ -88,6 +90,7 @@ class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=
     eligible_at: int
     message: str = ""
     hold: Hold = Hold.NONE
+    elapsed_s: float = 0.0  # how long the run took that is over; 0 = until now
 
 
 class AllocationHeld(Event, tag="allocation_held", frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from lattice.core.model.ledger import Ledger, run_amounts
 from lattice.core.model.nodes import Node, NodeState, Share, Tenure
 
 FAILED_WITHOUT_CODE = 125
+LONGEST_S = 1e9  # beyond that, no time but nonsense
 
 
 def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
@@ -79,7 +80,8 @@ def _evolve_run(state: State, event: _RunEvent, at: int) -> None:
         case ev.AllocationPlaced():
             _placed(state, event)
         case ev.AllocationStarted():
-            _change(state, event.number, state=AllocationState.RUNNING, started_at=at)
+            started_at = _before(at, event.elapsed_s, state.allocations[event.number])
+            _change(state, event.number, state=AllocationState.RUNNING, started_at=started_at)
 
 
 def _evolve_wish(state: State, event: _WishEvent) -> None:
@@ -177,11 +179,27 @@ def _give_back(state: State, record: Allocation) -> None:
         state.put_node(replace(node, tenures=tenures, vcluster=node.vcluster if tenures else ""))
 
 
-def _book(state: State, record: Allocation, at: int) -> None:
+def _before(at: int, elapsed_s: float, record: Allocation) -> int:
+    """So long before `at`, and not before the allocation existed."""
+    return max(record.submitted_at, at - _ms(elapsed_s))
+
+
+def _end_of(record: Allocation, at: int, elapsed_s: float) -> int:
+    """When its run ended that is known at `at` to be over: what the nodes measured counts, not when they said it."""
+    elapsed_ms = _ms(elapsed_s)
+    return min(at, record.started_at + elapsed_ms) if record.started_at and elapsed_ms else at
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000) if 0 < seconds < LONGEST_S else 0
+
+
+def _book(state: State, record: Allocation, at: int, elapsed_s: float) -> None:
     """Enters the time of a run that has ended, from its start, into its user's ledger."""
     if not record.started_at:
         return
-    node_ms, gpu_ms = run_amounts(record.shares, state.nodes, at - record.started_at)
+    took_ms = _end_of(record, at, elapsed_s) - record.started_at
+    node_ms, gpu_ms = run_amounts(record.shares, state.nodes, took_ms)
     key = (record.tenant, record.project, record.user)
     ledger = state.ledger.get(key) or Ledger(tenant=record.tenant, project=record.project, user=record.user)
     state.put_ledger(ledger.with_run(at, node_ms, gpu_ms))
@@ -202,6 +220,8 @@ def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
 def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
     old = state.allocations[event.number]
     was_holding = old.is_holding
+    if was_holding and not old.started_at and event.cause in _RAN:
+        old = replace(old, started_at=_before(at, event.elapsed_s, old))
     _change(
         state,
         event.number,
@@ -212,13 +232,13 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
         message=event.message,
         cpu_s=event.cpu_s,
         peak_memory_mb=event.peak_memory_mb,
-        ended_at=at,
-        started_at=old.started_at or (at if was_holding and event.cause in _RAN else 0),
+        ended_at=_end_of(old, at, event.elapsed_s),
+        started_at=old.started_at,
         intent=None,
     )
     state.finished[event.state] = state.finished.get(event.state, 0) + 1
     if was_holding:
-        _book(state, old, at)
+        _book(state, old, at, event.elapsed_s)
         _give_back(state, old)
 
 
@@ -247,7 +267,7 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         cpu_s=0.0,
         peak_memory_mb=0,
     )
-    _book(state, old, at)
+    _book(state, old, at, event.elapsed_s)
     _give_back(state, old)
 
 

@@ -113,6 +113,7 @@ class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    elapsed_s: float = 0.0  # of an ended part, by its node's clock; 0 = not known
 
 
 class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -59,6 +59,49 @@ def test_an_end_may_arrive_before_the_start_was_reported() -> None:
     assert world[number].started_at == world[number].ended_at
 
 
+def test_the_nodes_clock_says_how_long_it_ran_however_late_the_report_comes() -> None:
+    world = World()
+    number = world.submit()
+    world.place(number, "n1")
+    world.at += 10_000
+    started = cmd.ReportPart(number=number, run=1, node="n1", seq=1, phase=PartPhase.RUNNING, elapsed_s=2.0)
+    world.must(started)
+    started_at = world.at - 2_000
+    assert world[number].started_at == started_at
+    world.at += 60_000
+    world.ended(number, "n1", cause=Cause.WALLTIME, elapsed_s=4.25)
+    assert (world[number].started_at, world[number].ended_at) == (started_at, started_at + 4_250)
+    (ledger,) = world.state.ledger.values()
+    assert ledger.since(0)[0] == 4_250
+
+
+def test_an_end_without_a_start_began_as_long_before_as_it_took() -> None:
+    world = World()
+    number = world.submit()
+    world.place(number, "n1")
+    world.at += 10_000
+    world.ended(number, "n1", elapsed_s=3.0)
+    assert (world[number].started_at, world[number].ended_at) == (world.at - 3_000, world.at)
+
+
+@pytest.mark.parametrize("elapsed_s", [-5.0, 1e300, float("nan"), float("inf")])
+def test_a_time_that_makes_no_sense_counts_as_none(elapsed_s: float) -> None:
+    world = World()
+    number = world.running("n1")
+    started_at = world[number].started_at
+    world.ended(number, "n1", elapsed_s=elapsed_s)
+    assert (world[number].started_at, world[number].ended_at) == (started_at, world.at)
+
+
+def test_a_run_took_no_longer_than_since_its_submission_nor_until_later_than_now() -> None:
+    world = World()
+    number = world.submit()
+    world.place(number, "n1")
+    world.ended(number, "n1", elapsed_s=3600.0)
+    assert world[number].started_at == world[number].submitted_at
+    assert world[number].ended_at == world.at
+
+
 def test_late_repeated_and_foreign_reports_change_nothing() -> None:
     world = World()
     number = world.running("n1")

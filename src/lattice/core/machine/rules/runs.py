@@ -40,7 +40,10 @@ def report(state: State, command: cmd.ReportPart, at: int) -> Events:
     if command.phase is PartPhase.ENDED:
         return with_emptied(state, part_ended(allocation, _ended_part(allocation, part, command), at))
     changed = replace(part, phase=PartPhase.RUNNING, seq=command.seq)
-    return (ev.PartChanged(number=allocation.number, part=changed), *_started(_with_part(allocation, changed)))
+    return (
+        ev.PartChanged(number=allocation.number, part=changed),
+        *_started(_with_part(allocation, changed), command.elapsed_s),
+    )
 
 
 def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> Part:
@@ -59,6 +62,7 @@ def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> 
         message=command.message,
         cpu_s=command.cpu_s,
         peak_memory_mb=command.peak_memory_mb,
+        elapsed_s=command.elapsed_s,
     )
 
 
@@ -127,7 +131,11 @@ def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.Allocat
         return _end(allocation, AllocationTrigger.CANCEL, Cause.CANCELLED, bad or allocation.parts[0])
     if intent is StopIntent.REQUEUE:
         return ev.AllocationRequeued(
-            number=allocation.number, counted=False, eligible_at=0, message="requeued by its user"
+            number=allocation.number,
+            counted=False,
+            eligible_at=0,
+            message="requeued by its user",
+            elapsed_s=_elapsed_s(allocation),
         )
     if intent is StopIntent.NODE_LOST:
         gone = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} was lost")
@@ -164,6 +172,7 @@ def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.Alloc
         counted=True,
         eligible_at=0 if cause is Cause.NODE else at + backoff,
         message=f"requeued after {cause}: {part.message or _how(part)}",
+        elapsed_s=_elapsed_s(allocation),
     )
 
 
@@ -187,7 +196,14 @@ def _end(allocation: Allocation, trigger: AllocationTrigger, cause: Cause, part:
         message=part.message,
         cpu_s=sum(p.cpu_s for p in allocation.parts),
         peak_memory_mb=max((p.peak_memory_mb for p in allocation.parts), default=0),
+        elapsed_s=_elapsed_s(allocation),
     )
+
+
+def _elapsed_s(allocation: Allocation) -> float:
+    """How long the run took, when every part says so: a report may come long after the end that it tells of."""
+    times = [part.elapsed_s for part in allocation.parts]
+    return max(times) if all(times) else 0.0
 
 
 def cancelled(allocation: Allocation) -> ev.AllocationEnded:
@@ -244,11 +260,11 @@ def _has_run(part: Part) -> bool:
     return part.cause is not Cause.CANCELLED or bool(part.signal or part.exit_code) or part.cpu_s > 0
 
 
-def _started(allocation: Allocation) -> Iterable[ev.AnyEvent]:
+def _started(allocation: Allocation, elapsed_s: float = 0.0) -> Iterable[ev.AnyEvent]:
     if allocation.state is AllocationState.STARTING and not any(
         part.phase is PartPhase.ASSIGNED for part in allocation.parts
     ):
-        return (ev.AllocationStarted(number=allocation.number),)
+        return (ev.AllocationStarted(number=allocation.number, elapsed_s=elapsed_s),)
     return ()
 
 
