@@ -1,10 +1,10 @@
-"""Generates src/lattice/wire/pb from proto/lattice/v1.
+"""Generates src/lattice/wire/pb from proto/lattice/v1 (ours) and proto/etcd (what we use of etcd's).
 
     python tools/proto.py            write the modules
     python tools/proto.py --check    fail when they are not what the .proto files say
 
-The generator writes imports for a top-level package `lattice.v1`; ours live in
-`lattice.wire.pb`, so the import lines are rewritten.
+The generator writes imports for packages named like the folders; ours all live
+in `lattice.wire.pb`, so the import lines are rewritten.
 """
 
 import argparse
@@ -18,15 +18,15 @@ from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto"
-SOURCES = PROTO / "lattice" / "v1"
+FOLDERS = ("lattice/v1", "etcd")
 TARGET = ROOT / "src" / "lattice" / "wire" / "pb"
 
-FOREIGN_IMPORT = re.compile(r"^from lattice\.v1 import ", re.MULTILINE)
+FOREIGN_IMPORT = re.compile(r"^from (?:lattice\.v1|etcd) import ", re.MULTILINE)
 
 
 def generate() -> dict[str, str]:
     """File name to content, for everything that belongs into the target."""
-    sources = sorted(str(path) for path in SOURCES.glob("*.proto"))
+    sources = sorted(str(path) for folder in FOLDERS for path in (PROTO / folder).glob("*.proto"))
     with tempfile.TemporaryDirectory() as scratch:
         well_known = files("grpc_tools") / "_proto"
         status = protoc.main(
@@ -42,7 +42,7 @@ def generate() -> dict[str, str]:
         )
         if status != 0:
             sys.exit(f"proto: the generator failed with status {status}")
-        made = sorted((Path(scratch) / "lattice" / "v1").iterdir())
+        made = [path for folder in FOLDERS for path in sorted((Path(scratch) / folder).iterdir())]
         content = {path.name: rewrite(path.read_text()) for path in made}
     return {
         name: text
@@ -61,9 +61,7 @@ def present() -> dict[str, str]:
 
 def check(wanted: dict[str, str]) -> int:
     found = present() if TARGET.is_dir() else {}
-    stale = sorted(
-        name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)
-    )
+    stale = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
     if stale:
         print("proto: not up to date, run `make proto`:", *stale, file=sys.stderr)
     return 1 if stale else 0
