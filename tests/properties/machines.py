@@ -7,18 +7,22 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import Hold, Request
 from lattice.core.model.observations import Observations
 from lattice.core.model.tenants import NodeSharing, Project
-from tests.unit.core.scheduler.world import World
+from tests.unit.core.scheduler.world import FirstCome, World
 
 VCLUSTERS = ("default", "shared", "part", "other")
 
 
 def draw_machine(dice: Random, *, tight_limits: bool = True) -> World:
     """A machine in the middle of its day; the caller makes the next plan."""
-    world = World()
+    world = FirstCome()
     names = [f"n{index}" for index in range(dice.randrange(1, 9))]
-    world.set_vcluster("shared", node_sharing=NodeSharing.SHARED)
-    world.set_vcluster("other", node_sharing=NodeSharing.SHARED)
-    world.set_vcluster("part", nodes=tuple(name for name in names if dice.random() < 0.5) or ("n0",))
+    depth = dice.choice((1, 3, 50))
+    world.set_vcluster("default", backfill_depth=depth)
+    world.set_vcluster("shared", node_sharing=NodeSharing.SHARED, backfill_depth=depth)
+    world.set_vcluster("other", node_sharing=NodeSharing.SHARED, backfill_depth=depth)
+    world.set_vcluster(
+        "part", nodes=tuple(name for name in names if dice.random() < 0.5) or ("n0",), backfill_depth=depth
+    )
     for name in names:
         _add_node(world, dice, name)
     if tight_limits:

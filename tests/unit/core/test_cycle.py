@@ -9,11 +9,11 @@ from lattice.core.model.allocations import Request
 from lattice.core.model.nodes import Share
 from lattice.core.model.observations import Observations
 from lattice.core.scheduler.profiles import Profile
-from tests.unit.core.scheduler.world import World, nodes_of
+from tests.unit.core.scheduler.world import FirstCome, nodes_of
 
 
 def test_a_plan_becomes_one_command_per_placement_in_its_order() -> None:
-    world = World()
+    world = FirstCome()
     world.add_nodes(["n1", "n2", "n3"])
     first, second = world.submit(Request(nodes=2)), world.submit()
     assert commands(world.plan()) == [
@@ -23,7 +23,7 @@ def test_a_plan_becomes_one_command_per_placement_in_its_order() -> None:
 
 
 def test_a_cycle_loaded_from_a_state_plans_like_one_that_followed_it() -> None:
-    world = World()
+    world = FirstCome()
     world.add_nodes(["n2", "n10", "n1"])
     for size in (1, 2, 3, 1):
         world.submit(Request(nodes=size))
@@ -35,7 +35,7 @@ def test_a_cycle_loaded_from_a_state_plans_like_one_that_followed_it() -> None:
 
 
 def test_loading_forgets_what_was_known_before() -> None:
-    world, other = World(), World()
+    world, other = FirstCome(), FirstCome()
     world.add_node("n1")
     world.submit()
     world.cycle.load(other.state)
@@ -45,7 +45,7 @@ def test_loading_forgets_what_was_known_before() -> None:
 
 
 def test_events_of_several_commands_may_be_noted_together_afterwards() -> None:
-    world = World()
+    world = FirstCome()
     world.add_node("n1")
     follower = Cycle()
     follower.load(world.state)
@@ -59,7 +59,7 @@ def test_events_of_several_commands_may_be_noted_together_afterwards() -> None:
 
 
 def test_a_profile_goes_by_the_name_of_its_vcluster() -> None:
-    world = World()
+    world = FirstCome()
     world.add_nodes(["n1", "n2"])
     numbers = [world.submit(), world.submit()]
     narrow = Cycle({"default": Profile(window=1)})
@@ -68,7 +68,7 @@ def test_a_profile_goes_by_the_name_of_its_vcluster() -> None:
 
 
 def test_only_connected_nodes_are_planned_on() -> None:
-    world = World()
+    world = FirstCome()
     world.add_nodes(["n1", "n2"])
     observations = Observations()
     observations.join("n1", 5.0)
@@ -79,7 +79,7 @@ def test_only_connected_nodes_are_planned_on() -> None:
 
 
 def test_a_snapshot_does_not_move_with_the_state() -> None:
-    world = World()
+    world = FirstCome()
     world.add_node("n1")
     number = world.submit()
     snapshot = world.snapshot()

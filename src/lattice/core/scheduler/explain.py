@@ -16,6 +16,7 @@ from lattice.core.scheduler.backfill import earliest_start
 from lattice.core.scheduler.feasibility import suitable_nodes
 from lattice.core.scheduler.proposals import Explanation, Reservation
 from lattice.core.scheduler.room import Room
+from lattice.core.scheduler.score import Scores
 from lattice.core.scheduler.snapshot import HOLDS, STATES, Shape, Snapshot
 from lattice.core.scheduler.tables import Bools, Ints, Rows
 
@@ -47,6 +48,7 @@ class Explanations(Mapping[int, Explanation]):
     snapshot: Snapshot
     room: Room
     why: Ints
+    scores: Scores
     order: Rows  # the rows in the order in which they were taken
     reasons: Mapping[int, str]  # by shape, where a limit or a sum stopped it
     reservations: Mapping[int, Reservation]  # by number
@@ -108,6 +110,8 @@ class Explanations(Mapping[int, Explanation]):
             reason=self._reason(row, rank),
             detail="" if reservation is None else f"kept for it: {_some(reservation.nodes)}",
             predicted_start=None if reservation is None else reservation.start_at,
+            predicted_nodes=() if reservation is None else reservation.nodes,
+            scores=self.scores.of(row),
             rank=rank,
         )
 

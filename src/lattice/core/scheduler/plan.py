@@ -15,10 +15,11 @@ from lattice.core.scheduler.backfill import Start, earliest_start
 from lattice.core.scheduler.explain import Explanations, Why
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.headroom import Headroom
-from lattice.core.scheduler.profiles import Profile, profile_of
+from lattice.core.scheduler.profiles import Profile
 from lattice.core.scheduler.promises import could_start, promised_first, slot_rows
 from lattice.core.scheduler.proposals import Placement, Plan, Reservation
 from lattice.core.scheduler.room import Room
+from lattice.core.scheduler.score import Scores, score
 from lattice.core.scheduler.snapshot import NEVER, Shape, Snapshot
 from lattice.core.scheduler.solver import alike_rows, choose_nodes, largest_alike, limit_new_nodes
 from lattice.core.scheduler.tables import Ints, Rows
@@ -33,9 +34,10 @@ def plan(snapshot: Snapshot, profiles: Mapping[str, Profile], now: int) -> Plan:
 
     `profiles` is by name of vCluster; one that is missing follows from the vCluster's own record.
     """
-    passed = _Pass(snapshot, profiles, now)
+    scores = score(snapshot, profiles, now)
+    passed = _Pass(snapshot, scores, now)
     if not passed.run():
-        passed = _Pass(snapshot, profiles, now)
+        passed = _Pass(snapshot, scores, now)
         passed.run(to_the_letter=True)
     return passed.outcome()
 
@@ -43,13 +45,14 @@ def plan(snapshot: Snapshot, profiles: Mapping[str, Profile], now: int) -> Plan:
 class _Pass:
     """One pass over the queue: what was placed so far, and what is closed."""
 
-    def __init__(self, snapshot: Snapshot, profiles: Mapping[str, Profile], now: int) -> None:
+    def __init__(self, snapshot: Snapshot, scores: Scores, now: int) -> None:
         self._snapshot = snapshot
+        self._scores = scores
         self._now = now
         self._room = Room(snapshot, now)
         self._headroom = Headroom(snapshot)
         self._vclusters = [snapshot.vclusters.get(name) for name in snapshot.vcluster_names]
-        self._profiles = [profile_of(profiles, v) if v else Profile() for v in self._vclusters]
+        self._profiles = scores.profiles
         count = len(self._vclusters)
         self._tried, self._seen = [0] * count, [0] * count
         self._depth = [_depth(p, v) for p, v in zip(self._profiles, self._vclusters, strict=True)]
@@ -59,7 +62,8 @@ class _Pass:
         self._limited = np.zeros(len(snapshot.shapes), np.bool_)
         self._closed_vcluster = np.zeros(count, np.bool_)
         self._why = _standing(snapshot, self._vclusters, now)
-        self._order: Rows = np.flatnonzero(self._why == Why.BEHIND)
+        order = scores.order()
+        self._order: Rows = order[self._why[order] == Why.BEHIND]
         self._reasons: dict[int, str] = {}  # by shape
         self._placements: list[Placement] = []
         self._reservations: dict[int, Reservation] = {}  # by number
@@ -258,6 +262,7 @@ class _Pass:
                 snapshot=self._snapshot,
                 room=self._room,
                 why=self._why,
+                scores=self._scores,
                 order=self._order,
                 reasons=self._reasons,
                 reservations=self._reservations,

@@ -4,12 +4,12 @@ from lattice.core.machine.commands import CancelAllocation, DrainNode, UpdateAll
 from lattice.core.model.allocations import Request
 from lattice.core.model.tenants import NodeSharing
 from lattice.core.scheduler.proposals import Reservation
-from tests.unit.core.scheduler.world import HOUR, World, nodes_of, reason
+from tests.unit.core.scheduler.world import HOUR, FirstCome, World, nodes_of, reason
 
 
 def busy_world(*hours: int, free: int = 0) -> World:
     """Nodes that have been running for no time at all and end after so many hours (0 = never), then free ones."""
-    world = World()
+    world = FirstCome()
     for index, length in enumerate(hours):
         world.add_node(f"b{index}")
         number = world.submit(walltime_s=length * 3600)
@@ -56,7 +56,7 @@ def test_long_work_starts_on_nodes_that_the_reservation_does_not_need() -> None:
 
 
 def test_what_the_plan_itself_starts_is_looked_at_too() -> None:
-    world = World()
+    world = FirstCome()
     world.add_nodes(["n1", "n2"])
     world.submit(walltime_s=4 * 3600)
     wide = world.submit(Request(nodes=2))
@@ -128,7 +128,7 @@ def test_one_reservation_waits_for_the_end_of_another_on_the_same_node() -> None
 
 
 def test_a_share_is_waited_for_until_enough_was_given_back() -> None:
-    world = World(NodeSharing.SHARED)
+    world = FirstCome(NodeSharing.SHARED)
     world.add_node("n1", cpus=4, memory_mb=4000)
     for hours in (3, 1, 2, 4):
         world.submit(walltime_s=hours * 3600)
@@ -139,7 +139,7 @@ def test_a_share_is_waited_for_until_enough_was_given_back() -> None:
 
 
 def test_a_whole_node_is_waited_for_until_its_last_share_ends() -> None:
-    world = World(NodeSharing.SHARED)
+    world = FirstCome(NodeSharing.SHARED)
     world.add_node("n1")
     for hours in (3, 1):
         world.submit(walltime_s=hours * 3600)
@@ -149,7 +149,7 @@ def test_a_whole_node_is_waited_for_until_its_last_share_ends() -> None:
 
 
 def test_a_node_shared_by_another_vcluster_is_waited_for_until_it_is_empty() -> None:
-    world = World(NodeSharing.SHARED)
+    world = FirstCome(NodeSharing.SHARED)
     world.set_vcluster("other", node_sharing=NodeSharing.SHARED)
     world.add_node("n1")
     for hours in (3, 1):
@@ -160,7 +160,7 @@ def test_a_node_shared_by_another_vcluster_is_waited_for_until_it_is_empty() -> 
 
 
 def test_short_shares_fill_up_a_node_that_is_kept() -> None:
-    world = World(NodeSharing.SHARED)
+    world = FirstCome(NodeSharing.SHARED)
     world.add_node("n1")
     world.submit(Request(cpus=2), walltime_s=2 * 3600)
     world.run_cycle()

@@ -6,18 +6,18 @@ from lattice.core.machine.commands import DegradeNode, DisableNode, DrainNode, R
 from lattice.core.model.allocations import Hold, Request
 from lattice.core.model.nodes import Hardware
 from lattice.core.model.observations import Observations
-from tests.unit.core.scheduler.world import HOUR, World, nodes_of, reason
+from tests.unit.core.scheduler.world import HOUR, FirstCome, nodes_of, reason
 
 
 def test_without_nodes() -> None:
-    world = World()
+    world = FirstCome()
     first, second = world.submit(), world.submit()
     plan = world.plan()
     assert reason(plan, first) == reason(plan, second) == "no nodes registered"
 
 
 def test_a_vcluster_without_nodes() -> None:
-    world = World()
+    world = FirstCome()
     number = world.submit(vcluster="default")
     world.set_vcluster("default", nodes=("n7",))
     world.add_node("n1")
@@ -25,7 +25,7 @@ def test_a_vcluster_without_nodes() -> None:
 
 
 def test_more_nodes_than_suit() -> None:
-    world = World()
+    world = FirstCome()
     number = world.submit(Request(nodes=2, features=("nvme",)))
     world.add_node("n1", features=("nvme",))
     world.add_node("n2")
@@ -34,7 +34,7 @@ def test_more_nodes_than_suit() -> None:
 
 
 def test_figures_of_a_mixed_machine() -> None:
-    world = World()
+    world = FirstCome()
     world.add_nodes([f"n{index}" for index in range(8)])
     busy = world.submit(Request(nodes=2), walltime_s=8400)
     world.place(busy, "n6", "n7")
@@ -51,7 +51,7 @@ def test_figures_of_a_mixed_machine() -> None:
 
 
 def test_nodes_that_are_not_connected_are_named() -> None:
-    world = World()
+    world = FirstCome()
     world.add_nodes(["n1", "n2"])
     world.observations = Observations()
     number = world.submit()
@@ -60,7 +60,7 @@ def test_nodes_that_are_not_connected_are_named() -> None:
 
 
 def test_a_start_on_another_day_has_its_date() -> None:
-    world = World()
+    world = FirstCome()
     world.add_node("n1")
     first = world.submit(walltime_s=86400)
     world.run_cycle()
@@ -74,7 +74,7 @@ def test_a_start_on_another_day_has_its_date() -> None:
 
 
 def test_a_long_list_of_kept_nodes_is_cut_short() -> None:
-    world = World()
+    world = FirstCome()
     world.add_nodes([f"n{index}" for index in range(10)])
     world.submit(Request(nodes=10))
     world.run_cycle()
@@ -85,7 +85,7 @@ def test_a_long_list_of_kept_nodes_is_cut_short() -> None:
 
 
 def test_those_behind_the_first_are_told_how_many_are_ahead() -> None:
-    world = World()
+    world = FirstCome()
     world.set_vcluster("default", backfill_depth=1)
     world.add_node("n1")
     numbers = [world.submit() for _ in range(5)]
@@ -100,19 +100,19 @@ def test_those_behind_the_first_are_told_how_many_are_ahead() -> None:
 
 @pytest.mark.parametrize(("hold", "text"), [(Hold.USER, "held by user"), (Hold.OPERATOR, "held by operator")])
 def test_a_hold_names_who_holds(hold: Hold, text: str) -> None:
-    world = World()
+    world = FirstCome()
     number = world.submit(hold=hold)
     assert reason(world.plan(), number) == text
 
 
 def test_a_later_start_is_named() -> None:
-    world = World()
+    world = FirstCome()
     number = world.submit(eligible_at=world.now + HOUR)
     assert reason(world.plan(), number) == "not before 2026-03-05T13:00:00Z"
 
 
 def test_every_waiting_allocation_has_an_explanation_and_no_other() -> None:
-    world = World()
+    world = FirstCome()
     world.add_node("n1")
     placed, waiting, held = world.submit(), world.submit(), world.submit(hold=Hold.USER)
     plan = world.plan()
@@ -122,7 +122,7 @@ def test_every_waiting_allocation_has_an_explanation_and_no_other() -> None:
 
 
 def test_a_task_is_explained_by_its_own_number_while_it_waits() -> None:
-    world = World()
+    world = FirstCome()
     world.add_node("n1")
     group = world.submit(tasks=((0, 2, 1),))
     plan = world.plan()
@@ -136,7 +136,7 @@ def test_a_task_is_explained_by_its_own_number_while_it_waits() -> None:
     ("nodes", "word"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (22, "22nd")]
 )
 def test_the_last_node_is_counted_in_words(nodes: int, word: str) -> None:
-    world = World()
+    world = FirstCome()
     world.add_nodes([f"n{index}" for index in range(nodes)])
     world.submit(Request(nodes=nodes))
     world.run_cycle()

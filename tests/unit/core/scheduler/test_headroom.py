@@ -3,11 +3,11 @@
 from lattice.core.machine.commands import SetProject
 from lattice.core.model.allocations import Request
 from lattice.core.model.tenants import NodeSharing, Project
-from tests.unit.core.scheduler.world import World, nodes_of, reason
+from tests.unit.core.scheduler.world import FirstCome, World, nodes_of, reason
 
 
 def four_nodes(sharing: NodeSharing = NodeSharing.EXCLUSIVE) -> World:
-    world = World(sharing)
+    world = FirstCome(sharing)
     world.add_nodes(["n1", "n2", "n3", "n4"])
     return world
 
@@ -100,7 +100,7 @@ def test_a_quota_keeps_shares_on_nodes_the_tenant_has() -> None:
 
 
 def test_the_last_nodes_of_a_quota_may_be_new_ones() -> None:
-    world = World(NodeSharing.SHARED)
+    world = FirstCome(NodeSharing.SHARED)
     world.add_nodes(["n1", "n2"])
     world.set_tenant(max_nodes=2)
     world.submit()

@@ -32,13 +32,14 @@ HOUR = 3_600_000
 class World:
     """Tenant and vCluster `default` exist; time stands still unless a test moves it."""
 
-    def __init__(self, sharing: NodeSharing = NodeSharing.EXCLUSIVE) -> None:
+    def __init__(self, sharing: NodeSharing = NodeSharing.EXCLUSIVE, scheduler: str = "hpc-backfill") -> None:
         self.state = State.empty()
         self.cycle = Cycle()
         self.now = NOON
         self.observations: Observations | None = None
         self.do(SetTenant(tenant=Tenant(name="default", on_quota=OnQuota.QUEUE), create=True))
-        self.do(SetVcluster(vcluster=Vcluster(name="default", node_sharing=sharing), create=True))
+        self.scheduler = scheduler
+        self.set_vcluster("default", node_sharing=sharing)
 
     def try_to(self, command: AnyCommand) -> Outcome:
         outcome = apply(self.state, Envelope(at=self.now, command=command, actor="test"))
@@ -77,7 +78,7 @@ class World:
         self.do(SetTenant(tenant=tenant, create=name not in self.state.tenants))
 
     def set_vcluster(self, name: str, **fields: object) -> None:
-        vcluster = Vcluster(name=name, **fields)  # type: ignore[arg-type]
+        vcluster = Vcluster(name=name, **{"scheduler": self.scheduler, **fields})  # type: ignore[arg-type]
         self.do(SetVcluster(vcluster=vcluster, create=name not in self.state.vclusters))
 
     def submit(self, request: Request | None = None, *, seen: list[AnyEvent] | None = None, **fields: object) -> int:
@@ -146,6 +147,13 @@ class World:
                 exit_code=exit_code,
             )
             self.do(report)
+
+
+class FirstCome(World):
+    """Work is taken as it comes, by class: for tests of what is done with it, whatever the score."""
+
+    def __init__(self, sharing: NodeSharing = NodeSharing.EXCLUSIVE) -> None:
+        super().__init__(sharing, "interactive-fifo")
 
 
 def nodes_of(plan: Plan) -> dict[int, tuple[str, ...]]:
