@@ -90,8 +90,8 @@ def _level(use: Floats, active: Bools, parent: Ints, targets: Floats | None = No
     siblings = np.bincount(parent, active)[parent]
     share = np.divide(use, of_parent, out=np.zeros(len(use)), where=of_parent > 0)
     target = 1.0 / np.maximum(siblings, 1.0) if targets is None else targets
-    missing = np.divide(target - share, target, out=np.zeros(len(use)), where=target > 0)
-    return Level(missing.clip(0.0, 1.0), siblings > 1)
+    missing = np.maximum(target - share, 0.0)
+    return Level(np.divide(missing, target, out=np.zeros(len(use)), where=target > 0), siblings > 1)
 
 
 def tenant_targets(snapshot: Snapshot, active: Bools) -> Floats:

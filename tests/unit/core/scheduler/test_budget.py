@@ -11,11 +11,17 @@ from tests.unit.core.scheduler.test_fairshare import DAY, ran
 from tests.unit.core.scheduler.world import HOUR, World
 
 
-def world_with(**budget: float) -> World:
+def world_with(*, node_hours_budget: float | None = None, gpu_hours_budget: float | None = None) -> World:
     world = World()
     world.add_node("n0", gpus=4)
     world.add_node("n1", gpus=4)
-    world.do(SetTenant(tenant=Tenant(name="physics", on_quota=OnQuota.QUEUE, **budget), create=True))
+    tenant = Tenant(
+        name="physics",
+        on_quota=OnQuota.QUEUE,
+        node_hours_budget=node_hours_budget,
+        gpu_hours_budget=gpu_hours_budget,
+    )
+    world.do(SetTenant(tenant=tenant, create=True))
     return world
 
 

@@ -7,6 +7,7 @@ from lattice.core.machine.commands import SetProject, SetSetting, SetTenant
 from lattice.core.model.tenants import OnQuota, Project, Tenant
 from lattice.core.scheduler.fairshare import beyond_burst, deficits, use_ms
 from lattice.core.scheduler.score import score
+from lattice.core.scheduler.snapshot import Account
 from tests.unit.core.scheduler.world import HOUR, World
 
 DAY = 24 * HOUR
@@ -27,7 +28,7 @@ def tenant(name: str, target: float | None = None, burst: float | None = None) -
 
 def ran(world: World, hours: float, node: str = "n0", **fields: object) -> None:
     """One allocation on one node, from start to end."""
-    number = world.submit(walltime_s=100 * 24 * 3600, **fields)
+    number = world.submit(walltime_s=100 * 24 * 3600, **fields)  # type: ignore[arg-type]
     world.place(number, node)
     world.report_running(number)
     world.now += int(hours * HOUR)
@@ -36,7 +37,7 @@ def ran(world: World, hours: float, node: str = "n0", **fields: object) -> None:
 
 def deficit_of(world: World, tenant: str, user: str = "ann", project: str = "") -> float:
     snapshot = world.snapshot()
-    account = snapshot.ledger.accounts.index((tenant, project, user))  # type: ignore[arg-type]
+    account = snapshot.ledger.accounts.index(Account(tenant, project, user))
     return float(deficits(snapshot, world.now)[account])
 
 
