@@ -163,7 +163,7 @@ class Columns:
             nodes=self._nodes.columns(connected, signals.fingerprints),
             queue=self._queue.columns(),
             held=self._held.records(),
-            shapes=tuple(self._queue.shapes.values),
+            shapes=self._queue.all_shapes(),
             members={name: self._members_of(name) for name in self._vclusters},
             vcluster_names=self._vcluster_names.all(),
             tenant_names=self._tenant_names.all(),

@@ -1,4 +1,4 @@
-"""The queue: pending allocations and groups with pending tasks, in order of class, submission and number."""
+"""The queue: pending allocations and groups with pending tasks, in order of submission and number."""
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from lattice.core.scheduler.snapshot import HOLDS, PENDING, QueueColumns, Shape
 from lattice.core.scheduler.tables import Bools, Interned, Names, Rows, Slots
 from lattice.core.scheduler.use_table import UseTable
 
+_FEW = 8  # so many changed rows are moved one by one
 _HOLD_PLACE = {hold: place for place, hold in enumerate(HOLDS)}
 
 
@@ -24,6 +25,7 @@ class QueueTable:
         self._predictor = predictor
         self._order: Rows = np.zeros(0, np.intp)
         self._changed: set[int] = set()
+        self._shapes_then: tuple[int, tuple[Shape | None, ...]] = (0, ())
 
     def put_allocation(self, allocation: Allocation) -> None:
         self._put(allocation, first=allocation.number, count=1, block=0, group=allocation.group)
@@ -81,6 +83,12 @@ class QueueTable:
         self._signatures.drop(int(row["signature"]))
         self._predictor.drop(int(row["history"]))
 
+    def all_shapes(self) -> tuple[Shape | None, ...]:
+        """By number; made anew only after a shape came or went."""
+        if self._shapes_then[0] != self.shapes.version:
+            self._shapes_then = (self.shapes.version, tuple(self.shapes.values))
+        return self._shapes_then[1]
+
     def columns(self) -> QueueColumns:
         self._sort()
         data = self._slots.data.take(self._order)
@@ -107,18 +115,48 @@ class QueueTable:
         )
 
     def _sort(self) -> None:
-        """Old rows keep their order and changed ones come behind; sorting what is nearly sorted is cheap."""
         if not self._changed:
             return
+        if len(self._changed) <= _FEW:
+            self._sort_few(sorted(self._changed))
+        else:
+            self._sort_all()
+        self._changed.clear()
+
+    def _sort_few(self, changed: list[int]) -> None:
+        """Takes the changed rows out, all of them first, then puts those that are still there where they belong now."""
+        for slot in changed:
+            found = np.flatnonzero(self._order == slot)
+            if len(found):
+                self._order = np.concatenate([self._order[: found[0]], self._order[found[0] + 1 :]])
+        for slot in changed:
+            if self._slots.data["number"][slot]:
+                place = self._place_for(slot)
+                self._order = np.concatenate([self._order[:place], [slot], self._order[place:]])
+
+    def _place_for(self, slot: int) -> int:
+        """How many rows come before it; the newest comes last, as a rule."""
+        submitted_at, first = self._slots.data["submitted_at"], self._slots.data["first"]
+        key = (submitted_at[slot], first[slot])
+        low, high, order = 0, len(self._order), self._order
+        probe = high - 1
+        while low < high:
+            if (submitted_at[order[probe]], first[order[probe]]) < key:
+                low = probe + 1
+            else:
+                high = probe
+            probe = (low + high) // 2
+        return low
+
+    def _sort_all(self) -> None:
+        """Old rows keep their order and changed ones come behind; sorting what is nearly sorted is cheap."""
         data = self._slots.data
         is_changed: Bools = np.zeros(len(data), np.bool_)
         # The set's own order does not show: the sort below compares first numbers last, and those are unique.
         changed = np.fromiter(self._changed, np.intp, len(self._changed))
         is_changed[changed] = True
         order = np.concatenate([self._order[~is_changed[self._order]], changed[data["number"][changed] != 0]])
-        keys = (data["first"][order], data["submitted_at"][order], -data["preemption_class"][order])
-        self._order = order[np.lexsort(keys)]
-        self._changed.clear()
+        self._order = order[np.lexsort((data["first"][order], data["submitted_at"][order]))]
 
 
 def _shape(record: Allocation, group: int) -> Shape:

@@ -1,6 +1,6 @@
 """What one plan looks at: immutable columns of nodes, of what they hold and of the queue, taken at one moment.
 
-Node rows are in the order of their ids and queue rows in the order of the queue, so that a smaller row is always the one to
+Node rows are in the order of their ids and queue rows in the order of submission, so that among equals a smaller row is the one to
 prefer. Times are milliseconds since 1970.
 """
 
@@ -112,7 +112,7 @@ class NodeColumns:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueColumns:
-    """One row per pending allocation and per task group with pending tasks, in queue order.
+    """One row per pending allocation and per task group with pending tasks, in order of submission.
 
     Per-node amounts are those asked for, 0 where nothing was said.
     """
