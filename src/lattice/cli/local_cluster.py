@@ -63,3 +63,14 @@ def read_cluster(directory: str | os.PathLike[str]) -> ClusterFile | None:
             return msgspec.json.decode(file.read(), type=ClusterFile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
+
+
+def is_hidden(directory: str | os.PathLike[str]) -> bool:
+    """Whether there may be a cluster that this user must not see."""
+    try:
+        with open(os.path.join(directory, CLUSTER_FILE), "rb"):
+            return False
+    except PermissionError:
+        return True
+    except OSError:
+        return False

@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from lattice.cli.local_cluster import read_cluster
 from lattice.core.model.units import BadUnit, parse_size_mb
@@ -28,7 +28,14 @@ from lattice.observe.logging import configure
 
 _log = logging.getLogger(__name__)
 
+WRONG_ARGUMENTS = 2
 ALREADY_RUNNING = 3
+HINT = "name another folder by --dir"
+HINTS: dict[type[OSError], str] = {
+    FileExistsError: "it is not a folder; name one by --dir",
+    NotADirectoryError: "it is not a folder; name one by --dir",
+    PermissionError: "it belongs to somebody else; name a folder of your own by --dir",
+}
 
 
 class Caller:
@@ -74,30 +81,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return run(layout, options, caller, until_stdin_closes=arguments.until_stdin_closes)
     except StartFailed as error:
-        if error.code != ALREADY_RUNNING:  # the log is the running cluster's
-            _log.error(str(error))
         caller.tell(failed=str(error), hint=error.hint)
         return error.code
-    except OSError as error:
-        _log.exception("failed")
-        caller.tell(failed=f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
-        return 1
 
 
 def run(layout: Layout, options: Options, caller: Caller, *, until_stdin_closes: bool) -> int:
-    layout.prepare()
-    lock = take_lock(layout.lock)
-    if lock is None:
-        raise already_running(layout)
-    log_to_file(layout)
+    lock = claim(layout)
     try:
         left = stop_members(layout)
         if left:
             raise StartFailed(f"processes of an earlier start cannot be ended: {[process.pid for process in left]}")
         return asyncio.run(supervise(layout, options, caller, until_stdin_closes))
+    except StartFailed as error:
+        _log.error(str(error))
+        raise
+    except OSError as error:
+        _log.exception("failed")
+        raise StartFailed(told(error)) from error
     finally:
         stop_members(layout)
         os.close(lock)
+
+
+def claim(layout: Layout) -> int:
+    """The lock of the folder, and the log in it; until then nothing is logged, for the terminal is the caller's."""
+    try:
+        layout.prepare()
+        lock = take_lock(layout.lock)
+        if lock is None:
+            raise already_running(layout)
+        log_to_file(layout)
+    except OSError as error:
+        raise StartFailed(f"cannot use {layout.root}: {told(error)}", hint=HINTS.get(type(error), HINT)) from error
+    return lock
+
+
+def told(error: OSError) -> str:
+    text = error.strerror or str(error)
+    return f"{text}: {error.filename}" if error.filename else text
 
 
 def log_to_file(layout: Layout) -> None:
@@ -166,14 +187,27 @@ def stop(layout: Layout) -> int:
     try:
         outcome = stop_cluster(layout)
     except StopFailed as error:
-        print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - the answer to a person
-        return 1
+        return complain(str(error))
+    except OSError as error:
+        return complain(f"cannot end the cluster in {layout.root}: {told(error)}", HINTS.get(type(error), HINT))
     print(outcome)  # noqa: T201 - the answer to a person
     return 0
 
 
+def complain(text: str, hint: str = "", code: int = 1) -> int:
+    """Says it as `lattice` says its own errors."""
+    print(f"Error: {text}" + (f"\n  Hint: {hint}" if hint else ""), file=sys.stderr)  # noqa: T201 - the answer to a person
+    return code
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        hint = f"`{self.prog} --help` shows what it takes"
+        sys.exit(complain(message.removeprefix("argument "), hint, WRONG_ARGUMENTS))
+
+
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="lattice-supervisor", description="Runs a local cluster for `lattice up`.")
+    parser = Parser(prog="lattice-supervisor", description="Runs a local cluster for `lattice up`.")
     actions = parser.add_subparsers(dest="action", required=True)
     run_parser = actions.add_parser(
         "run", prog="lattice up", usage="%(prog)s [options]", help="start a cluster and keep it running"

@@ -1,13 +1,14 @@
 """The parts of a local cluster that need no server: who is who, what is written, what is said."""
 
 import asyncio
+import errno
 import json
 import os
 import signal
 import socket
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jwt
@@ -16,6 +17,7 @@ import pytest
 from lattice.cli.local_cluster import default_directory, read_cluster
 from lattice.daemons.local import cluster as cluster_module
 from lattice.daemons.local import commands
+from lattice.daemons.local import record as record_module
 from lattice.daemons.local.credentials import LIFETIME_S, current_user, ensure_secret, write_tokens
 from lattice.daemons.local.keeper import Keeper, Program
 from lattice.daemons.local.layout import Layout, take_lock, write_private
@@ -164,6 +166,41 @@ def test_the_record_follows_every_change(layout: Layout) -> None:
     assert cluster.of_role("server") == ()
     shape = json.loads(layout.cluster_file.read_bytes())
     assert shape["processes"][0].keys() >= {"role", "name", "pid", "addresses"}
+
+
+@pytest.mark.parametrize("content", [b'{"proc', b"", None], ids=["garbage", "empty", "gone"])
+def test_a_record_that_somebody_spoilt_is_mended(layout: Layout, content: bytes | None) -> None:
+    record = Record(layout, api_url="http://127.0.0.1:1", grpc="")
+    record.put("agent", "n1", os.getpid())
+    if content is None:
+        layout.cluster_file.unlink()
+    else:
+        layout.cluster_file.write_bytes(content)
+    keep(record, lambda: read_cluster(layout.root) is not None)
+
+
+def test_a_record_that_could_not_be_written_is_written_when_it_can_be(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Record(layout, api_url="http://127.0.0.1:1", grpc="")
+    record.put("agent", "n1", os.getpid())
+
+    def no_room(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(record_module, "write_private", no_room)
+        record.drop("agent", "n1")
+    keep(record, lambda: (found := read_cluster(layout.root)) is not None and not found.processes)
+
+
+def keep(record: Record, until: Callable[[], bool]) -> None:
+    async def scenario() -> None:
+        keeping = asyncio.create_task(record.keep())
+        await asyncio.to_thread(eventually, until, "cluster.json true again")
+        keeping.cancel()
+
+    asyncio.run(scenario())
 
 
 def test_a_damaged_record_is_no_cluster(layout: Layout) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from lattice.cli.command import Command
 from lattice.cli.commands.up import cluster_directory
 from lattice.cli.context import Context
-from lattice.cli.errors import UNREACHABLE, CommandError
-from lattice.cli.local_cluster import AGENT_TOKEN_FILE, TOKEN_FILE, read_cluster
+from lattice.cli.errors import NOT_PERMITTED, UNREACHABLE, CommandError
+from lattice.cli.local_cluster import AGENT_TOKEN_FILE, TOKEN_FILE, is_hidden, read_cluster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,12 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(options: EnvOptions, context: Context) -> int:
     directory = cluster_directory(options.dir, context)
     cluster = read_cluster(directory)
+    if cluster is None and is_hidden(directory):
+        raise CommandError(
+            f"{directory} cannot be read: permission denied",
+            hint="a cluster there belongs to somebody else; name a folder of your own by --dir",
+            exit_code=NOT_PERMITTED,
+        )
     if cluster is None or not cluster.api_url:
         raise CommandError(
             f"no cluster is running in {directory}",

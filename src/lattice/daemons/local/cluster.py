@@ -44,6 +44,7 @@ class Cluster:
     async def start(self, progress: Progress) -> dict[str, str]:
         """Start everything; nodes and their states once they are settled. StartFailed says where to look."""
         self._spawn(self._renew_tokens())
+        self._spawn(self.record.keep())
         progress("starting the server")
         await self._start_server()
         agents = [self._start_agent(node) for node in self._options.node_names()]

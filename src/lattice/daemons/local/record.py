@@ -1,5 +1,6 @@
 """cluster.json: which processes the cluster consists of at this moment."""
 
+import asyncio
 import logging
 from importlib.metadata import version
 
@@ -11,11 +12,12 @@ from lattice.daemons.local.processes import boot_id, process_of
 
 _log = logging.getLogger(__name__)
 
+LOOK_EVERY_S = 1.0
 ORDER = ("supervisor", "server", "etcd", "agent", "shim")
 
 
 class Record:
-    """Every change is on disk when the call returns; a write that failed is repeated by `flush`."""
+    """Every change is on disk when the call returns; what could not be written, or was spoilt since, `keep` mends."""
 
     def __init__(self, layout: Layout, *, api_url: str, grpc: str) -> None:
         self._layout = layout
@@ -23,7 +25,7 @@ class Record:
             api_url=api_url, grpc=grpc, dir=str(layout.root), version=version("lattice"), boot_id=boot_id()
         )
         self._entries: dict[tuple[int, str], ClusterProcess] = {}
-        self._dirty = False
+        self._problem = ""
 
     def put(self, role: str, name: str, pid: int, addresses: tuple[str, ...] = ()) -> None:
         process = process_of(pid)
@@ -32,25 +34,41 @@ class Record:
         self._entries[ORDER.index(role), name] = ClusterProcess(
             role=role, name=name, pid=pid, addresses=addresses, started=process.started
         )
-        self._dirty = True
-        self.flush()
+        self.write()
 
     def drop(self, role: str, name: str) -> None:
         if self._entries.pop((ORDER.index(role), name), None) is not None:
-            self._dirty = True
-            self.flush()
+            self.write()
 
-    def flush(self) -> None:
-        if not self._dirty:
-            return
+    async def keep(self) -> None:
+        """Looks at the file now and then, and writes it anew where it does not say what it should."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if self._is_false():
+                self.write()
+
+    def write(self) -> None:
+        path = self._layout.cluster_file
+        try:
+            write_private(path, self._content())
+        except OSError as error:
+            problem = error.strerror or str(error)
+            if problem != self._problem:
+                _log.error("cannot write %s: %s", path, problem)
+            self._problem = problem
+        else:
+            self._problem = ""
+
+    def _is_false(self) -> bool:
+        try:
+            return self._layout.cluster_file.read_bytes() != self._content()
+        except OSError:
+            return True
+
+    def _content(self) -> bytes:
         processes = tuple(self._entries[key] for key in sorted(self._entries, key=_natural))
         content = msgspec.structs.replace(self._frame, processes=processes)
-        try:
-            write_private(self._layout.cluster_file, msgspec.json.format(msgspec.json.encode(content)) + b"\n")
-        except OSError as error:
-            _log.error("cannot write %s: %s", self._layout.cluster_file, error.strerror or error)
-            return
-        self._dirty = False
+        return msgspec.json.format(msgspec.json.encode(content)) + b"\n"
 
 
 def _natural(key: tuple[int, str]) -> tuple[int, int, str]:

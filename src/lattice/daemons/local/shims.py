@@ -21,5 +21,4 @@ async def watch_shim(layout: Layout, node: str, record: Record) -> None:
             if is_alive(shim):
                 await ended(shim.pid)
             record.drop("shim", node)
-        record.flush()
         await asyncio.sleep(LOOK_EVERY_S)
