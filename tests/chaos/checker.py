@@ -43,6 +43,15 @@ def requests_and_allocations_match_one_to_one(history: History) -> Iterator[str]
         yield f"{len(history.final)} allocations came from {sent} requests"
 
 
+def an_acknowledged_cancel_holds(history: History) -> Iterator[str]:
+    final = {seen.number: seen for seen in history.final}
+    executed = {done.number for done in history.executions}
+    for number in history.cancelled:
+        seen = final.get(number)
+        if seen is None or seen.state != "Cancelled" or number in executed:
+            yield f"{number} was cancelled while it was held, and now: {seen}, executed: {number in executed}"
+
+
 def a_run_is_executed_at_most_once(history: History) -> Iterator[str]:
     for (number, run), times in Counter((done.number, done.run) for done in history.executions).items():
         if times > 1:
@@ -155,6 +164,7 @@ def _successive(history: History) -> Iterator[tuple[int, Seen, Seen]]:
 RULES: tuple[Rule, ...] = (
     acknowledged_submissions_are_terminal,
     requests_and_allocations_match_one_to_one,
+    an_acknowledged_cancel_holds,
     a_run_is_executed_at_most_once,
     a_completed_run_was_executed_to_its_end,
     nothing_is_executed_that_was_not_asked_for,

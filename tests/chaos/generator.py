@@ -7,14 +7,18 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lattice.testing import LocalCluster
 from tests.chaos.history import History, Submission, recording
 
-TICKS = (0, 0, 1, 3, 6, 12, 20)  # tenths of a second that a command lives
-BACKLOG = 15  # enough to keep every node busy, little enough to come to an end
+TICKS = (0, 0, 1, 3, 6, 12, 20, 80)  # tenths of a second that a command lives; the longest outlives its node
+BACKLOG = 10  # enough to keep every node busy, little enough to come to an end
 GIVE_UP_S = 30.0
 POLICIES = ("on_node_failure", "on_node_failure", "never")
+# Some callers hang up before they are answered, and ask again: a lost answer without a dead server.
+IMPATIENCE = 0.2
+IMPATIENT_S = 0.003
 
 
 class Generator:
@@ -27,7 +31,11 @@ class Generator:
         self._seed = seed
         self._pause_s = pause_s
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._submit_all, args=(worker,)) for worker in range(2)]
+        self._threads = [
+            threading.Thread(target=self._submit_work, args=("first",)),
+            threading.Thread(target=self._submit_work, args=("second",)),
+            threading.Thread(target=self._submit_and_cancel, args=("canceller",)),
+        ]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -38,40 +46,55 @@ class Generator:
         for thread in self._threads:
             thread.join()
 
-    def _submit_all(self, worker: int) -> None:
+    def _submit_work(self, worker: str) -> None:
         chance = random.Random(f"{self._seed}/{worker}")
-        while not self._stop.is_set():
-            request_id = str(uuid.uuid4())
-            body = {
-                "request_id": request_id,
-                "entrypoint": recording(self._journal, chance.choice(TICKS), chance.choice((0, 0, 0, 3))),
-                "lifecycle": {
-                    "type": "bounded",
-                    "walltime": "1m",
-                    "requeue": chance.choice(POLICIES),
-                    "max_requeue": 100,
-                },
-            }
-            self._history.submitted(Submission(request_id, self._submit(body)))
-            self._stop.wait(chance.uniform(0, 2 * self._pause_s))
-            while self._history.backlog() > BACKLOG and not self._stop.wait(0.1):
-                pass
+        while not self._stop.wait(chance.uniform(0, 2 * self._pause_s)):
+            if self._history.backlog() > BACKLOG:
+                continue
+            command = recording(self._journal, chance.choice(TICKS), chance.choice((0, 0, 0, 3)))
+            lifecycle = {"walltime": "1m", "requeue": chance.choice(POLICIES), "max_requeue": 100}
+            self._submit(chance, {"entrypoint": command, "lifecycle": {"type": "bounded", **lifecycle}})
 
-    def _submit(self, body: Mapping[str, object]) -> int | None:
-        """The number, or None when nobody answered for a long time."""
+    def _submit_and_cancel(self, worker: str) -> None:
+        """Many short stories without a node, so that some of them are being written whenever a server dies."""
+        chance = random.Random(f"{self._seed}/{worker}")
+        while not self._stop.wait(chance.uniform(0, self._pause_s / 2)):
+            number = self._submit(chance, {"entrypoint": recording(self._journal, 0, 0), "hold": True})
+            if number is None:
+                continue
+            path = f"/allocations/a{number}"
+            if self._ask(chance, "DELETE", path, None, new_request_id(chance)) is not None:
+                self._history.cancelled_while_held(number)
+
+    def _submit(self, chance: random.Random, work: Mapping[str, object]) -> int | None:
+        request_id = new_request_id(chance)
+        answer = self._ask(chance, "POST", "/allocations", work, request_id)
+        number = None if answer is None else int(answer["number"])
+        self._history.submitted(Submission(request_id, number))
+        return number
+
+    def _ask(
+        self, chance: random.Random, method: str, path: str, body: object, request_id: str
+    ) -> dict[str, Any] | None:
+        """The answer, or None when nobody answered for a long time."""
         until = time.monotonic() + GIVE_UP_S
+        patience_s = IMPATIENT_S if chance.random() < IMPATIENCE else 5.0
         while time.monotonic() < until:
             try:
-                status, answer = self._cluster.request("POST", "/allocations", body, timeout_s=5)
+                status, answer = self._cluster.request(method, path, body, request_id=request_id, timeout_s=patience_s)
             except (OSError, http.client.HTTPException):
-                time.sleep(0.05)
-                continue
-            if status == 201:
-                return int(answer["number"])
+                status, answer = 503, {}
+            if status < 300:
+                return dict(answer)
             if status not in {503, 507}:
                 raise AssertionError(f"refused: {status} {answer}")
+            patience_s = 5.0
             time.sleep(0.05)
         return None
+
+
+def new_request_id(chance: random.Random) -> str:
+    return str(uuid.UUID(int=chance.getrandbits(128)))
 
 
 class Observer:

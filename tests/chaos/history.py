@@ -65,6 +65,7 @@ class History:
     """Filled from several threads."""
 
     submissions: list[Submission] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)  # held, never released, cancel acknowledged
     listings: list[Listing] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
@@ -75,6 +76,10 @@ class History:
     def submitted(self, submission: Submission) -> None:
         with self._lock:
             self.submissions.append(submission)
+
+    def cancelled_while_held(self, number: int) -> None:
+        with self._lock:
+            self.cancelled.append(number)
 
     def listed(self, items: list[dict[str, Any]]) -> None:
         with self._lock:

@@ -15,7 +15,7 @@ from lattice.testing.local_cluster import start_of
 from tests.chaos.history import History
 
 # Longer than a node's heartbeat time-out plus its grace period in tests.
-LONG_STILL_S = 5.5
+LONG_STILL_S = 6.0
 SHORT_STILL_S = 0.8
 
 
@@ -117,4 +117,6 @@ KILL_NODE = Kind("kill agent and shim", 1, True, lambda nemesis: nemesis.hit_nod
 LOSE_NODE = Kind("hold an agent until its node is lost", 2, True, lambda nemesis: nemesis.hold_still(LONG_STILL_S))
 
 DEATHS = (KILL_SERVER, TERMINATE_SERVER, KILL_AGENT, PAUSE_AGENT)
+# Without deaths of servers, which give every node a fresh time-out, so that nodes are really given up.
+LOSSES = (KILL_AGENT, KILL_SHIM, KILL_NODE, LOSE_NODE)
 EVERYTHING = (*DEATHS, KILL_SHIM, KILL_NODE, LOSE_NODE)

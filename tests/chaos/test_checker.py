@@ -13,7 +13,8 @@ from tests.chaos.history import Execution, Fault, History, Listing, Seen, Submis
 def good() -> History:
     """Two allocations; the second lost its node once and ran again."""
     return History(
-        submissions=[Submission("r1", 1), Submission("r2", 2), Submission("r3", None)],
+        submissions=[Submission("r1", 1), Submission("r2", 2), Submission("r3", None), Submission("r4", 3)],
+        cancelled=[3],
         listings=[
             Listing(1.0, (Seen(1, "Running", 1, ("n1",)), Seen(2, "Starting", 1, ("n2",)))),
             Listing(2.0, (Seen(1, "Completed", 1, ("n1",), "exit"), Seen(2, "Pending", 2))),
@@ -24,16 +25,24 @@ def good() -> History:
             Execution(2, 1, "n2", 10.0, 10.4),
             Execution(2, 2, "n1", 11.0, 11.5, reached_end=True),
         ],
-        final=(Seen(1, "Completed", 1, ("n1",), "exit"), Seen(2, "Failed", 2, ("n1",), "exit")),
+        final=(
+            Seen(1, "Completed", 1, ("n1",), "exit"),
+            Seen(2, "Failed", 2, ("n1",), "exit"),
+            Seen(3, "Cancelled", 0, (), "cancelled"),
+        ),
     )
 
 
+def change(history: History, wrong: Seen) -> None:
+    history.final = tuple(wrong if seen.number == wrong.number else seen for seen in history.final)
+
+
 def lost(history: History) -> None:
-    history.submissions.append(Submission("r4", 4))
+    history.submissions.append(Submission("r9", 9))
 
 
 def not_terminal(history: History) -> None:
-    history.final = (history.final[0], Seen(2, "Running", 2, ("n1",)))
+    change(history, Seen(2, "Running", 2, ("n1",)))
 
 
 def two_requests_one_number(history: History) -> None:
@@ -46,6 +55,14 @@ def one_request_two_numbers(history: History) -> None:
 
 def more_allocations_than_requests(history: History) -> None:
     history.final += tuple(Seen(number, "Completed", 1, ("n1",), "exit") for number in (8, 9))
+
+
+def cancel_forgotten(history: History) -> None:
+    change(history, Seen(3, "Pending", 0))
+
+
+def cancelled_and_executed(history: History) -> None:
+    history.executions.append(Execution(3, 0, "n2", 20.0, 21.0))
 
 
 def executed_twice(history: History) -> None:
@@ -90,16 +107,16 @@ def risen_from_the_dead(history: History) -> None:
 
 
 def changed_its_verdict(history: History) -> None:
-    history.final = (Seen(1, "Failed", 1, ("n1",), "node"), history.final[1])
+    change(history, Seen(1, "Failed", 1, ("n1",), "node"))
 
 
 def run_went_back(history: History) -> None:
-    history.final = (history.final[0], Seen(2, "Failed", 1, ("n1",), "exit"))
+    change(history, Seen(2, "Failed", 1, ("n1",), "exit"))
     history.executions.pop()
 
 
 def no_cause(history: History) -> None:
-    history.final = (history.final[0], replace(history.final[1], cause=None))
+    change(history, Seen(2, "Failed", 2, ("n1",)))
 
 
 def vanished(history: History) -> None:
@@ -118,6 +135,8 @@ PLANTED: dict[Callable[[History], None], str] = {
     two_requests_one_number: "requests_and_allocations_match_one_to_one",
     one_request_two_numbers: "requests_and_allocations_match_one_to_one",
     more_allocations_than_requests: "requests_and_allocations_match_one_to_one",
+    cancel_forgotten: "an_acknowledged_cancel_holds",
+    cancelled_and_executed: "an_acknowledged_cancel_holds",
     executed_twice: "a_run_is_executed_at_most_once",
     completed_without_execution: "a_completed_run_was_executed_to_its_end",
     completed_after_a_kill: "a_completed_run_was_executed_to_its_end",

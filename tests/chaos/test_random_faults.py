@@ -16,9 +16,9 @@ from lattice.testing import LocalCluster, NotInTime, eventually
 from tests.chaos.checker import check
 from tests.chaos.generator import Generator, Observer
 from tests.chaos.history import TERMINAL, History, read_journal, seen
-from tests.chaos.nemesis import DEATHS, EVERYTHING, Kind, Nemesis
+from tests.chaos.nemesis import DEATHS, EVERYTHING, LOSSES, Kind, Nemesis
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 ARCHIVED_AFTER_S = 8.0
 SETTINGS = {"archive.after_s": f"{ARCHIVED_AFTER_S:g}", "snapshots.every_commands": "300"}
@@ -103,7 +103,7 @@ def test_deaths_of_servers_and_agents_lose_and_repeat_nothing(tmp_path: Path) ->
 
 def test_lost_nodes_and_shims_repeat_work_only_as_a_new_run(tmp_path: Path) -> None:
     with LocalCluster(nodes=3, settings=SETTINGS) as cluster:
-        judge(torment(cluster, tmp_path / "journal", EVERYTHING, seconds=20, fault_every_s=0.8))
+        judge(torment(cluster, tmp_path / "journal", LOSSES, seconds=20, fault_every_s=1.2))
 
 
 @pytest.mark.soak

@@ -147,13 +147,22 @@ class LocalCluster:
         return Client([self.api_url], token=self.token, retry_for=retry_for_s)
 
     def request(
-        self, method: str, path: str, body: Json = None, *, token: str | None = None, timeout_s: float = 30.0
+        self,
+        method: str,
+        path: str,
+        body: Json = None,
+        *,
+        token: str | None = None,
+        request_id: str = "",
+        timeout_s: float = 30.0,
     ) -> tuple[int, Json]:
         """One call of the REST interface, without help of any client library; status and decoded answer."""
         address = urlsplit(self.api_url)
         connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=timeout_s)
         headers = {"Authorization": f"Bearer {self.token if token is None else token}"}
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        if request_id:
+            headers["X-Request-Id"] = request_id
         if data is not None:
             headers["Content-Type"] = "application/json"
         try:
