@@ -1,7 +1,7 @@
 """Advance reservations as a plan sees them: when which nodes are closed for whom.
 
 Work that a reservation does not admit may neither be inside one of its windows nor run into it. Of a repeated reservation the
-next windows are looked at; later ones come into view long before anything could start in them.
+next windows are looked at, and nothing is foreseen beyond them.
 """
 
 from collections.abc import Sequence
@@ -74,6 +74,7 @@ def _windows(record: AdvanceReservation, now: int) -> tuple[Window, ...]:
         return (first,)
     steps = [index * record.repeat_s * 1000 for index in range(_REPEATS)]
     windows = [(first[0] + step, first[1] + step) for step in steps]
+    windows.append((windows[-1][0] + record.repeat_s * 1000, NEVER))
     return tuple(window for window in windows if not record.until or window[0] < record.until)
 
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from lattice.core.model.nodes import NodeState
 from lattice.core.scheduler.backfill import earliest_start
-from lattice.core.scheduler.feasibility import suitable_nodes
+from lattice.core.scheduler.feasibility import Demand, suitable_nodes
 from lattice.core.scheduler.proposals import Explanation, Reservation
 from lattice.core.scheduler.room import Room
 from lattice.core.scheduler.score import Scores
 from lattice.core.scheduler.snapshot import HOLDS, STATES, Shape, Snapshot
+from lattice.core.scheduler.solver import largest_alike
 from lattice.core.scheduler.tables import Bools, Ints, Rows
 
 
@@ -127,6 +128,8 @@ class Explanations(Mapping[int, Explanation]):
             return f"vCluster {shape.vcluster} {'does not exist' if gone else 'is down'}"
         if why is Why.LIMIT:
             return self.reasons[int(queue.shape[row])]
+        if why is Why.NO_ROOM and int(queue.shape[row]) in self.reasons:
+            return self.reasons[int(queue.shape[row])]
         if why is Why.NO_ROOM:
             return self._no_room_once(shape, int(queue.number[row]))
         if not self.snapshot.nodes.ids:
@@ -151,18 +154,52 @@ class Explanations(Mapping[int, Explanation]):
         if not total:
             return f"vCluster {vcluster.name} has no nodes"
         if fit < wanted:
-            return f"{fit} of {total} nodes of vCluster {vcluster.name} suit the request, {wanted} requested"
-        return f"{self._figures(shape, suitable)}; {self._forecast(shape, number)}"
+            return (
+                f"no nodes matching constraints: {fit} of {total} nodes of vCluster {vcluster.name} suit the request, "
+                f"{wanted} requested"
+            )
+        demand = self.room.demand(shape.request, vcluster)
+        forecast = self._forecast(shape, demand, number)
+        return f"{self._obstacle(shape, demand, suitable, number)}; {forecast}"
 
-    def _figures(self, shape: Shape, suitable: Bools) -> str:
+    def _obstacle(self, shape: Shape, demand: Demand, suitable: Bools, number: int) -> str:
+        """What keeps it from starting now, with figures."""
+        figures = self._figures(shape, demand, suitable, number)
+        unkept = self.room.unkept(demand, shape)
+        if len(unkept) < demand.least:
+            return f"all suitable nodes occupied: {figures}"
+        rows = np.zeros(len(suitable), np.bool_)
+        rows[unkept] = True
+        end = shape.end_if_started(self.room.now)
+        closed = self.room.calendar.in_the_way(shape.tenant, shape.user, rows, end)
+        if closed is not None:
+            record, (start, stop) = closed
+            now = self.room.now
+            return f'reservation "{record.name}" lasts from {_clock(start, now)} to {_clock(stop, now)}: {figures}'
+        if demand.request.require_conformance:
+            alike = largest_alike(self.room, unkept)
+            return f"insufficient conformance group: {alike} of {demand.least} requested nodes are alike; {figures}"
+        return f"all suitable nodes occupied: {figures}"
+
+    def _figures(self, shape: Shape, demand: Demand, suitable: Bools, number: int) -> str:
         nodes, room = self.snapshot.nodes, self.room
-        demand = room.demand(shape.request, self.snapshot.vclusters[shape.vcluster])
+        unheld = room.unheld(demand)
         free = len(room.candidates(demand, shape))
-        kept = len(room.unheld(demand)) - free
-        have = "free" if demand.is_whole else "with room"
-        counts = [f"{free} of {demand.least} requested nodes {have}"]
+        reservation = self.reservations.get(number)
+        if reservation is not None:
+            own = np.array([nodes.rows[node] for node in reservation.nodes], np.intp)
+            own = own[room.bar[own] >= reservation.start_at]  # nobody else's turn comes before
+            closing = room.calendar.closing(shape.tenant, shape.user)
+            own = own if closing is None else own[closing[own] >= reservation.start_at]
+            free = len(np.union1d(room.candidates(demand, shape), np.intersect1d(own, unheld)))
+        kept = len(unheld) - free
+        kind = f"{shape.request.gpu_type} " if shape.request.gpu_type else ""
+        fit = int(np.count_nonzero(suitable))
+        counts = [
+            f"{free} of {fit} {kind}{'node' if fit == 1 else 'nodes'} {'free' if demand.is_whole else 'with room'}"
+        ]
         counts += [f"{kept} kept for others"] if kept else []
-        busy = int(np.count_nonzero(suitable & room.usable)) - free - kept
+        busy = int(np.count_nonzero(suitable & room.usable)) - len(unheld)
         for word, states in _OUT_OF_SERVICE:
             places = [STATES.index(state) for state in states]
             count = int(np.count_nonzero(suitable & np.isin(nodes.state, places)))
@@ -175,12 +212,11 @@ class Explanations(Mapping[int, Explanation]):
         counts += [f"{busy} busy"] if busy else []
         return ", ".join(counts)
 
-    def _forecast(self, shape: Shape, number: int) -> str:
+    def _forecast(self, shape: Shape, demand: Demand, number: int) -> str:
         reservation = self.reservations.get(number)
         last = _ordinal(shape.request.nodes)
         if reservation is not None:
             return f"the {last} is free at {_clock(reservation.start_at, self.room.now)}"
-        demand = self.room.demand(shape.request, self.snapshot.vclusters[shape.vcluster])
         found = earliest_start(self.room, demand, shape)
         if found is None:
             return f"when the {last} will be free is not known"

@@ -11,6 +11,7 @@ from lattice.core.model.tenants import Vcluster
 from lattice.core.scheduler.snapshot import STATES, NodeColumns, Snapshot
 from lattice.core.scheduler.tables import Bools, Ints
 
+_NOTHING: Ints = np.zeros(0, np.int64)
 _READY = STATES.index(NodeState.READY)
 
 
@@ -58,12 +59,13 @@ def suitable_nodes(snapshot: Snapshot, request: Request, vcluster: Vcluster) -> 
 
 
 def demand_of(snapshot: Snapshot, request: Request, vcluster: Vcluster, usable: Bools) -> Demand:
+    is_whole = takes_whole_nodes(request, vcluster.node_sharing)
     return Demand(
         request=request,
         vcluster=snapshot.vcluster_names.index(vcluster.name),
-        is_whole=takes_whole_nodes(request, vcluster.node_sharing),
+        is_whole=is_whole,
         usable=suitable_nodes(snapshot, request, vcluster) & usable,
         cpus=request.cpus or DEFAULT_CPUS,
         gpus=request.gpus,
-        memory_mb=snapshot.nodes.kind_table.share_memory_mb(request),
+        memory_mb=_NOTHING if is_whole else snapshot.nodes.kind_table.share_memory_mb(request),
     )

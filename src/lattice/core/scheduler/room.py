@@ -52,7 +52,6 @@ class Room:
         self.memory_mb = nodes.memory_mb.copy()
         self.gpus = nodes.gpus.copy()
         self.vcluster = nodes.vcluster.copy()
-        self.cell: Rows = nodes.group * len(nodes.kinds) + nodes.kind
         self.bar: Ints = np.full(len(nodes.ids), NEVER, np.int64)
         self.has_bars = False
         self.calendar = Calendar(snapshot.reservations, nodes, now)
@@ -74,15 +73,18 @@ class Room:
 
     def candidates(self, demand: Demand, shape: Shape) -> Rows:
         """Rows, by id, that could be given to the work now without delaying anything that is kept."""
-        rows = self.unheld(demand)
+        rows = self.unkept(demand, shape)
         end = shape.end_if_started(self.now)
-        if self.has_bars:
-            rows = self._clear_of_kept(demand, rows, end)
         if self.calendar:
             closing = self.calendar.closing(shape.tenant, shape.user)
             if closing is not None:
                 rows = rows[closing[rows] >= end]
         return rows
+
+    def unkept(self, demand: Demand, shape: Shape) -> Rows:
+        """The same, whatever advance reservations say."""
+        rows = self.unheld(demand)
+        return self._clear_of_kept(demand, rows, shape.end_if_started(self.now)) if self.has_bars else rows
 
     def unheld(self, demand: Demand) -> Rows:
         """Rows, by id, that nobody holds too much of now, whatever they are kept for."""

@@ -112,6 +112,10 @@ def _snuggest(room: Room, rows: Rows) -> Rows:
 
 
 def _counts(room: Room, rows: Rows) -> Ints:
-    """How many of the rows there are by group and kind."""
-    kinds, groups = len(room.snapshot.nodes.kinds), len(room.snapshot.nodes.groups)
-    return np.bincount(room.cell[rows], minlength=kinds * groups).reshape(groups, kinds)
+    """How many of the rows there are by group and kind, without the kinds that none of them is of."""
+    nodes = room.snapshot.nodes
+    there = np.flatnonzero(np.bincount(nodes.kind[rows], minlength=len(nodes.kinds)))
+    rank = np.zeros(len(nodes.kinds), np.intp)
+    rank[there] = np.arange(len(there))
+    cells = nodes.group[rows] * len(there) + rank[nodes.kind[rows]]
+    return np.bincount(cells, minlength=len(there) * len(nodes.groups)).reshape(-1, len(there))

@@ -42,7 +42,7 @@ def test_work_without_a_walltime_does_not_fill_a_gap() -> None:
     endless = world.submit(walltime_s=0)
     plan = world.plan()
     assert plan.placements == ()
-    assert reason(plan, endless).startswith("0 of 1 requested nodes free, 1 kept for others, 1 busy")
+    assert reason(plan, endless).startswith("all suitable nodes occupied: 0 of 2 nodes free, 1 kept for others, 1 busy")
 
 
 def test_long_work_starts_on_nodes_that_the_reservation_does_not_need() -> None:
@@ -72,7 +72,7 @@ def test_work_without_an_end_is_not_waited_for() -> None:
     assert plan.reservations == ()
     assert nodes_of(plan) == {small: ("f0",)}
     text = reason(plan, wide)
-    assert text == "0 of 2 requested nodes free, 2 busy; when the 2nd will be free is not known"
+    assert text == "all suitable nodes occupied: 0 of 2 nodes free, 2 busy; when the 2nd will be free is not known"
 
 
 def test_the_next_blocked_allocation_is_waited_for_when_the_first_cannot_be() -> None:
@@ -169,4 +169,74 @@ def test_short_shares_fill_up_a_node_that_is_kept() -> None:
     plan = world.plan()
     assert list(nodes_of(plan)) == [short]
     assert [kept.number for kept in plan.reservations] == [wide, long]
-    assert reason(plan, long).startswith("0 of 1 requested nodes with room, 1 kept for others")
+    assert reason(plan, long).startswith("all suitable nodes occupied: 0 of 1 node with room, 1 kept for others")
+
+
+def test_a_long_share_fits_beside_what_is_kept_on_the_same_node() -> None:
+    world = FirstCome(NodeSharing.SHARED)
+    world.add_node("n1", cpus=8)
+    world.submit(Request(cpus=4), walltime_s=2 * 3600)
+    world.run_cycle()
+    wide = world.submit(Request(cpus=6))
+    beside, too_wide = world.submit(Request(cpus=2), walltime_s=50 * 3600), world.submit(walltime_s=50 * 3600)
+    plan = world.plan()
+    assert list(nodes_of(plan)) == [beside]
+    starts = {kept.number: kept.start_at - world.now for kept in plan.reservations}
+    assert starts == {wide: 2 * HOUR, too_wide: 3 * HOUR}
+
+
+def test_several_reservations_share_a_node_as_far_as_it_goes() -> None:
+    world = FirstCome(NodeSharing.SHARED)
+    world.add_node("n1", cpus=8)
+    world.submit(Request(cpus=8))
+    world.run_cycle()
+    numbers = [world.submit(Request(cpus=cpus), walltime_s=3600) for cpus in (5, 4, 3, 4)]
+    starts = {kept.number: (kept.start_at - world.now) // HOUR for kept in world.plan().reservations}
+    assert starts == dict(zip(numbers, (1, 2, 1, 2), strict=True))
+
+
+class TestPromises:
+    def test_later_work_with_a_higher_score_does_not_move_a_promise(self) -> None:
+        world = World()
+        world.add_nodes(["n1", "n2"])
+        first = world.submit(walltime_s=7200)
+        world.run_cycle()
+        world.report_running(first)
+        wide = world.submit(Request(nodes=2))
+        promised = world.run_cycle().reservations[0]
+        assert promised.number == wide
+        world.now += 600_000
+        for _ in range(3):
+            world.submit(walltime_s=7200)
+        plan = world.plan()
+        assert plan.placements == ()
+        assert promised in plan.reservations
+
+    def test_work_of_a_higher_class_may_move_it(self) -> None:
+        world = FirstCome()
+        world.add_node("n1")
+        first = world.submit()
+        world.run_cycle()
+        world.report_running(first)
+        low = world.submit()
+        assert [kept.number for kept in world.run_cycle().reservations] == [low]
+        high = world.submit(preemption_class=8)
+        starts = {kept.number: kept.start_at - world.now for kept in world.plan().reservations}
+        assert starts == {high: HOUR, low: 2 * HOUR}
+
+    def test_a_promise_becomes_earlier_when_work_ends_early(self) -> None:
+        world = busy_world(4, 6)
+        wide = world.submit(Request(nodes=2))
+        assert world.run_cycle().reservations[0].start_at == world.now + 6 * HOUR
+        world.finish(2)
+        assert world.run_cycle().reservations == (
+            Reservation(number=wide, start_at=world.now + 4 * HOUR, nodes=("b0", "b1")),
+        )
+
+    def test_a_promise_that_cannot_be_kept_is_made_anew(self) -> None:
+        world = busy_world(1, 5)
+        number = world.submit()
+        world.run_cycle()
+        world.do(DrainNode(node="b0"))
+        kept = Reservation(number=number, start_at=world.now + 5 * HOUR, nodes=("b1",))
+        assert world.plan().reservations == (kept,)

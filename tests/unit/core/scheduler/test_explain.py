@@ -6,6 +6,7 @@ from lattice.core.machine.commands import DegradeNode, DisableNode, DrainNode, R
 from lattice.core.model.allocations import Hold, Request
 from lattice.core.model.nodes import Hardware
 from lattice.core.model.observations import Observations
+from lattice.core.model.signals import Signals
 from tests.unit.core.scheduler.world import HOUR, FirstCome, nodes_of, reason
 
 
@@ -30,7 +31,7 @@ def test_more_nodes_than_suit() -> None:
     world.add_node("n1", features=("nvme",))
     world.add_node("n2")
     text = reason(world.plan(), number)
-    assert text == "1 of 2 nodes of vCluster default suit the request, 2 requested"
+    assert text == "no nodes matching constraints: 1 of 2 nodes of vCluster default suit the request, 2 requested"
 
 
 def test_figures_of_a_mixed_machine() -> None:
@@ -46,7 +47,7 @@ def test_figures_of_a_mixed_machine() -> None:
     world.do(RegisterNode(node="n8", hardware=Hardware(cpus=4, memory_mb=4000)))
     number = world.submit(Request(nodes=4))
     text = reason(world.plan(), number)
-    figures = "2 of 4 requested nodes free, 2 drained, 1 down, 1 degraded, 1 booting, 2 busy"
+    figures = "all suitable nodes occupied: 2 of 9 nodes free, 2 drained, 1 down, 1 degraded, 1 booting, 2 busy"
     assert text == f"{figures}; the 4th is free at 14:20 UTC"
 
 
@@ -56,7 +57,10 @@ def test_nodes_that_are_not_connected_are_named() -> None:
     world.observations = Observations()
     number = world.submit()
     text = reason(world.plan(), number)
-    assert text == "0 of 1 requested nodes free, 2 not connected; when the 1st will be free is not known"
+    assert (
+        text
+        == "all suitable nodes occupied: 0 of 2 nodes free, 2 not connected; when the 1st will be free is not known"
+    )
 
 
 def test_a_start_on_another_day_has_its_date() -> None:
@@ -68,7 +72,10 @@ def test_a_start_on_another_day_has_its_date() -> None:
     number = world.submit()
     explanation = world.plan().explain(number)
     assert explanation is not None
-    assert explanation.reason == "0 of 1 requested nodes free, 1 busy; the 1st is free at 2026-03-06 12:00 UTC"
+    assert (
+        explanation.reason
+        == "all suitable nodes occupied: 0 of 1 node free, 1 busy; the 1st is free at 2026-03-06 12:00 UTC"
+    )
     assert explanation.detail == "kept for it: n1"
     assert explanation.predicted_start == world.now + 24 * HOUR
 
@@ -91,7 +98,7 @@ def test_those_behind_the_first_are_told_how_many_are_ahead() -> None:
     numbers = [world.submit() for _ in range(5)]
     plan = world.plan()
     assert list(nodes_of(plan)) == numbers[:1]
-    assert reason(plan, numbers[1]).startswith("0 of 1 requested nodes free, 1 busy")
+    assert reason(plan, numbers[1]).startswith("all suitable nodes occupied: 0 of 1 node free, 1 busy")
     ranks = [plan.explanations[number].rank for number in numbers[1:]]
     assert ranks == [0, 1, 2, 3]
     assert reason(plan, numbers[2]) == "waiting behind 1 other"
@@ -142,3 +149,38 @@ def test_the_last_node_is_counted_in_words(nodes: int, word: str) -> None:
     world.run_cycle()
     number = world.submit(Request(nodes=nodes))
     assert f"the {word} is free at 13:00 UTC" in reason(world.plan(), number)
+
+
+def test_nodes_kept_for_itself_count_as_free() -> None:
+    world = FirstCome()
+    world.add_nodes(["n1", "n2", "n3"])
+    busy = world.submit(walltime_s=8400)
+    world.place(busy, "n1")
+    world.report_running(busy)
+    number = world.submit(Request(nodes=3))
+    explanation = world.plan().explain(number)
+    assert explanation is not None
+    assert explanation.reason == "all suitable nodes occupied: 2 of 3 nodes free, 1 busy; the 3rd is free at 14:20 UTC"
+    assert explanation.predicted_nodes == ("n1", "n2", "n3")
+    assert explanation.scores["total"] > 0
+
+
+def test_the_type_of_gpu_is_named() -> None:
+    world = FirstCome()
+    world.add_node("n1", gpus=4, gpu_type="GH200")
+    world.add_node("n2", gpus=4, gpu_type="GH200")
+    world.add_node("n3")
+    first, second = (world.submit(Request(nodes=2, gpu_type="GH200")) for _ in range(2))
+    plan = world.run_cycle()
+    assert list(nodes_of(plan)) == [first]
+    text = reason(plan, second)
+    assert text == "all suitable nodes occupied: 0 of 2 GH200 nodes free, 2 busy; the 2nd is free at 13:00 UTC"
+
+
+def test_a_conformance_group_that_is_too_small_is_named() -> None:
+    world = FirstCome()
+    world.add_nodes(["n1", "n2", "n3"])
+    world.cycle.signals = Signals(fingerprints={"n1": "a", "n2": "a", "n3": "b"})
+    number = world.submit(Request(nodes=3, require_conformance=True))
+    text = reason(world.plan(), number)
+    assert text.startswith("insufficient conformance group: 2 of 3 requested nodes are alike; 3 of 3 nodes free")

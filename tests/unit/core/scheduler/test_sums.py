@@ -1,0 +1,58 @@
+"""Power and storage bandwidth are limited for the machine as a whole."""
+
+from lattice.core.machine.commands import ConfirmNode, RegisterNode, SetSetting
+from lattice.core.model.allocations import Request
+from lattice.core.model.nodes import Hardware
+from tests.unit.core.scheduler.world import HOUR, FirstCome, nodes_of, reason
+
+
+def powered_world(budget_w: int) -> FirstCome:
+    """Four nodes of 500 W."""
+    world = FirstCome()
+    for index in range(4):
+        world.do(RegisterNode(node=f"n{index}", hardware=Hardware(cpus=4, memory_mb=4000, power_w=500)))
+        world.do(ConfirmNode(node=f"n{index}"))
+    world.do(SetSetting(key="scheduler.power_budget_w", value=str(budget_w)))
+    return world
+
+
+def test_no_more_nodes_are_busy_than_the_power_allows() -> None:
+    world = powered_world(1200)
+    numbers = [world.submit() for _ in range(3)]
+    plan = world.run_cycle()
+    assert list(nodes_of(plan)) == numbers[:2]
+    assert reason(plan, numbers[2]) == "waiting for power: busy nodes draw 1000 of 1200 W, 500 W more needed"
+    assert {kept.number: kept.start_at for kept in plan.reservations} == {numbers[2]: world.now + HOUR}
+    world.finish(numbers[0])
+    assert list(nodes_of(world.run_cycle())) == numbers[2:]
+
+
+def test_a_range_takes_fewer_nodes_when_power_is_short() -> None:
+    world = powered_world(1200)
+    number = world.submit(Request(nodes=1, max_nodes=4))
+    assert len(nodes_of(world.plan())[number]) == 1
+
+
+def test_power_that_is_kept_is_not_given_away() -> None:
+    world = powered_world(1500)
+    first = world.submit(Request(nodes=2), walltime_s=3600)
+    world.run_cycle()
+    world.report_running(first)
+    wide = world.submit(Request(nodes=3))
+    long, short = world.submit(walltime_s=7200), world.submit(walltime_s=3600)
+    plan = world.plan()
+    assert list(nodes_of(plan)) == [short]
+    starts = {kept.number: kept.start_at - world.now for kept in plan.reservations}
+    assert starts == {wide: HOUR, long: 2 * HOUR}
+
+
+def test_storage_bandwidth_is_shared_out() -> None:
+    world = powered_world(0)
+    world.do(SetSetting(key="scheduler.storage_bandwidth_gbps", value="10"))
+    first, second = (world.submit(Request(storage_gbps=6)) for _ in range(2))
+    modest = world.submit(Request(storage_gbps=4))
+    plan = world.run_cycle()
+    assert list(nodes_of(plan)) == [first, modest]
+    text = reason(plan, second)
+    assert text == "waiting for storage bandwidth: 6 of 10 GB/s in use, 6 requested"
+    assert {kept.number: kept.start_at for kept in world.plan().reservations} == {second: world.now + HOUR}
