@@ -159,6 +159,9 @@ class Node(Struct, frozen=True, kw_only=True):
     gpu_type: str | None = ""
     group: str | None = ""
     features: list[str] = []
+    unified_memory: bool = False
+    cxl_memory_mb: int = 0
+    power_w: int = 0
     address: str | None = ""
     vcluster: str | None = ""
     allocations: list[str] = []

@@ -48,6 +48,9 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     gpu_type: str
     group: str
     features: tuple[str, ...]
+    unified_memory: bool = False
+    cxl_memory_mb: int = 0
+    power_w: int = 0
     runs_as_root: bool
     agent_user: str
 
@@ -123,6 +126,9 @@ def register(facts: NodeFacts, runs: tuple[tuple[RunKey, Phase], ...]) -> pb.Age
                 gpu_type=facts.gpu_type,
                 group=facts.group,
                 features=facts.features,
+                unified_memory=facts.unified_memory,
+                cxl_memory_mb=facts.cxl_memory_mb,
+                power_w=facts.power_w,
             ),
             address=facts.address,
             boot_id=facts.boot_id,

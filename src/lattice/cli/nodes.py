@@ -52,6 +52,12 @@ COLUMNS: tuple[Column[Node], ...] = (
 )
 
 
+def _memory(node: Node) -> str:
+    kind = " unified" if node.unified_memory else ""
+    more = f" + {memory_text(node.cxl_memory_mb)} CXL" if node.cxl_memory_mb else ""
+    return f"{memory_text(node.memory_mb)}{kind}{more}"
+
+
 def node_sheet(node: Node) -> list[tuple[str, str]]:
     return [
         ("Node", node.id),
@@ -62,9 +68,10 @@ def node_sheet(node: Node) -> list[tuple[str, str]]:
         ("vCluster", node.vcluster or ""),
         ("Group", node.group or ""),
         ("CPUs", str(node.cpus)),
-        ("Memory", memory_text(node.memory_mb)),
+        ("Memory", _memory(node)),
         ("GPUs", gpus_text(node)),
         ("Features", ", ".join(node.features)),
+        ("Power", f"{node.power_w} W" if node.power_w else ""),
         ("Free", free_text(node)),
         ("Load", load_text(node)),
         ("Heartbeat", heartbeat_text(node)),

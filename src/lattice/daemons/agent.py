@@ -49,6 +49,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--gpu-type", default="")
     add("--group", default="", help="topology group")
     add("--features", default="", help="a,b,c")
+    add("--unified-memory", action="store_true", help="CPUs and GPUs share one memory")
+    add("--cxl-memory-mb", type=_natural, default=0, help="expansion memory beyond --memory-mb")
+    add("--power-w", type=_natural, default=0, help="watts drawn when busy")
     add("--allow-user", action="append", default=[], metavar="USER", help="run work of this account whatever its uid")
     add("--min-uid", type=_natural, default=DEFAULT_MIN_UID, help="least uid whose work is run (%(default)s)")
     add("--object-store", type=Path, help="directory into which final output is stored")
@@ -126,6 +129,9 @@ def build_settings(options: argparse.Namespace) -> Settings:
         gpu_type=options.gpu_type,
         group=options.group,
         features=split_list(options.features),
+        unified_memory=options.unified_memory,
+        cxl_memory_mb=options.cxl_memory_mb,
+        power_w=options.power_w,
         runs_as_root=uid == 0,
         agent_user="" if uid == 0 else user,
     )

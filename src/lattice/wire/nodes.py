@@ -29,6 +29,9 @@ class NodeView(Struct, frozen=True, kw_only=True):
     gpu_type: str
     group: str
     features: tuple[str, ...]
+    unified_memory: bool
+    cxl_memory_mb: int
+    power_w: int
     address: str
     vcluster: str
     allocations: tuple[str, ...]
@@ -69,6 +72,9 @@ def node_view(node: Node, *, home: str = "", last_heartbeat_s: float | None, loa
         gpu_type=hardware.gpu_type,
         group=hardware.group,
         features=hardware.features,
+        unified_memory=hardware.unified_memory,
+        cxl_memory_mb=hardware.cxl_memory_mb,
+        power_w=hardware.power_w,
         address=node.address,
         vcluster=node.vcluster or home,
         allocations=tuple(allocation_id(number) for number in node.holders()),

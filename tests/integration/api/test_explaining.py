@@ -32,14 +32,18 @@ async def full_machine(world: World) -> None:
 @in_world
 async def test_waiting_work_is_told_when_and_where_it_will_start(world: World) -> None:
     await full_machine(world)
-    await world.submit(lifecycle=WALLTIME, resources={"nodes": 2})
-    await world.submit(lifecycle=WALLTIME)
+    for priority in ("high", "normal"):
+        await world.submit(lifecycle=WALLTIME, resources={"nodes": 2}, priority=priority)
     await scheduled(world)
     first = await explained(world, 3)
     assert (first["id"], first["state"], first["rank"]) == ("a3", "Pending", 1)
     assert first["predicted_start"] == "2026-03-05T09:40:00.000Z"
+    assert first["predicted_nodes"] == ["n1", "n2"]
     assert first["reason"]
-    assert (await explained(world, 4))["rank"] == 2
+    second = await explained(world, 4)
+    assert second["rank"] == 2
+    assert first["scores"]["priority"] == 0.8
+    assert first["scores"]["total"] > second["scores"]["total"]
     view = (await world.call("GET", "/allocations/a3")).json()
     assert view["reason"] == first["reason"]
 

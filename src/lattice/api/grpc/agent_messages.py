@@ -23,6 +23,7 @@ _MAX_TEXT = 4096
 # Far beyond any node, and sums over all nodes still fit into 64 bits.
 _MAX_COUNT = 1 << 20
 _MAX_MEMORY_MB = 1 << 40
+_MAX_POWER_W = 10_000_000
 _PHASES = {pb.PHASE_RUNNING: PartPhase.RUNNING, pb.PHASE_ENDED: PartPhase.ENDED}
 _CAUSES = {
     pb.END_CAUSE_EXIT: Cause.EXIT,
@@ -47,7 +48,8 @@ def registration_of(message: pb.Register) -> Registration:
     hardware = message.hardware
     if not hardware.cpus or not hardware.memory_mb:
         raise BadMessage(f"node {message.node_id} declares no CPUs or no memory")
-    if hardware.cpus > _MAX_COUNT or hardware.gpus > _MAX_COUNT or hardware.memory_mb > _MAX_MEMORY_MB:
+    counts, sizes = (hardware.cpus, hardware.gpus), (hardware.memory_mb, hardware.cxl_memory_mb)
+    if max(counts) > _MAX_COUNT or max(sizes) > _MAX_MEMORY_MB or hardware.power_w > _MAX_POWER_W:
         raise BadMessage(f"node {message.node_id} declares more than any node has")
     return Registration(
         node=message.node_id,
@@ -58,6 +60,9 @@ def registration_of(message: pb.Register) -> Registration:
             gpu_type=hardware.gpu_type[:_MAX_TEXT],
             group=hardware.group[:_MAX_TEXT],
             features=tuple(sorted(set(hardware.features))),
+            unified_memory=hardware.unified_memory,
+            cxl_memory_mb=hardware.cxl_memory_mb,
+            power_w=hardware.power_w,
         ),
         address=message.address[:_MAX_TEXT],
         boot_id=message.boot_id[:_MAX_TEXT],
