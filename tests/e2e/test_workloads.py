@@ -89,10 +89,18 @@ def shared_nodes(cluster: LocalCluster) -> Iterator[LocalCluster]:
     cluster.put("/vclusters/default", {"node_sharing": "exclusive"})
 
 
+EATER = ["python3", "-c", "import time\nx = bytearray(400 << 20)\ntime.sleep(30)"]
+
+
 @pytest.mark.root
 def test_work_that_uses_more_memory_than_it_has_is_ended_for_that(shared_nodes: LocalCluster) -> None:
-    eater = "import time\nx = bytearray(400 << 20)\ntime.sleep(30)"
-    done = shared_nodes.run(["python3", "-c", eater], resources={"nodes": 1, "cpus": 1, "memory": "64M"})
+    done = shared_nodes.run(EATER, resources={"nodes": 1, "cpus": 1, "memory": "64M"})
+    assert (done["state"], done["cause"]) == ("Failed", "oom")
+
+
+@pytest.mark.root
+def test_memory_that_was_asked_for_is_a_limit_on_a_whole_node_too(cluster: LocalCluster) -> None:
+    done = cluster.run(EATER, resources={"nodes": 1, "memory": "64M"})
     assert (done["state"], done["cause"]) == ("Failed", "oom")
 
 

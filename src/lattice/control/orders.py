@@ -33,7 +33,7 @@ def start_order(
 ) -> StartOrder:
     """What the part's node needs to start its part of the present run."""
     share = next(share for share in allocation.shares if share.node == part.node)
-    cpus, memory_mb, gpus = _limits(state, share)
+    cpus, memory_mb, gpus = _limits(state, allocation, share)
     vcluster = state.vclusters.get(allocation.vcluster)
     return StartOrder(
         number=allocation.number,
@@ -62,12 +62,12 @@ def start_order(
     )
 
 
-def _limits(state: State, share: Share) -> tuple[int, int, int]:
-    """CPUs, memory limit and GPUs on the node; a whole node has no memory limit but its own."""
+def _limits(state: State, allocation: Allocation, share: Share) -> tuple[int, int, int]:
+    """CPUs, memory limit and GPUs on the node; on a whole node memory is limited only to what was asked for."""
     if not share.whole:
         return share.cpus, share.memory_mb, share.gpus
     hardware = state.nodes[share.node].hardware
-    return hardware.cpus, 0, hardware.gpus
+    return hardware.cpus, allocation.request.memory_mb, hardware.gpus
 
 
 def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
