@@ -220,11 +220,18 @@ class Client:
         tail: int | None = None,
         node: str = "",
         run: int | None = None,
+        dropped: Callable[[int], None] | None = None,
     ) -> Iterator[bytes]:
-        """The same in pieces, for output that may be larger than memory."""
+        """The same in pieces, for output that may be larger than memory; `dropped` hears how many bytes of its beginning are gone."""
         path = PREFIX + _of("allocations", allocation_id, "logs")
         request = Request(method="GET", path=path, query=_log_query(stream, tail, node, run))
-        return self._session.pieces(request)
+
+        def began(headers: dict[str, str]) -> None:
+            count = headers.get("x-lattice-dropped-bytes", "")
+            if dropped is not None and count.isdigit():
+                dropped(int(count))
+
+        return self._session.pieces(request, began)
 
     def stream_logs(
         self,

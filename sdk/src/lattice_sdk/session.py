@@ -175,10 +175,15 @@ class Session:
         """The body of the answer; raises what the server refuses, and Unreachable."""
         return self._persist(request, lambda attempts: self._call_once(request, attempts))
 
-    def pieces(self, request: Request) -> Iterator[bytes]:
-        """The body of the answer as it comes, for what may be large; Unreachable when it is cut off."""
+    def pieces(self, request: Request, began: Callable[[dict[str, str]], None] | None = None) -> Iterator[bytes]:
+        """The body of the answer as it comes, for what may be large; Unreachable when it is cut off.
+
+        `began` gets the headers of the answer, by their names in lower case.
+        """
         stream = self.open(request)
         try:
+            if began is not None:
+                began(stream.answer.headers)
             yield from stream.answer.chunks()
         except (OSError, ProtocolError) as error:
             raise Unreachable(self.addresses, f"the answer was cut off, {explain(error)}", 0.0) from None

@@ -29,6 +29,7 @@ from lattice.agent.recovery import (
     touch_server,
 )
 from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
+from lattice.agent.shim_output import read_base
 from lattice.agent.state import (
     AgentState,
     Connected,
@@ -321,9 +322,12 @@ class Driver:
         problem = ""
         for stream in STREAMS:
             path = self._folders.path(key) / stream
+            name = f"logs/{key.number}/{key.run}/{self._facts.node_id}.{stream}"
             try:
                 if path.exists() and path.stat().st_size:
-                    await store.put_file(f"logs/{key.number}/{key.run}/{self._facts.node_id}.{stream}", path)
+                    if dropped := read_base(str(path)):
+                        await store.put(f"{name}.base", str(dropped).encode())
+                    await store.put_file(name, path)
             except (ObjectStoreError, OSError) as error:
                 problem = f"its output was not stored: {error}"
                 _log.error("%s", problem, extra=self._about(key))

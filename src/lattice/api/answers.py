@@ -7,10 +7,18 @@ import msgspec
 
 
 @dataclass(frozen=True, slots=True)
+class TextPiece:
+    """Some bytes; `dropped` more should stand before them and are gone."""
+
+    data: bytes
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TextAnswer:
     """Bytes as they are."""
 
-    pieces: AsyncGenerator[bytes, None]
+    pieces: AsyncGenerator[TextPiece, None]
 
 
 @dataclass(frozen=True, slots=True)

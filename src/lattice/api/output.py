@@ -46,14 +46,23 @@ class Source:
         if self._objects is None:
             raise ObjectMissing("no object store is configured")
         size = await self._objects.size(self.object_name)
+        dropped = await self._dropped(self._objects)
+        place = max(0, offset - dropped)
         if tail_lines:
-            offset = await _tail_offset(self._objects, self.object_name, size, tail_lines)
-        while offset < size:
-            data = await self._objects.get(self.object_name, offset=offset, length=OUTPUT_PIECE_BYTES)
+            place = await _tail_offset(self._objects, self.object_name, size, tail_lines)
+        while place < size:
+            data = await self._objects.get(self.object_name, offset=place, length=OUTPUT_PIECE_BYTES)
             if not data:
                 return
-            yield OutputPiece(offset=offset, data=data)
-            offset += len(data)
+            yield OutputPiece(offset=dropped + place, data=data)
+            place += len(data)
+
+    async def _dropped(self, objects: ObjectStore) -> int:
+        """How many bytes the node had dropped from the beginning before it stored the rest."""
+        try:
+            return int(await objects.get(f"{self.object_name}.base"))
+        except (ObjectMissing, ValueError):
+            return 0
 
     async def finished(self, *, is_whole: bool, offset: int = 0, tail_lines: int = 0) -> AsyncIterator[OutputPiece]:
         """The output of a part that has ended: stored, else from the agent.

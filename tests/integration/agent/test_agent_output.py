@@ -126,6 +126,20 @@ def test_final_output_is_in_the_object_store_before_the_end_is_reported() -> Non
     asyncio.run(scenario())
 
 
+def test_what_was_dropped_before_the_output_was_stored_is_stored_with_it() -> None:
+    async def scenario() -> None:
+        with tempfile.TemporaryDirectory() as store:
+            async with cluster("--object-store", store, "--output-limit", "4096") as (server, _):
+                server.start(KEY, ["sh", "-c", "seq 1 5000"])
+                await server.ended(KEY)
+                whole = "".join(f"{number}\n" for number in range(1, 5001)).encode()
+                dropped = int(Path(store, "logs/7/1/n1.stdout.base").read_text())
+                assert dropped > 0
+                assert Path(store, "logs/7/1/n1.stdout").read_bytes() == whole[dropped:]
+
+    asyncio.run(scenario())
+
+
 def test_a_store_that_fails_does_not_hide_the_end() -> None:
     async def scenario() -> None:
         with tempfile.NamedTemporaryFile() as no_directory:

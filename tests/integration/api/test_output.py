@@ -59,6 +59,25 @@ async def test_stored_output_serves_after_the_end_and_after_archiving(world: Wor
 
 
 @in_world
+async def test_output_whose_beginning_was_dropped_says_so_and_keeps_its_places(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await world.objects.put("logs/1/1/n1.stdout.base", b"1000")
+    await world.objects.put("logs/1/1/n1.stdout", b"a\nb\n")
+    await end_run(world, 1)
+    whole = await world.call("GET", "/allocations/a1/logs")
+    assert (whole.body, whole.headers["x-lattice-dropped-bytes"]) == (b"a\nb\n", "1000")
+    tail = await world.call("GET", "/allocations/a1/logs?tail=1")
+    assert tail.body == b"b\n"
+    assert "x-lattice-dropped-bytes" not in tail.headers
+    stream = await world.open("/allocations/a1/logs/stream", headers={"Last-Event-ID": "1002"})
+    rest = await stream.next()
+    assert rest is not None
+    assert (rest.data["data"], rest.data["offset"]) == ("b\n", 1002)
+    await stream.close()
+
+
+@in_world
 async def test_large_stored_output_is_read_in_pieces_and_tailed_by_blocks(world: World) -> None:
     await world.submit()
     await world.start_run(1)

@@ -16,6 +16,17 @@ def test_logs_are_bare_bytes(api: FakeApi, cli: Cli) -> None:
     assert asked == {"stream": "stderr", "tail": "5", "node": "n1", "run": "2"}
 
 
+def test_a_lost_beginning_is_told_beside_the_output(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations/a17/logs", Reply(raw=b"end\n", headers={"X-Lattice-Dropped-Bytes": "33554432"}))
+    outcome = cli("logs", "a17")
+    assert (outcome.code, outcome.raw) == (0, b"end\n")
+    assert "the first 33,554,432 bytes of stdout are gone" in outcome.err
+    late = "data: " + json.dumps({"node": "n1", "stream": "stdout", "offset": 7, "data": "x"}) + "\n\n"
+    api.on("GET", "/allocations/a17/logs/stream", Reply(events=(late, "event: end\n\n")))
+    assert "the first 7 bytes of stdout are gone" in cli("logs", "-f", "a17").err
+    assert cli("logs", "-f", "--tail=1", "a17").err == ""
+
+
 def test_logs_as_json(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/allocations/a17/logs", Reply(raw=b"one\n"))
     assert cli("logs", "a17", "-o", "json").json == {"id": "a17", "stream": "stdout", "data": "one\n"}

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from lattice.api.answers import EventAnswer, ServerEvent, TextAnswer
+from lattice.api.answers import EventAnswer, ServerEvent, TextAnswer, TextPiece
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
@@ -111,11 +111,12 @@ def _piece_view(piece: Piece, stream: str) -> PieceView:
     return PieceView(node=piece.node, stream=stream, offset=piece.offset, data=text)
 
 
-async def _read_all(sources: list[Source], record: Allocation, tail: int) -> AsyncGenerator[bytes, None]:
+async def _read_all(sources: list[Source], record: Allocation, tail: int) -> AsyncGenerator[TextPiece, None]:
     """Node after node. A node that cannot be reached is left out, unless nothing else was read either."""
     lost: AgentUnreachable | None = None
     is_empty = True
     for source in sources:
+        place = 0
         try:
             if is_part_over(record, source.run, source.node):
                 whole = is_part_whole(record, source.run, source.node)
@@ -124,7 +125,8 @@ async def _read_all(sources: list[Source], record: Allocation, tail: int) -> Asy
                 pieces = source.live(tail_lines=tail)
             async for piece in pieces:
                 is_empty = False
-                yield piece.data
+                yield TextPiece(piece.data, 0 if tail else piece.offset - place)
+                place = piece.offset + len(piece.data)
         except OutputUnavailable:
             continue  # accepted, but nothing was started there yet
         except AgentUnreachable as error:

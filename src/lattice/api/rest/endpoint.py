@@ -8,7 +8,7 @@ from itertools import count
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from lattice.api.answers import EventAnswer, OtherStatus, TextAnswer
+from lattice.api.answers import EventAnswer, OtherStatus, TextAnswer, TextPiece
 from lattice.api.auth.rbac import Reach, reach_of
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, ErrorAnswer, starting, translated
@@ -168,21 +168,18 @@ async def send_error(send: Send, error: Exception, request_id: str, operation: s
     return status
 
 
-async def _send_text(send: Send, pieces: AsyncGenerator[bytes, None], request_id: str) -> int:
+async def _send_text(send: Send, pieces: AsyncGenerator[TextPiece, None], request_id: str) -> int:
     """Sends the pieces as they come. The first is waited for, so that an error before it still has a status."""
     async with aclosing(pieces) as opened:
-        first = await anext(opened, b"")
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [_TEXT, _NO_STORE, (b"x-request-id", header_value(request_id))],
-            }
-        )
-        await send({"type": "http.response.body", "body": first, "more_body": True})
+        first = await anext(opened, TextPiece(b""))
+        headers = [_TEXT, _NO_STORE, (b"x-request-id", header_value(request_id))]
+        if first.dropped:
+            headers.append((b"x-lattice-dropped-bytes", b"%d" % first.dropped))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": first.data, "more_body": True})
         try:
             async for piece in opened:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": piece.data, "more_body": True})
         except Exception as error:  # noqa: BLE001 - too late for a status; the caller sees a cut-off answer
             _log.error("output broke off: %s", error, extra={"request_id": request_id})
             return 500

@@ -41,7 +41,12 @@ def run(options: Options, context: Context) -> int:
 
 def _print(options: Options, context: Context) -> int:
     pieces = context.client.iter_logs(
-        options.id, stream=options.stream, tail=options.tail, node=options.node, run=options.run
+        options.id,
+        stream=options.stream,
+        tail=options.tail,
+        node=options.node,
+        run=options.run,
+        dropped=lambda count: _note_dropped(options, context, count),
     )
     if context.output in {"json", "yaml"}:
         text = b"".join(pieces).decode("utf-8", "replace")
@@ -50,6 +55,12 @@ def _print(options: Options, context: Context) -> int:
         for piece in pieces:
             context.streams.stdout.write(piece)
     return OK
+
+
+def _note_dropped(options: Options, context: Context, count: int) -> None:
+    context.note(
+        f"the first {count:,} bytes of {options.stream} are gone: only the newest part of large output is kept"
+    )
 
 
 def _follow(options: Options, context: Context) -> int:
@@ -61,7 +72,11 @@ def _follow(options: Options, context: Context) -> int:
         run=options.run,
         restarted=lambda number: context.note(f"run {number} of {options.id} begins"),
     )
+    seen: set[str] = set()
     for chunk in chunks:
+        if chunk.node not in seen and chunk.offset and options.tail is None:
+            _note_dropped(options, context, chunk.offset)
+        seen.add(chunk.node)
         if context.output in {"json", "yaml"}:
             text = chunk.data.decode("utf-8", "replace")
             show_line(context, {"node": chunk.node, "stream": chunk.stream, "offset": chunk.offset, "data": text})
