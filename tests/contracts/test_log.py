@@ -1,7 +1,7 @@
-"""What every log must do, whatever it is made of. Each implementation adds itself to HOMES."""
+"""What every log must do, whatever it is made of. Each implementation adds itself to the homes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 from lattice.ports.log import Conflict, Entry, Log, LogUnavailable, Trimmed
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
+from tests.integration.quorum.etcd_world import Etcd, running_etcd
 
 Scenario = Callable[[Log], Coroutine[Any, Any, None]]
 
@@ -33,13 +34,33 @@ class SqliteHome:
         return SqliteLog(self._folder / "log.sqlite")
 
 
-Home = MemoryHome | SqliteHome
+class EtcdHome:
+    """One real member for all tests; each begins with nothing in it."""
+
+    def __init__(self, etcd: Etcd) -> None:
+        self._etcd = etcd
+
+    def log(self) -> Log:
+        return self._etcd.log()
+
+
+Home = MemoryHome | SqliteHome | EtcdHome
 HOMES: dict[str, Callable[[Path], Home]] = {"memory": MemoryHome, "sqlite": SqliteHome}
 
 
-@pytest.fixture(params=sorted(HOMES))
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+    with running_etcd(tmp_path_factory.mktemp("etcd")) as etcd:
+        yield etcd
+
+
+@pytest.fixture(params=[*sorted(HOMES), "etcd"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return HOMES[request.param](tmp_path)
+    if request.param != "etcd":
+        return HOMES[request.param](tmp_path)
+    etcd: Etcd = request.getfixturevalue("etcd")
+    asyncio.run(etcd.wipe())
+    return EtcdHome(etcd)
 
 
 @asynccontextmanager

@@ -1,0 +1,338 @@
+"""The quorum's own certificates: an authority made at bootstrap, what it issues, how both are replaced.
+
+Members trust nobody but this authority, in both directions and on both ports. What is issued lies in a folder of its own, and
+`current` points at the newest one: a rotation is one rename, and etcd reads the pair anew with every handshake. An authority is
+replaced in three steps, with a rolling restart after the first and the third, because etcd reads whom it trusts only when it starts:
+`begin_succession` (old and new are trusted), `issue` from the new one everywhere, `finish_succession` (the old one is forgotten).
+::
+
+    FOLDER/            0700
+      ca.crt           whom to trust: one certificate, two during a succession
+      ca.key           only where certificates are issued
+      current          -> issued-N
+      issued-N/        member.crt member.key client.crt client.key
+"""
+
+import contextlib
+import ipaddress
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from lattice.quorum.durable import sync_folder, write_private
+
+AUTHORITY_LIFETIME = timedelta(days=3650)
+LIFETIME = timedelta(days=365)
+# Servers whose clocks differ must accept each other's new certificates.
+_CLOCK_SKEW = timedelta(hours=1)
+MEMBER_NAME = "lattice-member"
+CLIENT_NAME = "lattice-client"
+_SERVER = ExtendedKeyUsageOID.SERVER_AUTH
+_CLIENT = ExtendedKeyUsageOID.CLIENT_AUTH
+_OLDER_KEPT = 2
+
+
+class CertificateError(Exception):
+    """Certificates are missing, unreadable, or cannot be issued here; the text says which and what to do."""
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """What one server needs to be a member: PEM texts. Secret; travels to a joining server over a trusted way only."""
+
+    trusted: bytes
+    member_certificate: bytes
+    member_key: bytes
+    client_certificate: bytes
+    client_key: bytes
+    authority_key: bytes = b""
+
+
+@dataclass(frozen=True)
+class CertificateFolder:
+    """Paths of the certificates in a folder; they stay the same through rotations."""
+
+    path: Path
+
+    @property
+    def trusted(self) -> Path:
+        return self.path / "ca.crt"
+
+    @property
+    def authority_key(self) -> Path:
+        return self.path / "ca.key"
+
+    @property
+    def current(self) -> Path:
+        return self.path / "current"
+
+    @property
+    def member_certificate(self) -> Path:
+        return self.current / "member.crt"
+
+    @property
+    def member_key(self) -> Path:
+        return self.current / "member.key"
+
+    @property
+    def client_certificate(self) -> Path:
+        return self.current / "client.crt"
+
+    @property
+    def client_key(self) -> Path:
+        return self.current / "client.key"
+
+    def exists(self) -> bool:
+        return self.trusted.exists() and self.member_key.exists()
+
+    def expires_at(self) -> datetime:
+        """When the first of the current certificates ends."""
+        return min(_load_certificate(p).not_valid_after_utc for p in (self.member_certificate, self.client_certificate))
+
+    def needs_renewal(self, now: datetime) -> bool:
+        """Whether less than a third of the lifetime is left."""
+        certificate = _load_certificate(self.member_certificate)
+        third = (certificate.not_valid_after_utc - certificate.not_valid_before_utc) / 3
+        return self.expires_at() - now < third
+
+
+def create_authority(folder: CertificateFolder) -> None:
+    """Makes a new authority. Refuses a folder that has one: its members could not be reached any more."""
+    if folder.trusted.exists():
+        raise CertificateError(f"{folder.path} holds certificates of a quorum already; remove it or use another folder")
+    folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.path.chmod(0o700)
+    key, certificate = _new_authority()
+    _replace(folder.authority_key, _pem_key(key))
+    _replace(folder.trusted, _pem(certificate))
+
+
+def issue(folder: CertificateFolder, hosts: Sequence[str], *, lifetime: timedelta = LIFETIME) -> Credentials:
+    """New credentials for a server that is reached under `hosts`; needs the authority's key."""
+    key, certificate = _load_authority(folder)
+    names = _alternative_names(hosts)
+    member_key, client_key = _new_key(), _new_key()
+    member = _sign(key, certificate, member_key, MEMBER_NAME, (_SERVER, _CLIENT), names, lifetime)
+    client = _sign(key, certificate, client_key, CLIENT_NAME, (_CLIENT,), names, lifetime)
+    return Credentials(
+        trusted=_read(folder.trusted),
+        member_certificate=_pem(member),
+        member_key=_pem_key(member_key),
+        client_certificate=_pem(client),
+        client_key=_pem_key(client_key),
+    )
+
+
+def with_authority(folder: CertificateFolder, credentials: Credentials) -> Credentials:
+    """The same with the authority's key, for a server that shall be able to issue, too."""
+    return msgspec.structs.replace(credentials, authority_key=_read(folder.authority_key))
+
+
+def install(folder: CertificateFolder, credentials: Credentials) -> None:
+    """Makes the credentials the current ones of this server, by one rename; the last few older ones are kept."""
+    folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.path.chmod(0o700)
+    if credentials.authority_key:
+        _replace(folder.authority_key, credentials.authority_key)
+    _replace(folder.trusted, credentials.trusted)
+    number = max(_issued(folder), default=0) + 1
+    target = folder.path / f"issued-{number}"
+    target.mkdir(mode=0o700)
+    write_private(target / "member.crt", credentials.member_certificate)
+    write_private(target / "member.key", credentials.member_key)
+    write_private(target / "client.crt", credentials.client_certificate)
+    write_private(target / "client.key", credentials.client_key)
+    sync_folder(target)
+    pointer = folder.path / "current.new"
+    pointer.unlink(missing_ok=True)
+    pointer.symlink_to(target.name)
+    pointer.rename(folder.current)
+    sync_folder(folder.path)
+    for old in sorted(_issued(folder))[: -1 - _OLDER_KEPT]:
+        shutil.rmtree(folder.path / f"issued-{old}", ignore_errors=True)
+
+
+def rotate(folder: CertificateFolder, hosts: Sequence[str], *, lifetime: timedelta = LIFETIME) -> None:
+    """New keys and certificates for this server, from the same authority; nothing has to be restarted."""
+    install(folder, issue(folder, hosts, lifetime=lifetime))
+
+
+def begin_succession(folder: CertificateFolder) -> None:
+    """Makes the next authority: it issues from now on, and both are trusted. Refuses while a succession is under way."""
+    if len(_trusted(folder)) > 1:
+        raise CertificateError("the authority is being replaced already; finish that first")
+    key, certificate = _new_authority()
+    # Trust first: a crash in between leaves the old authority in charge.
+    _replace(folder.trusted, _pem(certificate) + _read(folder.trusted))
+    _replace(folder.authority_key, _pem_key(key))
+
+
+def finish_succession(folder: CertificateFolder) -> None:
+    """Forgets the old authority. Refuses while this server's own certificate is still from the old one."""
+    newest, *older = _trusted(folder)
+    if not older:
+        return
+    for path in (folder.member_certificate, folder.client_certificate):
+        if not _is_from(_load_certificate(path), newest):
+            raise CertificateError(f"{path} is still from the old authority; issue new certificates first")
+    _replace(folder.trusted, _pem(newest))
+
+
+def _issued(folder: CertificateFolder) -> list[int]:
+    names = (path.name.removeprefix("issued-") for path in folder.path.glob("issued-*"))
+    return [int(name) for name in names if name.isdecimal()]
+
+
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _new_authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    key = _new_key()
+    # A name of its own: two authorities of one name could not be told apart during a succession.
+    serial = x509.random_serial_number()
+    name = _name(f"lattice-quorum-{serial:x}"[:60])
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    builder = _builder(name, name, key.public_key(), AUTHORITY_LIFETIME)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(usage, critical=True)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    return key, builder.sign(key, hashes.SHA256())
+
+
+def _sign(
+    authority_key: ec.EllipticCurvePrivateKey,
+    authority: x509.Certificate,
+    key: ec.EllipticCurvePrivateKey,
+    name: str,
+    purposes: Sequence[x509.ObjectIdentifier],
+    names: x509.SubjectAlternativeName,
+    lifetime: timedelta,
+) -> x509.Certificate:
+    builder = _builder(_name(name), authority.subject, key.public_key(), lifetime)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+    builder = builder.add_extension(names, critical=False)
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    builder = builder.add_extension(issuer, critical=False)
+    return builder.sign(authority_key, hashes.SHA256())
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, lifetime: timedelta
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + lifetime)
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Lattice"),
+            x509.NameAttribute(NameOID.COMMON_NAME, common_name),
+        ]
+    )
+
+
+def _alternative_names(hosts: Sequence[str]) -> x509.SubjectAlternativeName:
+    names: list[x509.GeneralName] = []
+    # A member is always reached from its own machine, whatever it is called outside.
+    for host in dict.fromkeys([*hosts, "localhost", "127.0.0.1", "::1"]):
+        try:
+            names.append(x509.IPAddress(ipaddress.ip_address(host)))
+        except ValueError:
+            try:
+                names.append(x509.DNSName(host))
+            except ValueError as error:
+                raise CertificateError(f"not a host name or address: {host!r}") from error
+    return x509.SubjectAlternativeName(names)
+
+
+def _load_authority(folder: CertificateFolder) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    if not folder.authority_key.exists():
+        raise CertificateError(
+            f"{folder.authority_key} is not here: this server cannot issue certificates; ask one that was bootstrapped"
+        )
+    key = serialization.load_pem_private_key(_read(folder.authority_key), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise CertificateError(f"{folder.authority_key} is not an elliptic-curve key")
+    public = key.public_key().public_numbers()
+    for certificate in _trusted(folder):
+        candidate = certificate.public_key()
+        if isinstance(candidate, ec.EllipticCurvePublicKey) and candidate.public_numbers() == public:
+            return key, certificate
+    raise CertificateError(f"{folder.authority_key} does not belong to {folder.trusted}; restore both from a backup")
+
+
+def _trusted(folder: CertificateFolder) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(_read(folder.trusted))
+    except ValueError as error:
+        raise CertificateError(f"{folder.trusted} cannot be read: {error}") from error
+
+
+def _load_certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(_read(path))
+    except ValueError as error:
+        raise CertificateError(f"{path} cannot be read: {error}") from error
+
+
+def _is_from(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except Exception:  # noqa: BLE001 - the library raises several unrelated kinds, all meaning no
+        return False
+    return True
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CertificateError(f"{path}: {error.strerror}") from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    scratch = path.with_name(path.name + ".new")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(scratch)
+    write_private(scratch, data)
+    scratch.rename(path)
+    sync_folder(path.parent)
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _pem_key(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -1,0 +1,409 @@
+"""Our own member of etcd: how it is started for the first time, again, or to join; and kept running until we stop.
+
+The member is a child that the kernel kills with its server. What it was started as is written down before it starts, so that a
+start that was interrupted goes on as the same: a member that is asked to start again and finds nothing refuses, because an empty
+folder would begin an empty cluster.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from lattice.quorum import etcd_launch
+from lattice.quorum.certificates import MEMBER_NAME, CertificateFolder
+from lattice.quorum.durable import sync_folder, write_private
+from lattice.quorum.etcd_client import EtcdClient, EtcdError, EtcdRefused, EtcdUnavailable
+from lattice.quorum.etcd_version import Version, installed_version
+from lattice.wire.pb import etcd_pb2 as pb
+
+QUOTA_BYTES = 4 << 30
+READY_WITHIN_S = 60.0
+STOP_WITHIN_S = 5.0
+_ADD_WITHIN_S = 30.0
+_POLL_S = 0.05
+_RESTART_S = (0.1, 0.5, 1.0, 2.0, 5.0)
+_STEADY_S = 60.0
+_LOG_TAIL_BYTES = 16_384
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "TZ")
+
+_log = logging.getLogger(__name__)
+
+
+class MemberFailed(Exception):
+    """The member could not be started, or does not answer; the text has its last words."""
+
+
+@dataclass(frozen=True)
+class MemberSettings:
+    """What a member is called, where it keeps its data and where it is reached. Addresses are host:port."""
+
+    name: str
+    folder: Path
+    certificates: CertificateFolder
+    client_listen: str
+    peer_listen: str
+    client_advertised: str = ""
+    peer_advertised: str = ""
+    program: str = "etcd"
+    quota_bytes: int = QUOTA_BYTES
+    heartbeat_ms: int = 100
+    election_ms: int = 1000
+
+    @property
+    def client_endpoint(self) -> str:
+        return self.client_advertised or self.client_listen
+
+    @property
+    def peer_url(self) -> str:
+        return f"https://{self.peer_advertised or self.peer_listen}"
+
+    @property
+    def client_url(self) -> str:
+        return f"https://{self.client_endpoint}"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def origin(self) -> Path:
+        return self.folder / "member.json"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "etcd.log"
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """What the member was first started as; etcd looks at it only until it has data of its own."""
+
+    name: str
+    token: str
+    cluster: dict[str, str]
+    is_joining: bool
+
+
+class EtcdMember:
+    """One member: `bootstrap`, `restart` or `join` it once, `stop` it in the end; in between it is restarted when it dies."""
+
+    def __init__(self, settings: MemberSettings) -> None:
+        self.settings = settings
+        self.restarts = 0
+        self.version: Version | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process, when there is one now."""
+        return None if self._process is None or self._process.returncode is not None else self._process.pid
+
+    def client(self, others: Sequence[str] = ()) -> EtcdClient:
+        """A client that asks this member first and `others` when it does not answer."""
+        return EtcdClient([self.settings.client_listen, *others], self.settings.certificates)
+
+    async def bootstrap(self, token: str = "", cluster: Mapping[str, str] | None = None) -> None:
+        """Starts the first member of a new cluster. Refuses a folder that has been a member already.
+
+        Several may begin together: all are given the same token and the same names with their peer URLs.
+        """
+        settings = self.settings
+        if settings.origin.exists() or _has_data(settings):
+            raise MemberFailed(f"{settings.folder} holds a member already; start without --bootstrap")
+        token = token or f"lattice-{secrets.token_hex(8)}"
+        members = dict(cluster or {settings.name: settings.peer_url})
+        if members.get(settings.name) != settings.peer_url:
+            raise MemberFailed(
+                f"member {settings.name} at {settings.peer_url} is not among those that begin: {members}"
+            )
+        origin = Origin(name=settings.name, token=token, cluster=members, is_joining=False)
+        await self._first_start(origin)
+
+    async def restart(self) -> None:
+        """Starts a member that was started before. Refuses when its data are gone: that would begin an empty cluster."""
+        origin = self._known_origin()
+        if not _has_data(self.settings) and not origin.is_joining:
+            raise MemberFailed(
+                f"the data of member {origin.name} are gone from {self.settings.data}; "
+                "remove the member from the cluster and join it again, or restore a backup"
+            )
+        await self._start_and_wait(origin)
+
+    async def join(self, endpoints: Sequence[str], *, promote_within_s: float = 300.0) -> None:
+        """Adds this server to a running cluster as a learner, starts it, and gives it a vote once it has caught up.
+
+        May be called again after it was interrupted.
+        """
+        async with EtcdClient(endpoints, self.settings.certificates) as seed:
+            origin = await self._joined_origin(seed)
+            if not self.settings.origin.exists():
+                _write_origin(self.settings, origin)
+            await self._start_and_wait(origin)
+            await self._promote(seed, promote_within_s)
+
+    async def wait_ready(self, within_s: float = READY_WITHIN_S) -> None:
+        """Returns when the member answers and knows a leader; raises MemberFailed with its last words."""
+        deadline = time.monotonic() + within_s
+        deaths = self.restarts
+        why = "it did not answer"
+        async with self.client() as client:
+            while time.monotonic() < deadline:
+                if self.pid is None or self.restarts > deaths:
+                    raise MemberFailed(f"etcd member {self.settings.name} ended at its start: {self.last_words()}")
+                try:
+                    if (await client.status(1.0)).leader:
+                        return
+                    why = "it has no leader; are the other members up?"
+                except EtcdError as error:
+                    why = str(error)
+                await asyncio.sleep(_POLL_S)
+        raise MemberFailed(f"etcd member {self.settings.name} is not ready after {within_s:.0f} s: {why}")
+
+    async def stop(self) -> None:
+        """Ends the member: it hands over its leadership first, where it can. Harmless when repeated."""
+        self._stopping = True
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(STOP_WITHIN_S):
+                await process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    def last_words(self) -> str:
+        """The end of what the member wrote, the errors in it first."""
+        try:
+            with self.settings.log.open("rb") as file:
+                file.seek(max(0, self.settings.log.stat().st_size - _LOG_TAIL_BYTES))
+                lines = file.read().decode("utf-8", "replace").splitlines()
+        except OSError:
+            return "it wrote nothing"
+        bad = [
+            line
+            for line in lines
+            if '"level":"error"' in line or '"level":"fatal"' in line or '"level":"panic"' in line
+        ]
+        return " | ".join((bad or lines)[-3:]) or "it wrote nothing"
+
+    async def _first_start(self, origin: Origin) -> None:
+        self.version = await installed_version(self.settings.program)
+        _write_origin(self.settings, origin)
+        try:
+            await self._start_and_wait(origin)
+        except MemberFailed:
+            # Nothing was ever stored: the next try may begin anew.
+            if not _has_data(self.settings):
+                self.settings.origin.unlink(missing_ok=True)
+            raise
+
+    async def _start_and_wait(self, origin: Origin) -> None:
+        await self._start(origin)
+        try:
+            await self.wait_ready()
+        except BaseException:
+            await self.stop()
+            raise
+
+    def _known_origin(self) -> Origin:
+        try:
+            return msgspec.json.decode(self.settings.origin.read_bytes(), type=Origin)
+        except FileNotFoundError:
+            raise MemberFailed(
+                f"{self.settings.folder} has never been a member; start with --bootstrap (the first server) or --join"
+            ) from None
+        except msgspec.DecodeError as error:
+            raise MemberFailed(f"{self.settings.origin} cannot be read: {error}") from error
+
+    async def _joined_origin(self, seed: EtcdClient) -> Origin:
+        settings = self.settings
+        try:
+            members = await seed.members()
+            if all(settings.peer_url not in member.peerURLs for member in members):
+                if settings.origin.exists():
+                    raise MemberFailed(
+                        f"member {settings.name} was removed from the cluster; remove {settings.folder} to join it again"
+                    )
+                members = await self._add_learner(seed)
+        except EtcdRefused as error:
+            raise MemberFailed(f"the cluster did not take member {settings.name}: {error}") from error
+        except EtcdUnavailable as error:
+            raise MemberFailed(f"no member of the cluster answers: {error}") from error
+        if settings.origin.exists():
+            return self._known_origin()
+        # A member that has not started yet has no name; there can be no other one than ours.
+        cluster = {member.name: member.peerURLs[0] for member in members if settings.peer_url not in member.peerURLs}
+        if "" in cluster:
+            raise MemberFailed(f"another server is joining at {cluster['']}; let it finish, or remove it first")
+        if settings.name in cluster:
+            raise MemberFailed(f"the cluster has a member called {settings.name} at {cluster[settings.name]} already")
+        return Origin(
+            name=settings.name,
+            token="",
+            cluster={**cluster, settings.name: settings.peer_url},
+            is_joining=True,
+        )
+
+    async def _add_learner(self, seed: EtcdClient) -> Sequence[pb.Member]:
+        """The members with ours added. A cluster takes a new one only when all have been connected for some seconds."""
+        deadline = time.monotonic() + _ADD_WITHIN_S
+        while True:
+            try:
+                return list((await seed.add_learner(self.settings.peer_url)).members)
+            except EtcdUnavailable:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_POLL_S * 4)
+                # A try without an answer may have added it.
+                members = await seed.members()
+                if any(self.settings.peer_url in member.peerURLs for member in members):
+                    return members
+
+    async def _promote(self, seed: EtcdClient, within_s: float) -> None:
+        deadline = time.monotonic() + within_s
+        why = ""
+        while time.monotonic() < deadline:
+            try:
+                members = await seed.members()
+                mine = next((m for m in members if self.settings.peer_url in m.peerURLs), None)
+                if mine is None:
+                    raise MemberFailed(f"member {self.settings.name} was removed while it joined")
+                if not mine.isLearner:
+                    return
+                await seed.promote(mine.ID)
+            except EtcdError as error:
+                why = str(error)
+                await asyncio.sleep(_POLL_S * 4)
+        raise MemberFailed(f"member {self.settings.name} has not caught up after {within_s:.0f} s: {why}")
+
+    async def _start(self, origin: Origin) -> None:
+        if self.pid is not None:
+            raise MemberFailed(f"member {origin.name} runs already as process {self.pid}")
+        if self.version is None:
+            self.version = await installed_version(self.settings.program)
+        _private_folder(self.settings.folder)
+        _private_folder(self.settings.data)
+        self._stopping = False
+        arguments = member_arguments(self.settings, origin, self.version)
+        self._process = await self._spawn(arguments)
+        self._keeper = asyncio.create_task(self._keep(arguments))
+
+    async def _spawn(self, arguments: Sequence[str]) -> asyncio.subprocess.Process:
+        fd = os.open(self.settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            return await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-I",
+                "-S",
+                etcd_launch.__file__,
+                str(os.getpid()),
+                self.settings.program,
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=fd,
+                stderr=fd,
+                # etcd also reads every option from ETCD_*: none may come from whoever started the server.
+                env={name: value for name in _ENVIRONMENT if (value := os.environ.get(name)) is not None},
+                # A signal for the server's group, such as the terminal's, ends the server; the server ends its member.
+                start_new_session=True,
+            )
+        finally:
+            os.close(fd)
+
+    async def _keep(self, arguments: Sequence[str]) -> None:
+        failures = 0
+        while not self._stopping and self._process is not None:
+            begin = time.monotonic()
+            code = await self._process.wait()
+            failures = 0 if time.monotonic() - begin > _STEADY_S else failures + 1
+            pause = _RESTART_S[min(failures, len(_RESTART_S)) - 1] if failures else 0.0
+            _log.error(
+                "etcd member %s ended with %s, restart in %.1f s: %s",
+                self.settings.name,
+                code,
+                pause,
+                self.last_words(),
+            )
+            await asyncio.sleep(pause)
+            self.restarts += 1
+            self._process = await self._spawn(arguments)
+
+
+def member_arguments(settings: MemberSettings, origin: Origin, version: Version) -> list[str]:
+    """The command line of a member."""
+    certificates = settings.certificates
+    corruption_check = (
+        "--feature-gates=InitialCorruptCheck=true"
+        if version >= (3, 6, 0)
+        else "--experimental-initial-corrupt-check=true"
+    )
+    cluster = ",".join(f"{name}={url}" for name, url in sorted(origin.cluster.items()))
+    token = [f"--initial-cluster-token={origin.token}"] if origin.token else []
+    return [
+        f"--name={settings.name}",
+        f"--data-dir={settings.data}",
+        f"--listen-client-urls=https://{settings.client_listen}",
+        f"--advertise-client-urls={settings.client_url}",
+        f"--listen-peer-urls=https://{settings.peer_listen}",
+        f"--initial-advertise-peer-urls={settings.peer_url}",
+        f"--initial-cluster={cluster}",
+        f"--initial-cluster-state={'existing' if origin.is_joining else 'new'}",
+        *token,
+        "--client-cert-auth=true",
+        f"--trusted-ca-file={certificates.trusted}",
+        f"--cert-file={certificates.member_certificate}",
+        f"--key-file={certificates.member_key}",
+        "--peer-client-cert-auth=true",
+        f"--peer-trusted-ca-file={certificates.trusted}",
+        f"--peer-cert-file={certificates.member_certificate}",
+        f"--peer-key-file={certificates.member_key}",
+        f"--peer-cert-allowed-cn={MEMBER_NAME}",
+        "--pre-vote=true",
+        corruption_check,
+        "--strict-reconfig-check=true",
+        "--enable-grpc-gateway=false",
+        f"--quota-backend-bytes={settings.quota_bytes}",
+        f"--heartbeat-interval={settings.heartbeat_ms}",
+        f"--election-timeout={settings.election_ms}",
+        # What a member keeps for others that lag: the log above has snapshots of its own.
+        "--snapshot-count=10000",
+        "--logger=zap",
+        "--log-outputs=stderr",
+        "--log-level=warn",
+    ]
+
+
+def _has_data(settings: MemberSettings) -> bool:
+    return (settings.data / "member").is_dir()
+
+
+def _private_folder(path: Path) -> None:
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+
+
+def _write_origin(settings: MemberSettings, origin: Origin) -> None:
+    _private_folder(settings.folder)
+    scratch = settings.origin.with_suffix(".new")
+    scratch.unlink(missing_ok=True)
+    write_private(scratch, msgspec.json.encode(origin))
+    scratch.rename(settings.origin)
+    sync_folder(settings.folder)
