@@ -43,6 +43,7 @@ class NodeAgentSection(Struct, frozen=True, kw_only=True):
 class SchedulingSection(Struct, frozen=True, kw_only=True):
     cycle_interval_s: Period = 5.0
     merge_ms: Annotated[int, Meta(ge=0, le=10_000)] = 50
+    energy_prices: str = ""  # a CSV file or an http(s) address; empty = prices are not known
 
 
 class SnapshotsSection(Struct, frozen=True, kw_only=True):

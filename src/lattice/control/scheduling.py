@@ -37,6 +37,7 @@ from lattice.core.machine.events import (
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.allocations import Allocation, TaskGroup
 from lattice.core.model.observations import Observations
+from lattice.core.model.signals import Signals
 from lattice.core.scheduler.plan import plan
 from lattice.core.scheduler.proposals import Explanation, Plan
 from lattice.core.scheduler.snapshot import Snapshot
@@ -79,7 +80,10 @@ class SchedulingSettings(Struct, frozen=True, kw_only=True):
 
 
 class Scheduling:
-    """Implements `SchedulingView`. `on_cycle` gets (seconds, placements, stale proposals) of every cycle."""
+    """Implements `SchedulingView`.
+
+    `on_cycle` gets (seconds, placements, stale proposals) of every cycle; `energy_price` gives the normalised price of a moment.
+    """
 
     def __init__(
         self,
@@ -88,12 +92,14 @@ class Scheduling:
         clock: Clock,
         settings: SchedulingSettings,
         on_cycle: Callable[[float, int, int], None] = lambda seconds, placements, stale: None,
+        energy_price: Callable[[int], float | None] = lambda now: None,
     ) -> None:
         self._replica = replica
         self._observations = observations
         self._clock = clock
         self._settings = settings
         self._on_cycle = on_cycle
+        self._energy_price = energy_price
         self._cycle = Cycle()
         self._alarm = Alarm()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="plan")
@@ -159,8 +165,10 @@ class Scheduling:
         """Plans once and proposes what follows; returns how many placements took effect."""
         started = self._clock.monotonic_s()
         based_on = self._replica.applied_index
+        now = self._clock.now_ms()
+        self._cycle.signals = Signals(energy_price=self._energy_price(now))
         snapshot = self._cycle.snapshot(self._observations)
-        made = await self._planned(snapshot, self._clock.now_ms())
+        made = await self._planned(snapshot, now)
         self._plan = made
         self._cycle.remember(made)
         planned_s = self._clock.monotonic_s() - started

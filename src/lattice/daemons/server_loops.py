@@ -7,11 +7,13 @@ from lattice.config.schema import ServerConfig
 from lattice.control.agents import AgentSessions, SessionSettings
 from lattice.control.archiving import Archiving
 from lattice.control.dispatch import Dispatch, DispatchSettings
+from lattice.control.energy import EnergyPrices
 from lattice.control.node_watch import NodeWatch, WatchSettings
 from lattice.control.reconcile import Reconcile, ReconcileSettings
 from lattice.control.scheduling import Scheduling, SchedulingSettings
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.observations import Observations
+from lattice.integrations.energy.prices import open_prices
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
@@ -34,12 +36,15 @@ class Loops:
     ) -> None:
         timings = _Timings(config)
         self.observations = Observations()
+        place = config.scheduling.energy_prices
+        self.energy = EnergyPrices(open_prices(place)) if place else None
         self.scheduling = Scheduling(
             replica,
             self.observations,
             clock,
             timings.scheduling,
             lambda seconds, placements, stale: metrics.cycle_done(seconds, placements=placements, stale=stale),
+            self.energy.price if self.energy else lambda now: None,
         )
         self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint)
         self.sessions = AgentSessions(
@@ -69,6 +74,8 @@ class Loops:
     def start(self) -> None:
         for loop in (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
+        if self.energy is not None:
+            self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
 
     async def stop(self) -> None:
         for task in self._tasks:

@@ -5,8 +5,11 @@ import asyncio
 import pytest
 
 from lattice.control.energy import EnergyPrices
+from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.core.model.observations import Observations
 from lattice.core.scheduler.energy import normalised_price, price_at
 from lattice.ports.energy import PricesUnavailable
+from tests.unit.control.world import World, scenario
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -56,3 +59,23 @@ def test_a_source_that_fails_leaves_what_was_known(caplog: pytest.LogCaptureFixt
     assert asyncio.run(prices.refresh()) is False
     assert prices.price(HOUR) == 0.5
     assert len([record for record in caplog.records if "out of order" in record.message]) == 1
+
+
+@scenario
+async def test_the_price_of_the_moment_is_part_of_the_score() -> None:
+    world = World()
+    await world.prepare("n1")
+    await world.submit()
+    number = await world.submit()
+    asked: list[int] = []
+
+    def price(now: int) -> float:
+        asked.append(now)
+        return 0.25
+
+    loop = Scheduling(world.replica, Observations(), world.clock, SchedulingSettings(), energy_price=price)
+    await loop.run_cycle()
+    assert asked == [world.clock.now_ms()]
+    outlook = loop.outlook(number)
+    assert outlook is not None
+    assert outlook.scores["energy"] == 0.75
