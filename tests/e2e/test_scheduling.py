@@ -1,5 +1,6 @@
 """What people see of the scheduler on a real cluster with made-up topology: reasons, predictions, reservations."""
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -145,3 +146,21 @@ def test_weights_take_effect_while_the_cluster_runs(cluster: LocalCluster) -> No
         assert cluster.wait_end(high)["started_at"] < cluster.wait_end(low)["started_at"]
     finally:
         cluster.cli("admin", "vcluster", "set-weights", "--name=default", "--reset")
+
+
+def test_a_trace_is_recorded_while_it_is_asked_for(cluster: LocalCluster) -> None:
+    cluster.cli("admin", "config", "set", "scheduler.trace_capture=true")
+    try:
+        done = cluster.run(["true"], **asking(1, "1m"))
+    finally:
+        cluster.cli("admin", "config", "set", "scheduler.trace_capture=false")
+    folder = cluster.directory / "data" / "traces"
+
+    def recorded() -> list[dict[str, Any]] | None:
+        lines = [json.loads(line) for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+        return lines if any(line["type"] == "complete" for line in lines) else None
+
+    lines = eventually(recorded, f"the end in {folder}")
+    kinds = [line["type"] for line in lines]
+    assert kinds == ["node"] * 4 + ["submit", "start", "complete"]
+    assert [lines[4]["alloc"]["id"], lines[5]["alloc_id"], lines[6]["alloc_id"]] == [done["id"]] * 3

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 from lattice.config.schema import ServerConfig
 from lattice.control.agents import AgentSessions, SessionSettings
@@ -11,6 +12,7 @@ from lattice.control.energy import EnergyPrices
 from lattice.control.node_watch import NodeWatch, WatchSettings
 from lattice.control.reconcile import Reconcile, ReconcileSettings
 from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.control.tracing import TraceCapture
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.observations import Observations
 from lattice.integrations.energy.prices import open_prices
@@ -58,6 +60,7 @@ class Loops:
         self.node_watch = NodeWatch(replica, links, self.observations, clock, timings.watch)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
+        self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
         self._tasks: list[asyncio.Task[None]] = []
 
     def _node_opened(self, node: str) -> None:
@@ -70,9 +73,11 @@ class Loops:
         self.dispatch.reset()
         self.node_watch.reset()
         self.archiving.reset()
+        self.tracing.reset()
 
     def start(self) -> None:
-        for loop in (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving):
+        loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
+        for loop in loops:
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.energy is not None:
             self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
