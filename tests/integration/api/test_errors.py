@@ -20,6 +20,11 @@ MALFORMED = [
     (b'"x"', "expected an object"),
     (b'{"name": 5}', "name: expected a text, got a whole number"),
     (b'{"script": "\xff"}', "not valid UTF-8 (line 1, column 13)"),
+    (b'{"script": "#!/bin/sh\n\xff"}', "not valid UTF-8 (line 2, column 1)"),
+    (b'{"script": "#!/bin/sh\ntrue"}', "a line break inside a text (line 1, column 22)"),
+    (b'{"script": "\\ud83d\\ude00 \\ud800"}', "half of a surrogate pair (line 1, column 26)"),
+    (b'{"script": "\\ud83d\\ude00', "it ends too early"),
+    (b"\xef\xbb\xbf{}", "it begins with a byte order mark"),
     (b'{"entrypoint": [1]}', "entrypoint[0]: expected a text"),
     (b'{"tags": {"a": 1}}', "tags"),
     (b'{"resources": ' + b"[" * 5000, "resources: expected an object"),
@@ -33,6 +38,8 @@ def test_malformed_body_is_answered_with_the_place(body: bytes, message: str) ->
         response = await world.call("POST", "/allocations", body)
         assert (response.status, response.error["code"]) == (400, "invalid")
         assert message in response.error["message"]
+        if "malformed" in response.error["message"] or "UTF-8" in response.error["message"]:
+            assert response.error["hint"]
 
     scenario()
 

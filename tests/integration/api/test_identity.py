@@ -104,6 +104,14 @@ async def test_whoami_tells_what_the_token_says(world: World) -> None:
 
 
 @in_world
+async def test_an_unknown_tenant_in_the_header_is_refused_with_those_that_exist(world: World) -> None:
+    for path in ("/whoami", "/allocations", "/usage"):
+        response = await world.call("GET", path, token=world.admin, headers={"X-Lattice-Tenant": "nope"})
+        assert (response.status, response.error["code"]) == (404, "not_found"), path
+        assert "default" in response.error["hint"]
+
+
+@in_world
 async def test_token_inside_an_allocation_is_never_more_than_its_user(world: World) -> None:
     number = (await world.submit())["number"]
     token = world.token("alice", scope="admin", kind="allocation", allocation=number)

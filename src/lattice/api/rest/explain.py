@@ -1,5 +1,6 @@
 """Turns a decoder's complaint into a sentence that names the field, what was expected there and what was meant."""
 
+import codecs
 import difflib
 import re
 import types
@@ -17,6 +18,9 @@ _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `([^`]*)`(?:, got `([^`]*)`)?")
 _ENUM = re.compile(r"Invalid enum value (.*)", re.DOTALL)
 _BYTE = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)", re.DOTALL)
+_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF_PAIR = re.compile(rb"%s(?!%s)|(?<!%s)%s" % (_HIGH, _LOW, _HIGH, _LOW))
+_ESCAPES = {b"\n": ("line break", r"\n"), b"\r": ("carriage return", r"\r"), b"\t": ("tabulator", r"\t")}
 _WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -33,15 +37,26 @@ def explain_json(error: Exception, body: bytes, request: type) -> ApiError:
     """What is wrong with a body."""
     if isinstance(error, msgspec.ValidationError):
         return explain_field(error, request)
-    if isinstance(error, UnicodeDecodeError):
-        return _not_utf8(body)
     if isinstance(error, RecursionError):
         return ApiError("invalid", "the JSON is nested too deeply")
     if not body.strip():
         return ApiError("invalid", "the body is empty", hint="send a JSON object")
-    match = _BYTE.fullmatch(str(error))
+    # What is not UTF-8 may look like any other fault to the decoder.
+    return _not_utf8(body) or _malformed(str(error), body)
+
+
+def _malformed(text: str, body: bytes) -> ApiError:
+    match = _BYTE.fullmatch(text)
     what, place = (match[1], int(match[2])) if match else ("it ends too early", len(body))
-    return ApiError("invalid", f"the JSON is malformed: {what} ({_position(body, place)})")
+    hint = "send one JSON object, names and texts in double quotes"
+    if match is None and (half := _HALF_PAIR.search(body)):
+        what, place, hint = "half of a surrogate pair", half.start(), "write both halves, or the character itself"
+    elif body.startswith(codecs.BOM_UTF8):
+        what, hint = "it begins with a byte order mark", "save it as UTF-8 without one"
+    elif what == "invalid character" and body[place : place + 1] in _ESCAPES:
+        name, escape = _ESCAPES[body[place : place + 1]]
+        what, hint = f"a {name} inside a text", f"write it as {escape}"
+    return ApiError("invalid", f"the JSON is malformed: {what} ({_position(body, place)})", hint=hint)
 
 
 def explain_field(error: msgspec.ValidationError, request: type) -> ApiError:
@@ -75,13 +90,13 @@ def _unknown_field(name: str, path: str, request: type) -> ApiError:
     return ApiError("invalid", f'{_in(path)}unknown field "{name[:_MAX_SHOWN]}"', hint=hint)
 
 
-def _not_utf8(body: bytes) -> ApiError:
+def _not_utf8(body: bytes) -> ApiError | None:
     try:
         body.decode()
     except UnicodeDecodeError as error:
         where = _position(body, error.start)
         return ApiError("invalid", f"the body is not valid UTF-8 ({where})", hint="save the script as UTF-8")
-    return ApiError("invalid", "the body is not valid UTF-8")
+    return None
 
 
 def _position(body: bytes, place: int) -> str:
