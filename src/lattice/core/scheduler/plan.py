@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from lattice.core.model.nodes import Share
-from lattice.core.model.tenants import Vcluster
+from lattice.core.model.tenants import NodeSharing, Vcluster
 from lattice.core.scheduler.backfill import Start, earliest_start
+from lattice.core.scheduler.bounds import Bounds
 from lattice.core.scheduler.explain import Explanations, Why
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.headroom import Headroom
@@ -24,7 +25,8 @@ from lattice.core.scheduler.snapshot import NEVER, Shape, Snapshot
 from lattice.core.scheduler.solver import alike_rows, choose_nodes, largest_alike, limit_new_nodes
 from lattice.core.scheduler.tables import Ints, Rows
 
-_CHUNK = 256
+_FIRST_CHUNK = 16  # so many rows are tried before the bounds are looked at anew; more while all of them start
+_LARGEST_CHUNK = 256
 _SPARE_LOOKOUTS = 8  # so many more blocked allocations than get a reservation may ask when they could start
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
 
@@ -64,6 +66,8 @@ class _Pass:
         self._why = _standing(snapshot, self._vclusters, now)
         order = scores.order()
         self._order: Rows = order[self._why[order] == Why.BEHIND]
+        sharing = [v is not None and v.node_sharing is NodeSharing.SHARED for v in self._vclusters]
+        self._bounds = Bounds(self._room, snapshot.queue, np.array(sharing, np.bool_))
         self._reasons: dict[int, str] = {}  # by shape
         self._placements: list[Placement] = []
         self._reservations: dict[int, Reservation] = {}  # by number
@@ -76,16 +80,27 @@ class _Pass:
             self._keep_to_the_letter(safe)
         elif not self._keep_promises(safe):
             return False
-        queue = self._snapshot.queue
         rest: Rows = self._order[len(safe) :]
+        chunk = _FIRST_CHUNK
         while len(rest):
-            shape, vcluster = queue.shape[rest], queue.vcluster[rest]
-            idle = self._no_start[shape] & (self._limited[shape] | ~self._asking[vcluster])
-            rest = rest[~(idle | self._closed_vcluster[vcluster])]
-            for row in rest[:_CHUNK].tolist():
+            rest = self._worth_trying(rest)
+            placed = len(self._placements)
+            for row in rest[:chunk].tolist():
                 self._consider(row)
-            rest = rest[_CHUNK:]
+            rest = rest[chunk:]
+            chunk = min(_LARGEST_CHUNK, chunk * 2) if len(self._placements) - placed >= chunk else _FIRST_CHUNK
         return True
+
+    def _worth_trying(self, rows: Rows) -> Rows:
+        """The rows that may start or, in vClusters that still give reservations, may get one."""
+        queue = self._snapshot.queue
+        shape, vcluster = queue.shape[rows], queue.vcluster[rows]
+        asking = self._asking[vcluster]
+        idle = self._no_start[shape] & (self._limited[shape] | ~asking)
+        rows = rows[~(idle | self._closed_vcluster[vcluster])]
+        if not len(rows) or asking.all():
+            return rows
+        return rows[self._asking[queue.vcluster[rows]] | self._bounds.possible(rows)]
 
     # promises
 
@@ -188,6 +203,7 @@ class _Pass:
             rows = alike_rows(self._room, rows, demand.least)
             most = min(most, max(demand.least, largest_alike(self._room, rows)))
         if len(rows) < demand.least:
+            self._bounds.note_shortage(row, demand)
             self._stop_for_room(row, shape, demand)
             return None
         left = None if demand.is_whole else self._headroom.nodes_left(shape.tenant)

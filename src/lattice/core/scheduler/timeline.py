@@ -65,6 +65,17 @@ class Timeline:
             return _pick(table, np.flatnonzero(good))
         return _joined(_pick(table, np.flatnonzero(good)))
 
+    def ahead(self, row: int, now: int) -> Ints:
+        """Columns (until, CPUs, GPUs) for one node: what stays free from now until then."""
+        table = self._table[:, : self._size]
+        mine = table[:, (table[NODE] == row) & (table[END] > now)]
+        mine = mine[:, np.argsort(mine[START], kind="stable")]
+        if not mine.shape[1] or mine[START, 0] > now:
+            return np.zeros((3, 0), np.int64)
+        gaps = np.flatnonzero(mine[START, 1:] != mine[END, :-1])
+        mine = mine[:, : gaps[0] + 1] if len(gaps) else mine
+        return np.stack([mine[END], np.minimum.accumulate(mine[CPUS]), np.minimum.accumulate(mine[GPUS])])
+
     def occupy(self, demand: Demand, rows: Rows, start: int, end: int) -> None:
         """Takes what the demand needs of each of the rows for that time. It must be free."""
         if end <= start:
