@@ -15,6 +15,21 @@ from lattice.cli.registry import COMMANDS, Branch, Leaf
 
 R = TypeVar("R")
 
+EXIT_CODES = """\
+exit codes:
+  0    done
+  1    refused by the server, or failed
+  2    the command line, a script's directives or the configuration are wrong; nothing was sent
+  3    up: a cluster is already running there
+  4    there is no such allocation, node, tenant ...
+  5    not logged in, or not permitted
+  6    the server cannot be reached, or is not ready
+  124  wait --timeout: the time is over, the allocation is not
+  130  interrupted
+  141  nobody reads the output any more
+`wait` and `submit --wait` hand on how the allocation ended: 0 completed, its own exit code, 128 + n after signal n,
+130 cancelled, 125 failed without a code; of several the highest.
+"""
 ROOT = Branch("a workload scheduler for clusters", COMMANDS)
 
 
@@ -139,6 +154,8 @@ def overview(branch: Branch, words: tuple[str, ...]) -> str:
     lines = [f"usage: {called} COMMAND [arguments] [flags]", "", branch.summary, "", "commands:"]
     lines += [f"  {word:<12} {entry.summary}" for word, entry in shown.items()]
     lines += ["", f"`{called} COMMAND --help` shows the flags of a command, with examples.", ""]
+    if not words:
+        lines += [EXIT_CODES]
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lattice.cli import errors
 from lattice.cli.parsing import build_parser, load_command
 from lattice.cli.registry import Leaf, leaves
 from tests.unit.cli.runner import Cli, allocation
@@ -36,6 +37,14 @@ def test_the_overview_lists_the_commands(line: tuple[str, ...], cli: Cli) -> Non
     assert outcome.code == 0
     assert "submit" in outcome.out
     assert "complete-word" not in outcome.out
+
+
+def test_the_overview_explains_every_exit_code(cli: Cli) -> None:
+    told = cli("--help").out
+    codes = {name: value for name, value in vars(errors).items() if name.isupper() and isinstance(value, int)}
+    for name, code in codes.items():
+        assert f"  {code} " in told or f"{code} failed" in told, name
+    assert "exit codes:" not in cli("admin", "--help").out
 
 
 @pytest.mark.parametrize("line", [("admin", "--help"), ("--help", "admin"), ("help", "admin")])
