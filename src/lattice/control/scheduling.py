@@ -128,6 +128,9 @@ class Scheduling:
         explanation = None if self._plan is None else self._plan.explain(number)
         return None if explanation is None else _outlook(explanation)
 
+    def queue(self) -> list[int]:
+        return [] if self._plan is None else list(self._plan.explanations)
+
     async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
         snapshot = self._cycle.snapshot_with(record, self._observations)
         now = self._clock.now_ms()

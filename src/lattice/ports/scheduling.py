@@ -41,6 +41,10 @@ class SchedulingView(Protocol):
         """The last cycle's view of a waiting allocation, task or group; None when it said nothing of it."""
         ...
 
+    def queue(self) -> list[int]:
+        """Numbers of all that the last cycle left waiting, in the order in which they are considered."""
+        ...
+
     async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
         """What a cycle would do now if this were in the queue as well. Changes nothing."""
         ...

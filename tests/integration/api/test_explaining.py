@@ -142,3 +142,17 @@ async def test_the_query_takes_nothing_else_from_the_body(world: World) -> None:
     in_body = await world.call("POST", "/allocations", {"entrypoint": ["true"], "dry_run": True})
     assert in_body.status == 200
     assert (await world.call("POST", "/allocations?dry_run=false", {"entrypoint": ["true"]})).status == 201
+
+
+@in_world
+async def test_the_queue_is_listed_in_the_order_of_the_scheduler(world: World) -> None:
+    await full_machine(world)
+    await world.call("PUT", "/vclusters/default", {"weights": {"priority": 1}}, token=world.admin)
+    for priority in (2, 7, 4, 9):
+        await world.submit(priority=priority, hold=priority == 9)
+    await scheduled(world)
+    await world.submit(priority=8)
+    page = (await world.call("GET", "/vclusters/default/queue?limit=2")).json()
+    assert [item["id"] for item in page["items"]] == ["a4", "a5"]
+    rest = (await world.call("GET", f"/vclusters/default/queue?cursor={page['next_cursor']}")).json()
+    assert [item["id"] for item in rest["items"]] == ["a3", "a6", "a7"]

@@ -64,6 +64,9 @@ class FakeScheduling:
     def outlook(self, number: int) -> Outlook | None:
         return Outlook(reason=self.reasons[number]) if number in self.reasons else None
 
+    def queue(self) -> list[int]:
+        return []
+
     async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
         return Outlook(reason="no scheduler here")
 

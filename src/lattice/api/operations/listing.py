@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from msgspec import Struct
@@ -94,17 +95,20 @@ async def count_allocations(context: Context, request: AllocationQuery) -> Count
 
 
 async def vcluster_queue(context: Context, request: QueueQuery) -> Page:
-    """What waits in a vCluster, in the order in which it is considered."""
+    """What waits in a vCluster, in the order in which it is considered; what no cycle has seen yet comes last."""
     if request.name not in context.state.vclusters:
         raise unknown("vCluster", request.name, context.state.vclusters)
     limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
-    after = read_cursor(request.cursor, tuple[int, int, int]) if request.cursor else None
+    after = read_cursor(request.cursor, tuple[int, int, int, int]) if request.cursor else None
     wanted = Selection(
         states=frozenset({AllocationState.PENDING, AllocationState.RUNNING}),
         tenants=context.visible_tenants(Permission.READ),
         vcluster=request.name,
     )
-    waiting = [(_rank(record), record) async for record in hot_records(context.state, wanted) if _is_waiting(record)]
+    places = {number: place for place, number in enumerate(context.services.scheduling.queue())}
+    waiting = [
+        (_rank(record, places), record) async for record in hot_records(context.state, wanted) if _is_waiting(record)
+    ]
     waiting.sort(key=lambda pair: pair[0])
     rest = [pair for pair in waiting if after is None or pair[0] > after]
     shown = rest[:limit]
@@ -118,9 +122,10 @@ def _is_waiting(record: Allocation | TaskGroup) -> bool:
     return record.state is AllocationState.PENDING
 
 
-def _rank(record: Allocation | TaskGroup) -> tuple[int, int, int]:
+def _rank(record: Allocation | TaskGroup, places: Mapping[int, int]) -> tuple[int, int, int, int]:
     head = record.template if isinstance(record, TaskGroup) else record
-    return (-head.preemption_class, head.submitted_at, record.number)
+    place = places.get(record.number, len(places))
+    return (place, -head.preemption_class, head.submitted_at, record.number)
 
 
 async def _page(context: Context, wanted: Selection, request: AllocationQuery, *, with_archive: bool) -> Page:

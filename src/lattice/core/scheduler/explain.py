@@ -63,7 +63,11 @@ class Explanations(Mapping[int, Explanation]):
         return self._explain(row)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.snapshot.queue.number[self.why != Why.PLACED].tolist())
+        """In the order in which they are considered; those that cannot be considered at all come last."""
+        waits = self.why != Why.PLACED
+        first = self.order[waits[self.order]]
+        waits[first] = False
+        return iter(self.snapshot.queue.number[np.concatenate([first, np.flatnonzero(waits)])].tolist())
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.why != Why.PLACED))
