@@ -269,3 +269,17 @@ def test_a_refusal_is_shown_with_its_figures(api: FakeApi, cli: Cli) -> None:
         "  Limit: 200 nodes\n"
         "  Hint: Wait.\n"
     )
+
+
+def test_constraints_of_memory_storage_and_nodes(api: FakeApi, cli: Cli) -> None:
+    terms = "require_unified_memory,allow_cxl_memory=true,prefer_same_numa,require_conformance,storage_gbps>=2.5"
+    assert cli("submit", f"--constraint={terms},nodes=n[1-2]+n7,exclude=n2", "--", "true").code == 0
+    assert api.last().json["resources"]["constraints"] == {
+        "nodes": ["n1", "n2", "n7"],
+        "exclude": ["n2"],
+        "require_unified_memory": True,
+        "allow_cxl_memory": True,
+        "require_conformance": True,
+        "prefer_same_numa": True,
+        "storage_gbps": 2.5,
+    }

@@ -179,6 +179,7 @@ def check_feasible(state: State, request: Request, vcluster: Vcluster) -> Reject
 def _wishes(request: Request) -> str:
     names = ("cpus", "memory_mb", "gpus", "gpu_type", "min_memory_mb", "features", "node_list", "exclude")
     wishes = [f"{name}={_shown(getattr(request, name))}" for name in names if getattr(request, name)]
+    wishes += ["require_unified_memory"] if request.require_unified_memory else []
     return f" with {', '.join(wishes)}" if wishes else ""
 
 
