@@ -18,7 +18,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
 from lattice.ports.log import (
@@ -56,8 +56,9 @@ from lattice.quorum.logs.etcd_keys import (
 from lattice.wire.pb import etcd_pb2 as pb
 
 APPEND_WITHIN_S = 10.0
-# One try: shorter than the whole, because a member that was cut off never answers, and another one may.
-TRY_S = 2.0
+# The tries of one request: a member without a leader takes it and never answers, so that the first ones set the gap that is
+# seen when a leader dies; the later ones are for disks that are slow.
+TRIES_S = (1.0, 0.5, 0.5, 1.0, 2.0)
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2)
 # Entries asked for at once: their largest sum fits into one message.
 _PAGE = 32
@@ -71,10 +72,9 @@ _log = logging.getLogger(__name__)
 class EtcdLog:
     """A log in etcd. The client is the log's own: `close` closes it, and it may be opened only once."""
 
-    def __init__(self, client: EtcdClient, *, append_within_s: float = APPEND_WITHIN_S, try_s: float = TRY_S) -> None:
+    def __init__(self, client: EtcdClient, *, append_within_s: float = APPEND_WITHIN_S) -> None:
         self._client = client
         self._append_within_s = append_within_s
-        self._try_s = try_s
         self._epoch = 0
         self._first = 1
         self._opened = False
@@ -195,9 +195,9 @@ class EtcdLog:
         request = append_request(self._epoch, index, frame(own, payload))
         deadline = time.monotonic() + self._append_within_s
         unknown = False
-        for pause in _pauses():
+        for pause, try_s in _tries():
             try:
-                answer = await self._client.txn(request, self._try_s)
+                answer = await self._client.txn(request, try_s)
                 return self._appended(index, own, answer)
             except EtcdFull as error:
                 return await self._appended_though_full(index, own, error, unknown=unknown)
@@ -208,7 +208,7 @@ class EtcdLog:
             except EtcdError as error:
                 _raise(error)
             await asyncio.sleep(pause)
-        raise AssertionError("the pauses never end")
+        raise AssertionError("the tries never end")
 
     def _appended(self, index: int, own: bytes, answer: pb.TxnResponse) -> int:
         if answer.succeeded:
@@ -225,7 +225,7 @@ class EtcdLog:
     async def _appended_though_full(self, index: int, own: bytes, error: EtcdFull, *, unknown: bool) -> int:
         # The transaction that reaches the quota is applied and refused at once: what is stored decides.
         try:
-            answer = await self._client.txn(pb.TxnRequest(success=[_get(entry_key(index))]), self._try_s)
+            answer = await self._client.txn(pb.TxnRequest(success=[_get(entry_key(index))]))
         except EtcdError as failure:
             raise LogUnavailable(f"entry {index}: {error}; then {failure}") from failure
         found = answer.responses[0].response_range.kvs
@@ -286,16 +286,16 @@ class EtcdLog:
     async def _retried(self, request: pb.TxnRequest) -> pb.TxnResponse:
         """A transaction that may be repeated without harm."""
         deadline = time.monotonic() + self._append_within_s
-        for pause in _pauses():
+        for pause, try_s in _tries():
             try:
-                return await self._client.txn(request, self._try_s)
+                return await self._client.txn(request, try_s)
             except EtcdUnavailable as error:
                 if not self._opened or time.monotonic() + pause > deadline:
                     raise LogUnavailable(str(error)) from error
             except EtcdError as error:
                 _raise(error)
             await asyncio.sleep(pause)
-        raise AssertionError("the pauses never end")
+        raise AssertionError("the tries never end")
 
     async def _settled(self) -> None:
         if self._abandoned:
@@ -350,8 +350,12 @@ def _entry(kv: pb.KeyValue) -> Entry:
     return Entry(index, unframe(index, kv.value)[1]) if index else Entry(0, b"")
 
 
-def _pauses() -> "itertools.chain[float]":
+def _pauses() -> Iterator[float]:
     return itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1]))
+
+
+def _tries() -> Iterator[tuple[float, float]]:
+    return zip(_pauses(), itertools.chain(TRIES_S, itertools.repeat(TRIES_S[-1])), strict=True)
 
 
 def _raise(error: EtcdError) -> NoReturn:
