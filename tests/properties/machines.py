@@ -6,6 +6,7 @@ from lattice.core.machine.commands import CancelAllocation, DisableNode, DrainNo
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import Hold, Request
 from lattice.core.model.observations import Observations
+from lattice.core.model.signals import Signals
 from lattice.core.model.tenants import NodeSharing, Project
 from tests.unit.core.scheduler.world import FirstCome, World
 
@@ -34,6 +35,8 @@ def draw_machine(dice: Random, *, tight_limits: bool = True) -> World:
         world.run_cycle()
         _draw_progress(world, dice)
     _draw_trouble(world, dice, names)
+    prints = {name: dice.choice(("x", "y")) for name in names if dice.random() < 0.7}
+    world.cycle.signals = Signals(fingerprints=prints if dice.random() < 0.7 else {})
     _draw_work(world, dice)
     return world
 

@@ -80,11 +80,21 @@ def _alike(room: Room, demand: Demand, rows: Rows, want: int) -> Rows:
     must = demand.request.require_conformance
     if demand.request.topology == "any":
         return _of_group(rows, conformance, int(enough[np.argmin(sizes[enough])]))
-    spans = [_span(room, rows[conformance == number], want) for number in enough.tolist()]
-    if not must and min(spans) > _span(room, rows, want):
+    spans = _spans(room, rows, conformance, enough, want)
+    if not must and int(spans.min()) > _span(room, rows, want):
         return rows
-    best = enough[np.array(spans) == min(spans)]
+    best = enough[spans == spans.min()]
     return _of_group(rows, conformance, int(best[np.argmin(sizes[best])]))
+
+
+def _spans(room: Room, rows: Rows, conformance: Ints, groups: Rows, want: int) -> Ints:
+    """For each of the conformance groups, how many topology groups its rows need at least."""
+    width = len(room.snapshot.nodes.groups)
+    cells = (conformance + 1) * width + room.snapshot.nodes.group[rows]
+    counts = np.bincount(cells, minlength=(int(conformance.max()) + 2) * width).reshape(-1, width)[groups + 1]
+    reach = np.cumsum(-np.sort(-counts, axis=1), axis=1)
+    spans: Ints = (reach < want).sum(axis=1) + 1
+    return spans
 
 
 def _of_group(rows: Rows, conformance: Ints, number: int) -> Rows:

@@ -80,14 +80,22 @@ class Timeline:
         """Takes what the demand needs of each of the rows for that time. It must be free."""
         if end <= start:
             return
-        table = self._table[:, : self._size]
-        chosen = np.zeros(len(self._kind), np.bool_)
-        chosen[rows] = True
-        hit = np.flatnonzero(chosen[table[NODE]] & (table[START] < end) & (table[END] > start))
+        hit = self._hits(rows, start, end)
         if demand.is_whole and not self._has_shares:
             self._cut(hit, start, end)
         else:
-            self._split(demand, hit, start, end)
+            self._split(demand, rows, hit, start, end)
+
+    def _hits(self, rows: Rows, start: int, end: int) -> Rows:
+        """Segments of the rows that the time touches."""
+        table = self._table[:, : self._size]
+        if len(rows) == 1:
+            chosen = table[NODE] == rows[0]
+        else:
+            is_row = np.zeros(len(self._kind), np.bool_)
+            is_row[rows] = True
+            chosen = is_row[table[NODE]]
+        return np.flatnonzero(chosen & (table[START] < end) & (table[END] > start))
 
     def _cut(self, hit: Rows, start: int, end: int) -> None:
         """Takes the time out of empty segments, in place where it can be."""
@@ -104,24 +112,36 @@ class Timeline:
             more[START], more[END] = end, ends[both]
             self._append(more)
 
-    def _split(self, demand: Demand, hit: Rows, start: int, end: int) -> None:
+    def _split(self, demand: Demand, rows: Rows, hit: Rows, start: int, end: int) -> None:
         """Takes amounts out of the segments that the time touches."""
+        if not self._has_shares:
+            self._has_shares = True
+            self._sort()
+            hit = self._hits(rows, start, end)
         table = self._table[:, : self._size]
         touched = table[:, hit]
-        left, right = touched[:, touched[START] < start], touched[:, touched[END] > end]
-        left[END], right[START] = start, end
-        pieces = [np.delete(table, hit, axis=1), left, right]
+        has_left, has_right = touched[START] < start, touched[END] > end
+        has_middle = touched[CPUS] > demand.cpus if not demand.is_whole else np.zeros(len(hit), np.bool_)
+        counts = np.ones(self._size, np.intp)
+        counts[hit] = has_left.astype(np.intp) + has_middle + has_right
+        first = (np.cumsum(counts) - counts)[hit]  # where the pieces of each touched segment begin
+        table = table.take(np.repeat(np.arange(self._size), counts), axis=1)
+        left, middle, right = (
+            first[has_left],
+            (first + has_left)[has_middle],
+            (first + has_left + has_middle)[has_right],
+        )
+        table[END, left] = start
+        table[START, middle] = np.maximum(touched[START, has_middle], start)
+        table[END, middle] = np.minimum(touched[END, has_middle], end)
+        table[CPUS, middle] -= demand.cpus
+        table[GPUS, middle] -= demand.gpus
         if not demand.is_whole:
-            touched[START], touched[END] = np.maximum(touched[START], start), np.minimum(touched[END], end)
-            touched[CPUS] -= demand.cpus
-            touched[MEMORY] -= demand.memory_mb[self._kind[touched[NODE]]]
-            touched[GPUS] -= demand.gpus
-            touched[OWNER] = demand.vcluster
-            pieces.append(touched[:, touched[CPUS] > 0])
-        self._table = np.concatenate(pieces, axis=1)
-        self._size = self._table.shape[1]
-        self._has_shares = True
-        self._sort()
+            table[MEMORY, middle] -= demand.memory_mb[self._kind[table[NODE, middle]]]
+        table[OWNER, middle] = demand.vcluster
+        table[START, right] = end
+        self._table = table
+        self._size = table.shape[1]
 
     def _append(self, more: Ints) -> None:
         size = self._size + more.shape[1]
