@@ -13,19 +13,24 @@ import secrets
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from lattice.quorum import etcd_launch
-from lattice.quorum.certificates import MEMBER_NAME, CertificateFolder
-from lattice.quorum.durable import sync_folder, write_private
 from lattice.quorum.etcd_client import EtcdClient, EtcdError, EtcdRefused, EtcdUnavailable
+from lattice.quorum.etcd_settings import (
+    MemberFailed,
+    MemberSettings,
+    Origin,
+    check_free,
+    has_data,
+    member_arguments,
+    private_folder,
+    write_origin,
+)
 from lattice.quorum.etcd_version import Version, installed_version
 from lattice.wire.pb import etcd_pb2 as pb
 
-QUOTA_BYTES = 4 << 30
 READY_WITHIN_S = 60.0
 STOP_WITHIN_S = 5.0
 _ADD_WITHIN_S = 30.0
@@ -36,60 +41,6 @@ _LOG_TAIL_BYTES = 16_384
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "TZ")
 
 _log = logging.getLogger(__name__)
-
-
-class MemberFailed(Exception):
-    """The member could not be started, or does not answer; the text has its last words."""
-
-
-@dataclass(frozen=True)
-class MemberSettings:
-    """What a member is called, where it keeps its data and where it is reached. Addresses are host:port."""
-
-    name: str
-    folder: Path
-    certificates: CertificateFolder
-    client_listen: str
-    peer_listen: str
-    client_advertised: str = ""
-    peer_advertised: str = ""
-    program: str = "etcd"
-    quota_bytes: int = QUOTA_BYTES
-    heartbeat_ms: int = 100
-    election_ms: int = 1000
-
-    @property
-    def client_endpoint(self) -> str:
-        return self.client_advertised or self.client_listen
-
-    @property
-    def peer_url(self) -> str:
-        return f"https://{self.peer_advertised or self.peer_listen}"
-
-    @property
-    def client_url(self) -> str:
-        return f"https://{self.client_endpoint}"
-
-    @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    @property
-    def origin(self) -> Path:
-        return self.folder / "member.json"
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "etcd.log"
-
-
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What the member was first started as; etcd looks at it only until it has data of its own."""
-
-    name: str
-    token: str
-    cluster: dict[str, str]
-    is_joining: bool
 
 
 class EtcdMember:
@@ -118,7 +69,7 @@ class EtcdMember:
         Several may begin together: all are given the same token and the same names with their peer URLs.
         """
         settings = self.settings
-        if settings.origin.exists() or _has_data(settings):
+        if settings.origin.exists() or has_data(settings):
             raise MemberFailed(f"{settings.folder} holds a member already; start without --bootstrap")
         token = token or f"lattice-{secrets.token_hex(8)}"
         members = dict(cluster or {settings.name: settings.peer_url})
@@ -132,7 +83,7 @@ class EtcdMember:
     async def restart(self) -> None:
         """Starts a member that was started before. Refuses when its data are gone: that would begin an empty cluster."""
         origin = self._known_origin()
-        if not _has_data(self.settings) and not origin.is_joining:
+        if not has_data(self.settings) and not origin.is_joining:
             raise MemberFailed(
                 f"the data of member {origin.name} are gone from {self.settings.data}; "
                 "remove the member from the cluster and join it again, or restore a backup"
@@ -147,7 +98,7 @@ class EtcdMember:
         async with EtcdClient(endpoints, self.settings.certificates) as seed:
             origin = await self._joined_origin(seed)
             if not self.settings.origin.exists():
-                _write_origin(self.settings, origin)
+                write_origin(self.settings, origin)
             await self._start_and_wait(origin)
             await self._promote(seed, promote_within_s)
 
@@ -206,12 +157,12 @@ class EtcdMember:
 
     async def _first_start(self, origin: Origin) -> None:
         self.version = await installed_version(self.settings.program)
-        _write_origin(self.settings, origin)
+        write_origin(self.settings, origin)
         try:
             await self._start_and_wait(origin)
         except MemberFailed:
             # Nothing was ever stored: the next try may begin anew.
-            if not _has_data(self.settings):
+            if not has_data(self.settings):
                 self.settings.origin.unlink(missing_ok=True)
             raise
 
@@ -237,30 +188,24 @@ class EtcdMember:
         settings = self.settings
         try:
             members = await seed.members()
-            if all(settings.peer_url not in member.peerURLs for member in members):
-                if settings.origin.exists():
+            is_member = any(settings.peer_url in member.peerURLs for member in members)
+            if settings.origin.exists():
+                if not is_member:
                     raise MemberFailed(
                         f"member {settings.name} was removed from the cluster; remove {settings.folder} to join it again"
                     )
+                return self._known_origin()
+            _check_joinable(settings, members)
+            if not is_member:
                 members = await self._add_learner(seed)
+                _check_joinable(settings, members)
         except EtcdRefused as error:
             raise MemberFailed(f"the cluster did not take member {settings.name}: {error}") from error
         except EtcdUnavailable as error:
             raise MemberFailed(f"no member of the cluster answers: {error}") from error
-        if settings.origin.exists():
-            return self._known_origin()
-        # A member that has not started yet has no name; there can be no other one than ours.
         cluster = {member.name: member.peerURLs[0] for member in members if settings.peer_url not in member.peerURLs}
-        if "" in cluster:
-            raise MemberFailed(f"another server is joining at {cluster['']}; let it finish, or remove it first")
-        if settings.name in cluster:
-            raise MemberFailed(f"the cluster has a member called {settings.name} at {cluster[settings.name]} already")
-        return Origin(
-            name=settings.name,
-            token="",
-            cluster={**cluster, settings.name: settings.peer_url},
-            is_joining=True,
-        )
+        cluster[settings.name] = settings.peer_url
+        return Origin(name=settings.name, token="", cluster=cluster, is_joining=True)
 
     async def _add_learner(self, seed: EtcdClient) -> Sequence[pb.Member]:
         """The members with ours added. A cluster takes a new one only when all have been connected for some seconds."""
@@ -299,8 +244,10 @@ class EtcdMember:
             raise MemberFailed(f"member {origin.name} runs already as process {self.pid}")
         if self.version is None:
             self.version = await installed_version(self.settings.program)
-        _private_folder(self.settings.folder)
-        _private_folder(self.settings.data)
+        check_free(self.settings.client_listen)
+        check_free(self.settings.peer_listen)
+        private_folder(self.settings.folder)
+        private_folder(self.settings.data)
         self._stopping = False
         arguments = member_arguments(self.settings, origin, self.version)
         self._process = await self._spawn(arguments)
@@ -347,63 +294,12 @@ class EtcdMember:
             self._process = await self._spawn(arguments)
 
 
-def member_arguments(settings: MemberSettings, origin: Origin, version: Version) -> list[str]:
-    """The command line of a member."""
-    certificates = settings.certificates
-    corruption_check = (
-        "--feature-gates=InitialCorruptCheck=true"
-        if version >= (3, 6, 0)
-        else "--experimental-initial-corrupt-check=true"
-    )
-    cluster = ",".join(f"{name}={url}" for name, url in sorted(origin.cluster.items()))
-    token = [f"--initial-cluster-token={origin.token}"] if origin.token else []
-    return [
-        f"--name={settings.name}",
-        f"--data-dir={settings.data}",
-        f"--listen-client-urls=https://{settings.client_listen}",
-        f"--advertise-client-urls={settings.client_url}",
-        f"--listen-peer-urls=https://{settings.peer_listen}",
-        f"--initial-advertise-peer-urls={settings.peer_url}",
-        f"--initial-cluster={cluster}",
-        f"--initial-cluster-state={'existing' if origin.is_joining else 'new'}",
-        *token,
-        "--client-cert-auth=true",
-        f"--trusted-ca-file={certificates.trusted}",
-        f"--cert-file={certificates.member_certificate}",
-        f"--key-file={certificates.member_key}",
-        "--peer-client-cert-auth=true",
-        f"--peer-trusted-ca-file={certificates.trusted}",
-        f"--peer-cert-file={certificates.member_certificate}",
-        f"--peer-key-file={certificates.member_key}",
-        f"--peer-cert-allowed-cn={MEMBER_NAME}",
-        "--pre-vote=true",
-        corruption_check,
-        "--strict-reconfig-check=true",
-        "--enable-grpc-gateway=false",
-        f"--quota-backend-bytes={settings.quota_bytes}",
-        f"--heartbeat-interval={settings.heartbeat_ms}",
-        f"--election-timeout={settings.election_ms}",
-        # What a member keeps for others that lag: the log above has snapshots of its own.
-        "--snapshot-count=10000",
-        "--logger=zap",
-        "--log-outputs=stderr",
-        "--log-level=warn",
-    ]
-
-
-def _has_data(settings: MemberSettings) -> bool:
-    return (settings.data / "member").is_dir()
-
-
-def _private_folder(path: Path) -> None:
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
-
-
-def _write_origin(settings: MemberSettings, origin: Origin) -> None:
-    _private_folder(settings.folder)
-    scratch = settings.origin.with_suffix(".new")
-    scratch.unlink(missing_ok=True)
-    write_private(scratch, msgspec.json.encode(origin))
-    scratch.rename(settings.origin)
-    sync_folder(settings.folder)
+def _check_joinable(settings: MemberSettings, members: Sequence[pb.Member]) -> None:
+    for member in members:
+        if settings.peer_url in member.peerURLs:
+            continue
+        # A member that has not started yet has no name.
+        if not member.name:
+            raise MemberFailed(f"another server is joining at {member.peerURLs[0]}; let it finish, or remove it first")
+        if member.name == settings.name:
+            raise MemberFailed(f"the cluster has a member called {member.name} at {member.peerURLs[0]} already")
