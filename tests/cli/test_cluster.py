@@ -70,6 +70,7 @@ READS: list[tuple[str, Callable[[Client], object]]] = [
     ("user_usage", lambda c: c.user_usage(days=30).days),
     ("list_vclusters", lambda c: c.list_vclusters()[0].name),
     ("get_vcluster", lambda c: c.get_vcluster("default").scheduler),
+    ("dry_run", lambda c: c.dry_run(Submission(entrypoint=["true"])).predicted_nodes),
     ("list_settings", lambda c: c.list_settings()[0].key),
     ("is_healthy", lambda c: c.is_healthy()),
 ]
