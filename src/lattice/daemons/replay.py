@@ -1,0 +1,102 @@
+"""`rm-replay`: schedules the workload of the past on a simulated machine and says how it went.
+
+Exit codes: 0 done, 1 the trace cannot be replayed or the output not written, 2 not asked properly.
+"""
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lattice.replay.conservative import Conservative
+from lattice.replay.easy import Easy
+from lattice.replay.entries import Trace, TraceError
+from lattice.replay.fcfs import Fcfs
+from lattice.replay.outcomes import measure
+from lattice.replay.progress import Bar
+from lattice.replay.report import as_json, as_text, write_starts
+from lattice.replay.simulate import Policy, simulate
+from lattice.replay.trace import FORMATS, listed_procs, read_trace
+from lattice.replay.workload import Workload, keep_r1
+
+EXIT_FAILED = 1
+POLICIES: dict[str, Callable[[Workload], Policy]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="rm-replay", description="Replays workload traces on a simulated machine.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="replay one trace under one policy")
+    run.add_argument("trace", type=Path, metavar="TRACE", help="SWF, JSON lines or sacct --parsable2; .gz and .xz too")
+    run.add_argument("--policy", choices=list(POLICIES), required=True, help="who starts when")
+    run.add_argument("--mode", choices=["r1"], default="r1", help="r1: identical processors, exact work (default)")
+    run.add_argument("--procs", type=_positive, metavar="P", help="processors of the machine, instead of the trace's")
+    run.add_argument("--format", choices=list(FORMATS), dest="written_in", help="instead of what name and text suggest")
+    run.add_argument("--starts", type=Path, metavar="FILE", help="write id,submit,start,run,procs of each as CSV")
+    run.add_argument("--skip-bad", action="store_true", help="pass over lines that cannot be read and count them")
+    run.add_argument("--json", action="store_true", help="one JSON object on stdout and nothing else")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = build_parser().parse_args(arguments)
+    gc.disable()  # millions of records that all stay: looking for rings among them finds none
+    try:
+        return _run(options)
+    except TraceError as error:
+        _say(f"rm-replay: {error}")
+    except OSError as error:
+        _say(f"rm-replay: {error.filename}: {error.strerror}")
+    except KeyboardInterrupt:
+        return 130
+    return EXIT_FAILED
+
+
+def _run(options: argparse.Namespace) -> int:
+    trace = read_trace(options.trace, written_in=options.written_in, skip_bad=options.skip_bad)
+    if trace.skipped:
+        _say(f"rm-replay: {options.trace}: {trace.skipped:,} bad lines skipped")
+    work = keep_r1(trace, options.procs or _machine(trace, options.trace))
+    starts = _simulate(work, POLICIES[options.policy](work))
+    if options.starts is not None:
+        with options.starts.open("w", encoding="utf-8", newline="") as file:
+            write_starts(file, work, starts)
+    outcome = measure(work, starts)
+    title = f"{trace.name}, {options.policy}"
+    text = as_json(outcome) + "\n" if options.json else as_text(title, work, outcome, skipped=trace.skipped)
+    sys.stdout.write(text)
+    return 0
+
+
+def _simulate(work: Workload, policy: Policy) -> list[int]:
+    if not sys.stderr.isatty():
+        return simulate(work, policy)
+    bar = Bar(sys.stderr, len(work), time.monotonic)
+    try:
+        return simulate(work, policy, bar)
+    finally:
+        bar.clear()
+
+
+def _machine(trace: Trace, path: Path) -> int:
+    """How many processors there were: what the trace says, else the manifest beside it."""
+    found = trace.procs_total or listed_procs(path) or trace.nodes_total
+    if not found:
+        raise TraceError(f"{path}: says nothing of its machine's size; give it with --procs")
+    return found
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f'"{text}" is no positive whole number')
+    return int(text)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Outcomes on paper: one JSON object for programs, a summary for people, the starts as CSV."""
+
+import csv
+import json
+from collections.abc import Sequence
+from typing import TextIO
+
+from lattice.replay.outcomes import Outcome
+from lattice.replay.workload import Workload
+
+STARTS_HEADER = ("id", "submit", "start", "run", "procs")
+
+
+def as_json(outcome: Outcome) -> str:
+    return json.dumps(
+        {
+            "jobs": outcome.allocations,
+            "avg_wait_s": outcome.avg_wait_s,
+            "avg_bsld": outcome.avg_bsld,
+            "util": outcome.util,
+            "makespan_s": outcome.makespan_s,
+            "wait_p50_s": outcome.wait_p50_s,
+            "wait_p99_s": outcome.wait_p99_s,
+            "wait_max_s": outcome.wait_max_s,
+        }
+    )
+
+
+def as_text(title: str, work: Workload, outcome: Outcome, *, skipped: int = 0) -> str:
+    """The summary. `skipped` = lines that could not be read."""
+    available_h = work.procs_total * outcome.makespan_s / 3600
+    left_out = "".join(
+        f", {count:,} {what}" for count, what in ((work.dropped, "dropped"), (skipped, "bad lines skipped")) if count
+    )
+    lines = [
+        f"=== RM-Replay Results: {title} ===",
+        "",
+        "Workload:",
+        f"  {outcome.allocations:,} allocations on {work.procs_total:,} processors in {span(outcome.makespan_s)}{left_out}",
+        "",
+        "Utilization:",
+        f"  Processor-hours consumed: {outcome.used_s / 3600:,.0f} / {available_h:,.0f} available ({outcome.util:.1%})",
+        "",
+        "Wait Time:",
+        f"  p50: {span(outcome.wait_p50_s)}",
+        f"  p95: {span(outcome.wait_p95_s)}",
+        f"  p99: {span(outcome.wait_p99_s)}",
+        f"  max: {span(outcome.wait_max_s)}",
+        f"  average: {span(outcome.avg_wait_s)}",
+        "",
+        "Bounded Slowdown:",
+        f"  average: {outcome.avg_bsld:,.2f}",
+        "",
+        "Backfill:",
+        f"  Started ahead of the queue: {outcome.overtaking:,} ({outcome.overtaking / outcome.allocations:.1%})",
+    ]
+    if outcome.fairness is not None:
+        lines += ["", "Fairness (Jain's Index, average slowdown by user):", f"  {outcome.fairness:.2f}"]
+    return "\n".join(lines) + "\n"
+
+
+def span(seconds: float) -> str:
+    """A duration in the unit in which people think of it."""
+    for unit, length in (("d", 86400), ("hr", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def write_starts(file: TextIO, work: Workload, starts: Sequence[int]) -> None:
+    """One line per kept entry, in the order of the queue; seconds as in the trace."""
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(STARTS_HEADER)
+    ids = [entry.id for entry in work.entries]
+    rows.writerows(zip(ids, work.submits, starts, work.runs, work.procs, strict=True))
