@@ -86,7 +86,7 @@ class AgentSessions:
         known = frozenset(registration.runs)
         state = self.replica.state
         session.missing = tuple(key for key in running_runs(state, node) if key not in known)
-        self.observations.join(node, self.clock.monotonic_s())
+        self.observations.greet(node, self.clock.monotonic_s())
         self.counts["registrations"] += 1
         return Greeting(
             session=session.id,
@@ -119,6 +119,7 @@ class AgentSessions:
     def opened(self, node: str, session: int) -> None:
         if self._current(node, session) is not None:
             _log.info("agent connected", extra={"node_id": node})
+            self.observations.admit(node)
             self.on_opened(node)
 
     async def report(self, node: str, session: int, reports: Sequence[Report]) -> None:

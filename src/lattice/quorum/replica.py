@@ -199,9 +199,10 @@ class LogReplica:
         if not self._tasks:
             return
         self._refusal = self._refusal or "the replica is shutting down"
-        await self._drain()
+        is_drained = await self._drain()
         if self.snapshots is not None:
-            if self.failure is None:
+            # In the middle of an entry the state belongs to no index.
+            if self.failure is None and is_drained:
                 await self._take_last_snapshot(self.snapshots)
             await self.snapshots.cancel()
         for task in self._tasks:
@@ -212,16 +213,19 @@ class LogReplica:
         await self._log.close()
         self._end(ReplicaStopped(self._refusal))
 
-    async def _drain(self) -> None:
-        """Returns when all that was proposed is applied, when the replica has failed, or after a while in any case."""
+    async def _drain(self) -> bool:
+        """Whether all that was proposed is applied: waits for that, for a failure, or for a while in any case."""
         if self._commit is None:
-            return
+            return True
         failed = asyncio.create_task(self._stopped.wait())
+        is_done = True
         for step in (self._commit.drained, self._committed.join):
             waiting = asyncio.create_task(step())
             await asyncio.wait((waiting, failed), timeout=_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
+            is_done = is_done and waiting.done()
             waiting.cancel()
         failed.cancel()
+        return is_done
 
     async def _take_last_snapshot(self, keeper: SnapshotKeeper) -> None:
         try:

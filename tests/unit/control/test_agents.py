@@ -172,9 +172,25 @@ async def test_words_of_a_replaced_stream_neither_confirm_nor_count_as_signs_of_
     desk.sessions.closed("n1", old.session)
     observation = desk.observations.get("n1")
     assert observation is not None
-    assert (observation.seq, observation.connected) == (0, True)
+    assert (observation.seq, observation.connected) == (0, False)
     assert desk.sessions.counts["stale_heartbeats"] == 1
     assert await desk.sessions.confirm("n1", new.session)
+    desk.sessions.opened("n1", new.session)
+    desk.sessions.closed("n1", old.session)
+    assert desk.observations.connected() == {"n1"}
+
+
+@scenario
+async def test_a_node_gets_no_work_before_its_agent_takes_orders() -> None:
+    world = World()
+    await world.prepare()
+    desk = Desk(world)
+    greeting = await desk.register("n1")
+    assert await desk.sessions.confirm("n1", greeting.session)
+    assert world.node("n1").state is NodeState.READY
+    assert desk.observations.connected() == frozenset()
+    desk.sessions.opened("n1", greeting.session)
+    assert desk.observations.connected() == {"n1"}
 
 
 @scenario

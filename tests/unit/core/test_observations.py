@@ -25,6 +25,20 @@ def test_a_new_stream_starts_its_sequence_again() -> None:
     assert heard.connected() == {"n1"}
 
 
+def test_a_node_is_connected_when_it_is_admitted_and_heard_before_that() -> None:
+    heard = Observations()
+    heard.greet("n1", 1.0)
+    assert heard.hear("n1", 2.0, seq=1)
+    assert heard.connected() == frozenset()
+    heard.admit("n1")
+    assert heard.connected() == {"n1"}
+    seen = heard.get("n1")
+    assert seen is not None
+    assert (seen.last_heard, seen.seq, seen.connected) == (2.0, 1, True)
+    heard.greet("n1", 3.0)
+    assert heard.connected() == frozenset()
+
+
 def test_a_fresh_time_out_changes_nothing_else() -> None:
     heard = Observations()
     heard.join("n1", 1.0)

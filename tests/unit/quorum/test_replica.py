@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,11 +18,13 @@ from lattice.core.model.tenants import Tenant
 from lattice.ports.archive import ArchiveFilter
 from lattice.ports.log import LogCorrupt, LogFull
 from lattice.ports.replica import Replica, ReplicaStopped
+from lattice.quorum import replica as replica_module
 from lattice.quorum.applier import BrokenInvariant
 from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
+from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
-from tests.unit.quorum.world import HandClock, finish, founded, run, running, submission, submit
+from tests.unit.quorum.world import HandClock, finish, founded, replica_at, run, running, submission, submit
 
 Seen = list[tuple[int, str, list[str]]]
 
@@ -187,6 +190,29 @@ def test_stop_answers_what_was_proposed_and_refuses_what_comes_later() -> None:
         await replica.stop()
         await replica.wait_stopped()
         assert replica.failure is None
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_the_last_snapshot_is_left_out_when_not_all_is_applied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
+    monkeypatch.setattr(replica_module, "_DRAIN_S", 0.05)
+    monkeypatch.setattr(replica_module, "SNAPSHOT_ON_STOP", 1)
+
+    async def never(log: SqliteLog, expected_last: int, payload: bytes) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    async def scenario() -> None:
+        async with founded(replica_at(tmp_path)) as replica:
+            if hangs:
+                monkeypatch.setattr(SqliteLog, "append", never)
+            waiting = asyncio.create_task(submit(replica))
+            await asyncio.sleep(0)
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert any((tmp_path / "snapshots").glob("*")) is not hangs
 
     run(scenario())
 

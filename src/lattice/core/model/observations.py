@@ -32,14 +32,24 @@ class Observations:
         return dict(self._nodes)
 
     def connected(self) -> frozenset[str]:
-        """Nodes whose agent has a stream at this moment."""
+        """Nodes whose agent takes orders at this moment."""
         return frozenset(self._connected)
 
-    def join(self, node: str, heard_at: float) -> None:
-        """An agent opened a stream; its sequence starts again."""
+    def greet(self, node: str, heard_at: float) -> None:
+        """An agent opened a stream: its sequence starts again. It takes no orders before it is admitted."""
+        self.leave(node)
         old = self._nodes.get(node) or Observation(last_heard=heard_at)
-        self._nodes[node] = replace(old, last_heard=heard_at, seq=0, connected=True)
+        self._nodes[node] = replace(old, last_heard=heard_at, seq=0)
+
+    def admit(self, node: str) -> None:
+        """The agent that was greeted takes orders from now on."""
+        self._nodes[node] = replace(self._nodes[node], connected=True)
         self._connected.add(node)
+
+    def join(self, node: str, heard_at: float) -> None:
+        """Both at once."""
+        self.greet(node, heard_at)
+        self.admit(node)
 
     def leave(self, node: str) -> None:
         """The stream is gone; what was heard stays."""
