@@ -62,10 +62,12 @@ class Bounds:
     def _free_amounts(self, end: Ints) -> tuple[Ints, Ints]:
         """The most CPUs and GPUs that any one node could give to work that ends then."""
         until, cpus, gpus = self._amounts_ahead()
-        order = np.argsort(until, kind="stable")
-        best_cpus = np.maximum.accumulate(cpus[order][::-1])[::-1]
-        best_gpus = np.maximum.accumulate(gpus[order][::-1])[::-1]
-        place = np.searchsorted(until[order], end, side="left")
+        if (until[1:] < until[:-1]).any():
+            order = np.argsort(until, kind="stable")
+            until, cpus, gpus = until[order], cpus[order], gpus[order]
+        best_cpus = np.maximum.accumulate(cpus[::-1])[::-1]
+        best_gpus = np.maximum.accumulate(gpus[::-1])[::-1]
+        place = np.searchsorted(until, end, side="left")
         return best_cpus[place], best_gpus[place]
 
     def _amounts_ahead(self) -> tuple[Ints, Ints, Ints]:
@@ -73,13 +75,14 @@ class Bounds:
         room = self._room
         clear: Bools = room.usable & (room.bar >= NEVER) if room.has_bars else room.usable
         most = (int(room.cpus[clear].max(initial=0)), int(room.gpus[clear].max(initial=0)))
-        entries = [np.array([[NEVER], [most[0]], [most[1]]], np.int64)]
+        entries = []
         if room.has_bars:
             barred = np.flatnonzero(room.usable & ~clear & (room.cpus > 0))
             if len(barred) <= _FEW:
-                entries += [room.timeline.ahead(int(row), room.now) for row in barred]
+                entries += [room.timeline.ahead(row, room.now) for row in barred.tolist()]
             else:
                 now = (int(room.cpus[barred].max()), int(room.gpus[barred].max()))
                 entries.append(np.array([[NEVER], [now[0]], [now[1]]], np.int64))
+        entries.append(np.array([[NEVER], [most[0]], [most[1]]], np.int64))
         until, cpus, gpus = np.concatenate(entries, axis=1)
         return until, cpus, gpus

@@ -25,8 +25,7 @@ from lattice.core.scheduler.snapshot import NEVER, Shape, Snapshot
 from lattice.core.scheduler.solver import alike_rows, choose_nodes, largest_alike, limit_new_nodes
 from lattice.core.scheduler.tables import Ints, Rows
 
-_FIRST_CHUNK = 16  # so many rows are tried before the bounds are looked at anew; more while all of them start
-_LARGEST_CHUNK = 256
+_CHUNK = 64
 _SPARE_LOOKOUTS = 8  # so many more blocked allocations than get a reservation may ask when they could start
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
 
@@ -81,15 +80,21 @@ class _Pass:
         elif not self._keep_promises(safe):
             return False
         rest: Rows = self._order[len(safe) :]
-        chunk = _FIRST_CHUNK
         while len(rest):
             rest = self._worth_trying(rest)
-            placed = len(self._placements)
-            for row in rest[:chunk].tolist():
-                self._consider(row)
-            rest = rest[chunk:]
-            chunk = min(_LARGEST_CHUNK, chunk * 2) if len(self._placements) - placed >= chunk else _FIRST_CHUNK
+            rest = rest[self._try(rest[:_CHUNK].tolist()) :]
         return True
+
+    def _try(self, rows: list[int]) -> int:
+        """Considers rows until one cannot start although the bounds said so before others did; returns how many."""
+        for count, row in enumerate(rows, 1):
+            before = len(self._placements)
+            self._consider(row)
+            if self._why[row] == Why.PLACED:
+                continue
+            if before and not self._asking.any():
+                return count
+        return len(rows)
 
     def _worth_trying(self, rows: Rows) -> Rows:
         """The rows that may start or, in vClusters that still give reservations, may get one."""

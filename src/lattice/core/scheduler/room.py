@@ -13,6 +13,7 @@ from lattice.core.model.allocations import Request
 from lattice.core.model.tenants import NodeSharing, Vcluster
 from lattice.core.scheduler.advance import Calendar
 from lattice.core.scheduler.feasibility import Demand, demand_of, usable_nodes
+from lattice.core.scheduler.lane import Lane
 from lattice.core.scheduler.snapshot import NEVER, NO_VCLUSTER, Shape, Snapshot
 from lattice.core.scheduler.sums import Sum
 from lattice.core.scheduler.tables import Bools, Ints, Rows
@@ -60,7 +61,7 @@ class Room:
         self._present: dict[str, Bools] = {}
         self._taken: list[Holdings] = []
         self._holdings: Holdings | None = None
-        self._timeline: Timeline | None = None
+        self._timeline: Timeline | Lane | None = None
         self._kept: dict[int, _Kept] = {}
         self.power = self._power_sum() if snapshot.budgets.power_w else None
         self.storage = self._storage_sum() if snapshot.budgets.storage_gbps else None
@@ -233,12 +234,14 @@ class Room:
     # the machine ahead
 
     @property
-    def timeline(self) -> Timeline:
+    def timeline(self) -> Timeline | Lane:
         if self._timeline is None:
             self._timeline = self._look_ahead()
         return self._timeline
 
-    def _look_ahead(self) -> Timeline:
+    def _look_ahead(self) -> Timeline | Lane:
+        if len(self.free) == 1 and self.usable[0] and self.vcluster[0] != NO_VCLUSTER:
+            return self._lane()
         nodes, held = self.snapshot.nodes, self.holdings()
         kinds = nodes.kind_table
         full = np.stack([kinds.cpus, kinds.memory_mb, kinds.gpus], axis=1)[nodes.kind]
@@ -255,6 +258,18 @@ class Room:
             more = shared_nodes(self.now, shared, free, full[shared], self.vcluster[shared], shares)
             segments = np.concatenate([segments, more], axis=1)
         return Timeline(segments, nodes.kind, has_shares=bool(len(shared)))
+
+    def _lane(self) -> Lane:
+        held, kind = self.snapshot.held, self.snapshot.nodes.kinds[0]
+        free = np.array([self.cpus[0], self.memory_mb[0], self.gpus[0]], np.int64)
+        full = np.array([kind.cpus, kind.memory_mb, kind.gpus], np.int64)
+        ends = self._ends()
+        amounts = np.stack([held["cpus"], held["memory_mb"], held["gpus"]])
+        if self._taken:
+            ends = np.concatenate([ends, *(t.end for t in self._taken)])
+            more = [np.stack([t.cpus, t.memory_mb, t.gpus]) for t in self._taken]
+            amounts = np.concatenate([amounts, *more], axis=1)
+        return Lane(self.now, 0, int(self.vcluster[0]), free, full, ends, amounts)
 
     def holdings(self) -> Holdings:
         """All that is in use, by what ran before and by this plan, with ends that lie ahead."""
