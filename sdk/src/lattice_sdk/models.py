@@ -282,6 +282,8 @@ class SchedulerStatus(Struct, frozen=True, kw_only=True):
     last_cycle_ms: Figure | None = None
     last_placements: int | None = None
     placements: int = 0
+    failed_cycles: int = 0
+    last_error: str | None = ""  # of the last cycle; empty when it went well
     pending: int = 0
     running: int = 0
     nodes: dict[str, int] = {}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lattice.control.loop import Alarm, keep_turning
 from lattice.control.settings import seconds_setting
@@ -46,6 +47,7 @@ from lattice.ports.replica import Replica
 from lattice.ports.scheduling import Outlook, SchedulingStatus
 
 ACTOR = "scheduler"
+FAILED = "the scheduler's last cycle failed; an administrator finds the cause in `lattice admin scheduler status`"
 # What may let something start, or change why it waits.
 _WAKING = (
     AllocationSubmitted,
@@ -121,6 +123,8 @@ class Scheduling:
         self._alarm.ring()
 
     def reason_for(self, number: int) -> str:
+        if self._status.last_error:
+            return FAILED
         explanation = None if self._plan is None else self._plan.explain(number)
         return "" if explanation is None else explanation.reason
 
@@ -155,7 +159,11 @@ class Scheduling:
 
     async def _turn(self) -> None:
         await self._alarm.wait(self._longest_wait_s())
-        await self.run_cycle()
+        try:
+            await self.run_cycle()
+        except Exception as error:
+            self._note_failure(error)
+            raise
         await asyncio.sleep(min(self._settings.merge_s, self._cycle_s * _REST_PER_CYCLE))
 
     def _longest_wait_s(self) -> float:
@@ -202,8 +210,14 @@ class Scheduling:
             last_cycle_ms=seconds * 1000,
             last_placements=placed,
             placements=self._status.placements + placed,
+            failed_cycles=self._status.failed_cycles,
         )
         self._on_cycle(seconds, placed, stale)
+
+    def _note_failure(self, error: Exception) -> None:
+        """What was explained before no longer counts: nobody looks at the queue."""
+        failed, text = self._status.failed_cycles + 1, f"{type(error).__name__}: {error}"
+        self._status = replace(self._status, failed_cycles=failed, last_error=text)
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         if not events:

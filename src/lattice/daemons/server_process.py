@@ -21,6 +21,7 @@ from lattice.api.rest.app import Entrance, build_app
 from lattice.api.services import Services
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
+from lattice.control.loop import failures
 from lattice.control.orders import token_lifetime_s
 from lattice.control.settings import seconds_setting
 from lattice.core.model.allocations import Allocation
@@ -62,6 +63,7 @@ class ServerProcess:
         self._data_dir = Path(config.data_dir)
         self._endpoints_file = self._data_dir / ENDPOINTS_FILE
         self._metrics = Metrics()
+        self._metrics.show_loops(lambda: failures)
         self._links = AgentLinkTable()
         self._entrance = Entrance()
         self._replica = self._build_replica()

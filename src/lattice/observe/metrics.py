@@ -1,6 +1,6 @@
 """The figures a server shows at /metrics. Loops, replica and API report through the small methods of `Metrics`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
@@ -92,6 +92,10 @@ class Metrics:
         """Shows the counts of the state, read at each scrape."""
         self.registry.register(_StateFigures(read))
 
+    def show_loops(self, read: Callable[[], Mapping[str, int]]) -> None:
+        """Shows how many turns of each loop failed, read at each scrape."""
+        self.registry.register(_LoopFigures(read))
+
     def render(self) -> bytes:
         """The text format."""
         return generate_latest(self.registry)
@@ -125,6 +129,22 @@ class _StateFigures(Collector):
             value=counts.get(AllocationState.PENDING, 0) + waiting,
         )
         yield _node_figures(state)
+
+
+class _LoopFigures(Collector):
+    """Loops that go on after a failure, and so would fail unseen."""
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        failed = CounterMetricFamily("lattice_loop_failures", "Turns of a loop that failed", labels=["loop"])
+        for name, count in sorted(self._read().items()):
+            failed.add_metric([name], count)
+        yield failed
 
 
 def _node_figures(state: State) -> Metric:

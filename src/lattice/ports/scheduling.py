@@ -15,6 +15,8 @@ class SchedulingStatus(Struct, frozen=True, kw_only=True):
     last_cycle_ms: float = 0.0
     last_placements: int = 0
     placements: int = 0
+    failed_cycles: int = 0
+    last_error: str = ""  # of the last cycle; empty when it went well
 
 
 class Outlook(Struct, frozen=True, kw_only=True):

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from lattice.api.context import Context
 from lattice.api.operations import allocations
-from lattice.core.machine.commands import ReportPart
+from lattice.core.machine.commands import CancelAllocation, ReportPart
 from lattice.core.model.allocations import AllocationState, Cause, PartPhase
 from tests.integration.api.world import World, in_world, soon
 
@@ -156,6 +157,21 @@ async def test_cancel_of_all_mine_knows_no_bound_and_that_of_ids_does(world: Wor
         assert "all_mine" in refusal.error["hint"]
         answer = await world.call("POST", "/allocations/cancel", {"all_mine": True})
         assert [item["ok"] for item in answer.json()["items"]] == [True] * 3
+
+
+@in_world
+async def test_cancel_of_all_mine_is_silent_about_what_ended_meanwhile(world: World) -> None:
+    for _ in range(2):
+        await world.submit()
+
+    async def listed_too_early(context: Context, states: list[str]) -> list[str]:
+        await world.do(CancelAllocation(number=1))
+        return ["a1", "a2"]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(allocations, "_mine", listed_too_early)
+        answer = await world.call("POST", "/allocations/cancel", {"all_mine": True})
+    assert answer.json()["items"] == [{"id": "a2", "ok": True}]
 
 
 @in_world

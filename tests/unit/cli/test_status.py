@@ -102,6 +102,13 @@ def test_counting(api: FakeApi, cli: Cli) -> None:
     assert cli("status", "--count", "-o", "json").json == {"total": 3, "states": {"Pending": 1, "Running": 2}}
 
 
+def test_watching_without_a_pause_is_refused(api: FakeApi, cli: Cli) -> None:
+    outcome = cli("status", "--watch", "--interval", "0")
+    assert outcome.code == 2
+    assert "1 second is the least" in outcome.err
+    assert api.asked == []
+
+
 def test_watching_looks_again_every_five_seconds(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/allocations", {"items": [allocation()]}, {"items": [ended()]})
     cli.clock = StandingClock(after=2)

@@ -7,6 +7,8 @@ from lattice.core.machine.commands import CancelAllocation, DrainNode, PlaceAllo
 from lattice.core.model.allocations import AllocationState
 from lattice.core.model.nodes import Share
 from lattice.core.model.observations import Observations
+from lattice.core.scheduler.proposals import Plan
+from lattice.core.scheduler.snapshot import Snapshot
 from tests.unit.control.world import FakeReplica, World, scenario
 
 
@@ -37,6 +39,31 @@ async def test_pending_work_is_placed_on_free_nodes_in_order() -> None:
     assert states == [AllocationState.STARTING, AllocationState.STARTING, AllocationState.PENDING]
     assert loop.reason_for(numbers[0]) == ""
     assert loop.reason_for(numbers[2]) != ""
+
+
+@scenario
+async def test_a_scheduler_that_fails_says_so_until_a_cycle_goes_well() -> None:
+    world = World()
+    await world.prepare()
+    loop = Loop(world).loop
+    number = await world.submit()
+
+    failed = asyncio.Event()
+
+    async def broken(snapshot: Snapshot, now: int) -> Plan:
+        failed.set()
+        raise AttributeError("no such thing")
+
+    planned, loop._planned = loop._planned, broken  # type: ignore[method-assign]
+    turning = asyncio.create_task(loop.run())
+    await failed.wait()
+    assert loop.status().last_error == "AttributeError: no such thing"
+    assert "last cycle failed" in loop.reason_for(number)
+    loop._planned = planned  # type: ignore[method-assign]
+    assert await loop.run_cycle() == 0
+    turning.cancel()
+    assert (loop.status().failed_cycles > 0, loop.status().last_error) == (True, "")
+    assert "last cycle failed" not in loop.reason_for(number)
 
 
 @scenario

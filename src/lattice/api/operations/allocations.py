@@ -171,6 +171,9 @@ async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
         chunk = ids[start : start + BULK_AT_ONCE]
         one_by_one = (_cancel_one(context, text, request.request_id) for text in chunk)
         answers += await asyncio.gather(*one_by_one)
+    if request.all_mine:
+        # Nobody named those that ended by themselves in the meantime.
+        answers = [answer for answer in answers if (answer.error or {}).get("code") != "conflict"]
     return CancelAnswers(items=answers)
 
 

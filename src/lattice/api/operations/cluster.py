@@ -34,6 +34,8 @@ class SchedulerView(Struct, frozen=True, kw_only=True):
     last_cycle_ms: float
     last_placements: int
     placements: int
+    failed_cycles: int
+    last_error: str
     pending: int
     running: int
     nodes: dict[str, int]
@@ -83,6 +85,8 @@ async def scheduler_status(context: Context, request: NoParameters) -> Scheduler
         last_cycle_ms=round(status.last_cycle_ms, 3),
         last_placements=status.last_placements,
         placements=status.placements,
+        failed_cycles=status.failed_cycles,
+        last_error=status.last_error,
         pending=counts.get(AllocationState.PENDING, 0) + in_groups,
         running=sum(counts.get(name, 0) for name in HOLDING),
         nodes=dict(Counter(str(node.state) for node in state.nodes.values())),

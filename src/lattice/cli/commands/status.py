@@ -9,7 +9,7 @@ from lattice.cli.allocations import COLUMNS, allocation_pairs
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each
-from lattice.cli.errors import OK
+from lattice.cli.errors import OK, UsageError
 from lattice.cli.explanations import explanation_pairs
 from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
 from lattice.cli.recent import remember
@@ -18,6 +18,7 @@ from lattice_sdk.models import Allocation, AllocationFilter, Explanation
 
 ONE_PAGE = 10000
 REFRESH_S = 5.0
+SHORTEST_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +54,14 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, context: Context) -> int:
     if not options.watch:
         return _show(options, context)
+    if options.interval < SHORTEST_S:
+        raise UsageError(f"--interval {options.interval:g} is too short", hint=f"{SHORTEST_S:g} second is the least")
     while True:
         if context.streams.stdout.isatty():
             context.streams.write("\x1b[H\x1b[2J")
         _show(options, context)
         context.streams.stdout.flush()
-        context.clock.pause(max(0.1, options.interval))
+        context.clock.pause(options.interval)
 
 
 def _show(options: Options, context: Context) -> int:

@@ -27,6 +27,8 @@ def run(_options: Options, context: Context) -> int:
         ("Duration", duration),
         ("Placed in it", str(status.last_placements or 0)),
         ("Placed so far", str(status.placements)),
+        ("Failed cycles", str(status.failed_cycles)),
+        ("Last error", status.last_error or "none"),
         ("Pending", str(status.pending)),
         ("Running", str(status.running)),
         ("Nodes", nodes),

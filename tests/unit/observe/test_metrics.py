@@ -1,0 +1,13 @@
+"""What /metrics shows."""
+
+from lattice.observe.metrics import Metrics
+
+
+def test_failed_turns_of_loops_are_counted_by_their_names() -> None:
+    metrics = Metrics()
+    failures = {"scheduling": 2}
+    metrics.show_loops(lambda: failures)
+    failures["dispatch"] = 1
+    shown = metrics.render().decode()
+    assert 'lattice_loop_failures_total{loop="scheduling"} 2.0' in shown
+    assert 'lattice_loop_failures_total{loop="dispatch"} 1.0' in shown
