@@ -14,6 +14,7 @@ import msgspec
 
 from lattice.agent import messages, shim_client
 from lattice.agent.connection import Outbox
+from lattice.agent.devices import DeviceTable, NodeTopology, NoDevices
 from lattice.agent.folders import STREAMS, RunFolders
 from lattice.agent.launch import AccountPolicy, LaunchRefused, offer_programs, prepare
 from lattice.agent.messages import NodeFacts, key_of, stimulus_of
@@ -84,6 +85,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention
     output_limit: int
     grace_s: float
+    topology: NodeTopology = NodeTopology()
 
 
 def boot_now() -> float:
@@ -99,6 +101,8 @@ class Driver:
         self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
+        facts = settings.facts
+        self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
         self._tasks: set[asyncio.Task[None]] = set()
         self._stimuli: deque[Stimulus] = deque()
@@ -122,6 +126,9 @@ class Driver:
         listed = {record.key for record in listing.runs}
         shim_id = shim_client.identity(self._settings.state_dir, listing)
         self.state = recall(self._folders, listed, shim_id, self._settings.retention)
+        if not self._devices.is_empty:
+            for key in self.state.runs:
+                self._devices.recall(key, self._folders.devices(key))
         server, silent_s = recall_server(self._settings.state_dir)
         self.state.heartbeat_interval_s = server.heartbeat_interval_s
         self.state.down_after_s = server.down_after_s
@@ -276,8 +283,10 @@ class Driver:
         policy, node_id, shim_id = self._settings.policy, self._facts.node_id, self._shim_id
         about = (order, self._folders, policy, node_id, shim_id, self._programs)
         try:
-            request = await loop.run_in_executor(self._pool, prepare, *about)
-        except LaunchRefused as refusal:
+            devices = self._devices.assign(order, self._is_alive)
+            chosen = (devices, self._devices.environment(devices))
+            request = await loop.run_in_executor(self._pool, prepare, *about, *chosen)
+        except (LaunchRefused, NoDevices) as refusal:
             self.feed(RunRefused(key=order.key, message=str(refusal)))
             return
         except Exception as error:  # noqa: BLE001 - the loop's edge: a start must not be lost silently
@@ -289,6 +298,10 @@ class Driver:
             # The shim went away meanwhile; its successor's list decided, or will, that this run is lost.
             return
         self._shim.request(request, lambda answer: self._launched(order.key, answer))
+
+    def _is_alive(self, key: RunKey) -> bool:
+        run = self.state.runs.get(key)
+        return run is not None and run.alive
 
     def _launched(self, key: RunKey, answer: ShimMessage) -> None:
         if answer.ok:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from lattice.agent.devices import NOTHING, Devices
 from lattice.agent.shim_client import ShimRecord, read_status
 from lattice.agent.state import RunKey, RunOrder
 
@@ -25,6 +26,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     shim_id: str
     order: RunOrder
+    devices: Devices = NOTHING
 
 
 _decoder = msgspec.json.Decoder(RunSpec)
@@ -54,13 +56,14 @@ class RunFolders:
     def path(self, key: RunKey) -> Path:
         return self._root / f"{key.number}.{key.run}"
 
-    def create(self, order: RunOrder, owner: tuple[int, int], shim_id: str) -> Path:
+    def create(self, order: RunOrder, owner: tuple[int, int], shim_id: str, devices: Devices = NOTHING) -> Path:
         """The run's folder with all that belongs into it before the start; OSError leaves nothing behind."""
         folder = self.path(order.key)
         folder.mkdir()
         try:
             folder.chmod(self._mode)
-            spec = RunSpec(shim_id=shim_id, order=msgspec.structs.replace(order, token="", script=b""))
+            asked = msgspec.structs.replace(order, token="", script=b"")
+            spec = RunSpec(shim_id=shim_id, order=asked, devices=devices)
             _write_new(folder / SPEC, _encoder.encode(spec), 0o600, None)
             if order.token:
                 _write_new(folder / TOKEN, order.token.encode(), 0o600, owner)
@@ -70,6 +73,11 @@ class RunFolders:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return folder
+
+    def devices(self, key: RunKey) -> Devices:
+        """Which devices the run was given; none when the record is damaged."""
+        spec = self._spec(key)
+        return spec.devices if spec else NOTHING
 
     def renew_token(self, key: RunKey, token: str) -> None:
         """Put a new token in the place of the old one, for the same owner; a run without one gets none.
@@ -119,6 +127,12 @@ class RunFolders:
             if dot and number.isdigit() and run.isdigit():
                 yield self._found(RunKey(int(number), int(run)))
 
+    def _spec(self, key: RunKey) -> RunSpec | None:
+        try:
+            return _decoder.decode((self.path(key) / SPEC).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return None
+
     def _found(self, key: RunKey) -> FoundRun:
         folder = self.path(key)
         acknowledged_wall_s, kept_bytes = None, 0
@@ -128,10 +142,7 @@ class RunFolders:
             kept_bytes = int(marker.read_text())
         except (OSError, ValueError):
             kept_bytes = self.size(key)
-        try:
-            spec = _decoder.decode((folder / SPEC).read_bytes())
-        except (OSError, msgspec.DecodeError):
-            spec = None
+        spec = self._spec(key)
         return FoundRun(
             key=key,
             order=spec.order if spec else None,

@@ -7,10 +7,12 @@ import logging
 import os
 import pwd
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from lattice.agent.devices import GPUS_VARIABLE, NOTHING, VISIBILITY, Devices
 from lattice.agent.folders import SCRIPT, TOKEN, RunFolders
 from lattice.agent.shim_client import STANDARD_PATH
 from lattice.agent.state import RunOrder
@@ -37,8 +39,11 @@ STRIPPED = frozenset(
         "LATTICE_SUBMIT_DIR",
         "LATTICE_NODE_ID",
         "LATTICE_RUN",
+        GPUS_VARIABLE,
     }
 )
+
+NO_VARIABLES: Mapping[str, str] = {}
 
 _log = logging.getLogger(__name__)
 
@@ -155,7 +160,12 @@ def offer_programs(state_dir: Path) -> str:
 
 
 def build_environment(
-    order: RunOrder, account: Account, node_id: str, token_file: str, programs: str = ""
+    order: RunOrder,
+    account: Account,
+    node_id: str,
+    token_file: str,
+    programs: str = "",
+    device_variables: Mapping[str, str] = NO_VARIABLES,
 ) -> dict[str, str]:
     """A clean environment, then what the submission exported, then what Lattice says of the run.
 
@@ -171,6 +181,10 @@ def build_environment(
     if language := os.environ.get("LANG"):
         environment["LANG"] = language
     environment.update((name, value) for name, value in order.env.items() if name not in STRIPPED)
+    if device_variables:
+        for name in VISIBILITY:
+            environment.pop(name, None)
+        environment.update(device_variables)
     if programs:
         environment["PATH"] = os.pathsep.join(filter(None, (environment["PATH"], programs)))
     environment |= {
@@ -203,7 +217,14 @@ def command_line(order: RunOrder, folder: Path) -> list[str]:
 
 
 def prepare(
-    order: RunOrder, folders: RunFolders, policy: AccountPolicy, node_id: str, shim_id: str, programs: str = ""
+    order: RunOrder,
+    folders: RunFolders,
+    policy: AccountPolicy,
+    node_id: str,
+    shim_id: str,
+    programs: str = "",
+    devices: Devices = NOTHING,
+    device_variables: Mapping[str, str] = NO_VARIABLES,
 ) -> dict[str, object]:
     """Make the run folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
     if not order.script and not order.argv:
@@ -211,20 +232,20 @@ def prepare(
     account = resolve_account(order.user, policy)
     directory, note = choose_directory(order.cwd, account.home)
     try:
-        folder = folders.create(order, (account.uid, account.gid), shim_id)
+        folder = folders.create(order, (account.uid, account.gid), shim_id, devices)
         if note:
             (folder / "stderr").write_text(note)
             (folder / "stderr").chmod(0o600)
     except OSError as error:
         raise LaunchRefused(f"cannot write the run's folder: {error}") from error
     token_file = str(folder / TOKEN) if order.token else ""
-    return {
+    request: dict[str, object] = {
         "op": "start",
         "number": order.key.number,
         "run": order.key.run,
         "dir": str(folder),
         "argv": command_line(order, folder),
-        "env": build_environment(order, account, node_id, token_file, programs),
+        "env": build_environment(order, account, node_id, token_file, programs, device_variables),
         "cwd": directory,
         "uid": account.uid,
         "gid": account.gid,
@@ -234,3 +255,6 @@ def prepare(
         "walltime_s": order.walltime_s,
         "grace_s": order.grace_s,
     }
+    if devices.cpus:
+        request["cpus"] = list(devices.cpus)
+    return request

@@ -23,6 +23,7 @@ EXIT_NOT_STARTED = 127
 MOST_ID = (1 << 32) - 2
 MOST_NUMBER = (1 << 63) - 1
 MOST_S = 1e9
+MOST_CPU = (1 << 16) - 1
 SPARE_DESCRIPTORS = 64
 # Two pipes, two files with their tails, the group's events, the report of exec.
 DESCRIPTORS_PER_RUN = 8
@@ -31,7 +32,7 @@ DESCRIPTORS_PER_RUN = 8
 class Launch:
     """A checked start request, as the child needs it."""
 
-    __slots__ = ("argv", "candidates", "cwd", "env", "gid", "groups", "uid", "umask")
+    __slots__ = ("argv", "candidates", "cpus", "cwd", "env", "gid", "groups", "uid", "umask")
 
     def __init__(self, request: dict[str, object]) -> None:
         self.argv = [_encode(word) for word in _texts(request, "argv")]
@@ -45,10 +46,8 @@ class Launch:
         self.uid = integer(request, "uid", os.geteuid(), MOST_ID)
         self.gid = integer(request, "gid", os.getegid(), MOST_ID)
         self.umask = integer(request, "umask", 0o022, 0o777)
-        groups = request.get("groups") or []
-        if not isinstance(groups, list):
-            raise ValueError("groups is not a list")
-        self.groups = [integer({"groups": gid}, "groups", 0, MOST_ID) for gid in groups]
+        self.groups = _integers(request, "groups", MOST_ID)
+        self.cpus = _integers(request, "cpus", MOST_CPU)
         if os.geteuid() != 0 and self.uid != os.geteuid():
             raise ValueError(f"cannot run as uid {self.uid}: the agent is not root but uid {os.geteuid()}")
         self.candidates = find_candidates(self.argv[0], self.env.get(b"PATH") or DEFAULT_PATH)
@@ -61,6 +60,13 @@ def integer(request: dict[str, object], key: str, default: int, most: int = MOST
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise ValueError(f"{key} is not a number from 0 to {most}: {value!r}")
     return value
+
+
+def _integers(request: dict[str, object], key: str, most: int) -> list[int]:
+    values = request.get(key) or []
+    if not isinstance(values, list):
+        raise ValueError(f"{key} is not a list")
+    return [integer({key: value}, key, 0, most) for value in values]
 
 
 def seconds(request: dict[str, object], key: str, default: float) -> float:
@@ -172,6 +178,9 @@ def _become(
             fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
             os.write(fd, b"0")
             os.close(fd)
+        if launch.cpus:
+            stage = "CPUs"
+            os.sched_setaffinity(0, launch.cpus)
         stage = "descriptors"
         _set_descriptors(out, err, report)
         inheritance.restore()

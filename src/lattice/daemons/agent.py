@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lattice.agent.connection import Connector
+from lattice.agent.devices import NodeTopology, TopologyUnusable, read_topology
 from lattice.agent.driver import Driver, Settings
 from lattice.agent.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
 from lattice.agent.messages import NodeFacts
@@ -52,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--unified-memory", action="store_true", help="CPUs and GPUs share one memory")
     add("--cxl-memory-mb", type=_natural, default=0, help="expansion memory beyond --memory-mb")
     add("--power-w", type=_natural, default=0, help="watts drawn when busy")
+    add("--topology-file", type=Path, help="JSON: how GPUs are linked and which CPUs and GPUs share a memory")
     add("--allow-user", action="append", default=[], metavar="USER", help="run work of this account whatever its uid")
     add("--min-uid", type=_natural, default=DEFAULT_MIN_UID, help="least uid whose work is run (%(default)s)")
     add("--object-store", type=Path, help="directory into which final output is stored")
@@ -115,22 +117,38 @@ def machine_memory_mb() -> int:
         return next(int(line.split()[1]) for line in file if line.startswith("MemTotal:")) // 1024
 
 
+def choose_topology(path: Path | None) -> NodeTopology:
+    try:
+        return read_topology(path) if path else NodeTopology()
+    except TopologyUnusable as error:
+        raise CannotStart(str(error)) from error
+
+
+def _agreed(option: str, given: int, known: int) -> int:
+    """What was given or, without that, what the topology says; raises CannotStart when they differ."""
+    if given and known and given != known:
+        raise CannotStart(f"--{option} says {given}, the topology file {known}")
+    return given or known
+
+
 def build_settings(options: argparse.Namespace) -> Settings:
     if not NODE_ID.fullmatch(options.node_id):
         raise CannotStart(f"{options.node_id!r} cannot be a node's name: letters, digits, dots, dashes, underscores")
     uid, user = own_account()
+    topology = choose_topology(options.topology_file)
+    gpus, memory = topology.gpus.gpus, topology.memory
     facts = NodeFacts(
         node_id=options.node_id,
         address=options.address,
         boot_id="",
-        cpus=options.cpus or os.cpu_count() or 1,
+        cpus=_agreed("cpus", options.cpus, len(memory.cpus)) or os.cpu_count() or 1,
         memory_mb=options.memory_mb or machine_memory_mb(),
-        gpus=options.gpus,
-        gpu_type=options.gpu_type,
+        gpus=_agreed("gpus", options.gpus, len(gpus)),
+        gpu_type=options.gpu_type or (gpus[0].model if gpus else ""),
         group=options.group,
         features=split_list(options.features),
-        unified_memory=options.unified_memory,
-        cxl_memory_mb=options.cxl_memory_mb,
+        unified_memory=options.unified_memory or memory.is_unified,
+        cxl_memory_mb=options.cxl_memory_mb or memory.cxl_memory_mb,
         power_w=options.power_w,
         runs_as_root=uid == 0,
         agent_user="" if uid == 0 else user,
@@ -145,6 +163,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         retention=Retention(keep_s=options.keep_runs, max_bytes=options.keep_bytes),
         output_limit=options.output_limit,
         grace_s=options.grace,
+        topology=topology,
     )
 
 

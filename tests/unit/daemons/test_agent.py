@@ -31,6 +31,23 @@ def test_hardware_that_is_not_declared_is_looked_up(tmp_path: Path) -> None:
     assert (declared.facts.cpus, declared.facts.memory_mb, declared.facts.features) == (9, 77, ("a", "b"))
 
 
+def test_a_topology_declares_hardware_and_must_not_contradict_the_options(tmp_path: Path) -> None:
+    file = tmp_path / "node.json"
+    file.write_text(
+        '{"gpus": {"gpus": [{"index": 0, "vendor": "nvidia", "model": "GH200"}]},'
+        ' "memory": {"domains": [{"id": 0, "domain_type": "unified", "attached_cpus": [0, 1, 2]},'
+        ' {"id": 1, "domain_type": "cxl_attached", "capacity_bytes": 1073741824}]}}'
+    )
+    given = arguments(tmp_path, "--topology-file", str(file))
+    facts = build_settings(build_parser().parse_args(given)).facts
+    assert (facts.cpus, facts.gpus, facts.gpu_type) == (3, 1, "GH200")
+    assert (facts.unified_memory, facts.cxl_memory_mb) == (True, 1024)
+    with pytest.raises(CannotStart, match="--gpus says 4, the topology file 1"):
+        build_settings(build_parser().parse_args([*given, "--gpus", "4"]))
+    with pytest.raises(CannotStart, match="cannot read"):
+        build_settings(build_parser().parse_args(arguments(tmp_path, "--topology-file", str(tmp_path / "no"))))
+
+
 def test_servers_and_token_fall_back_to_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LATTICE_AGENT_ENDPOINTS", "a:1,b:2")
     assert choose_endpoints("") == ("a:1", "b:2")

@@ -111,9 +111,27 @@ def choose_gpus(topology: GpuTopology, free: frozenset[int], count: int) -> tupl
         members = _by_interface(members, topology.nic_affinity)
     search = _Search(members, bandwidths(topology), count, 0 if exact else MOST_STEPS)
     cliques = search.fastest()
-    nics = topology.nic_affinity
-    chosen = min(cliques, key=lambda gpus: _interface_key(gpus, nics)) if exact else next(cliques)
+    chosen = _nearest(cliques, members, count, topology.nic_affinity) if exact else next(cliques)
     return tuple(sorted(chosen))
+
+
+def _nearest(
+    cliques: Iterator[tuple[int, ...]], members: list[int], count: int, nics: dict[int, str]
+) -> tuple[int, ...]:
+    """The first of the sets that are nearest to the network; none can be nearer than `ideal`."""
+    near = [nics[gpu] for gpu in members if gpu in nics]
+    wanted = min(count, len(near))
+    sizes = sorted((near.count(nic) for nic in set(near)), reverse=True)
+    ideal = (-wanted, sum(1 for place in range(len(sizes)) if sum(sizes[:place]) < wanted))
+    best: tuple[int, ...] = ()
+    best_key = (1, 0)
+    for gpus in cliques:
+        key = _interface_key(gpus, nics)
+        if key < best_key:
+            best, best_key = gpus, key
+            if key == ideal:
+                break
+    return best
 
 
 def _interface_key(gpus: Sequence[int], nics: dict[int, str]) -> tuple[int, int]:

@@ -53,6 +53,15 @@ class MemoryTopology(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def cpus(self) -> tuple[int, ...]:
         return tuple(sorted({cpu for domain in self.domains for cpu in domain.attached_cpus}))
 
+    @property
+    def is_unified(self) -> bool:
+        """Whether CPUs and GPUs share one memory here."""
+        return any(domain.domain_type is MemoryDomainType.UNIFIED for domain in self.domains)
+
+    @property
+    def cxl_memory_mb(self) -> int:
+        return sum(d.capacity_bytes for d in self.domains if d.domain_type is MemoryDomainType.CXL_ATTACHED) >> 20
+
     def problem(self) -> str:
         """What is wrong with it; empty when it can be used."""
         known = {domain.id for domain in self.domains}
