@@ -19,8 +19,11 @@ WEIGHTS: dict[str, Weights] = {
     "service": (0.15, 0.05, 0.10, 0.05, 0.10, 0.05, 0.10, 0.10, 0.05, 0.00),
     "sensitive": (0.90, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.10, 0.00),
     "interactive": (0.10, 0.30, 0.10, 0.00, 0.05, 0.15, 0.00, 0.00, 0.00, 0.00),
-    "responsive": (0.05, 0.25, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.70),
+    "responsive": (0.10, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.90),
 }
+# Short work may overtake long work only so far: on the first halves of the recorded workloads of seven machines this kept the
+# longest wait within half as much again of first come, first served, and about halved the mean slowdown.
+RESPONSIVE_PATIENCE_S = 4 * 86_400
 _OF_SCHEDULER = {
     "hpc-backfill": "hpc",
     "ml-training": "ml",
@@ -80,7 +83,9 @@ def built_in(name: str, weights: Weights | None = None, order: str = "score") ->
         name=table,
         order=order,
         weights=weights or normalised(WEIGHTS.get(table, WEIGHTS["hpc"])),
-        learns=table == "responsive",
+        patience_s=RESPONSIVE_PATIENCE_S if table == "responsive" else 0,
+        backfill_depth=1 if table == "responsive" else None,
+        keeps_promises=table != "responsive",
         claims_only=table == "sensitive",
     )
 

@@ -66,11 +66,12 @@ class _Weighing(NamedTuple):
 @lru_cache(maxsize=64)
 def _weighing(profiles: tuple[Profile, ...]) -> _Weighing:
     weights = np.array([profile.weights for profile in profiles]).reshape(-1, len(FACTORS))
-    used = np.flatnonzero(weights.any(axis=0)).tolist()
+    is_fifo = np.array([profile.order == "fifo" for profile in profiles], np.bool_)
+    used = np.flatnonzero(weights[~is_fifo].any(axis=0)).tolist()
     return _Weighing(
         tuple((place, weights[:, place]) for place in used),
         tuple(profile.learns for profile in profiles),
-        np.array([profile.order == "fifo" for profile in profiles], np.bool_),
+        is_fifo,
     )
 
 
@@ -82,6 +83,10 @@ def score(snapshot: Snapshot, profiles: Mapping[str, Profile], now: int) -> Scor
     )
     weighing = _weighing(found)
     moment = Moment(snapshot, now, weighing.learns)
+    if not len(snapshot.queue.number):
+        return Scores(moment, found, np.zeros(0))
+    if weighing.is_fifo.all():
+        return Scores(moment, found, _first_come(moment))
     total = _weighted(moment, weighing)
     multiplied = _multipliers(snapshot, now)
     if multiplied is not None:

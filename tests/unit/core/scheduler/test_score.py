@@ -76,7 +76,7 @@ def test_every_scheduler_implies_a_profile(scheduler: str) -> None:
 
 def test_the_record_of_a_vcluster_chooses_its_profile_and_weights() -> None:
     chosen = profile_of({}, Vcluster(name="v", profile="responsive"))
-    assert (chosen.name, chosen.learns) == ("responsive", True)
+    assert (chosen.name, chosen.patience_s) == ("responsive", 4 * 86_400)
     own = profile_of({}, Vcluster(name="v", profile="ml", weights=(("priority", 2.0),)))
     assert dict(zip(FACTORS, own.weights, strict=True))["priority"] == 1.0
     assert profile_of({"v": Profile(window=7)}, Vcluster(name="v")).window == 7
@@ -156,6 +156,8 @@ def test_responsive_prefers_short_work_that_waits() -> None:
     assert order(world) == [long, short]
     world.now += HOUR
     assert order(world) == [short, long]
+    world.now += 95 * HOUR
+    assert order(world) == [long, short]
 
 
 def test_an_empty_queue_has_no_scores() -> None:

@@ -14,8 +14,8 @@ INTRA_NODE_FITNESS = 1.0
 
 def topology(moment: Moment) -> Floats:
     fitness: Floats = np.full(len(moment.snapshot.queue.number), INTRA_NODE_FITNESS)
-    spread = moment.spread
-    if len(spread.rows):
+    if (moment.snapshot.queue.nodes > 1).any():
+        spread = moment.spread
         fitness[spread.rows] = INTER_NODE * inter_node_fitness(spread) + (1.0 - INTER_NODE) * INTRA_NODE_FITNESS
     return fitness
 

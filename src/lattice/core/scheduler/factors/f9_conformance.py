@@ -7,14 +7,20 @@ from lattice.core.scheduler.tables import Floats, Ints
 
 
 def conformance(moment: Moment) -> Floats:
-    """Counted on free nodes where there are enough of them, else on all that are in service."""
+    """Counted on free nodes where there are enough of them, else on all that are in service.
+
+    Where no node of the vCluster has told its configuration nothing is known, and nothing is ordered by it.
+    """
     fitness: Floats = np.ones(len(moment.snapshot.queue.number))
+    if not moment.snapshot.signals.fingerprints:
+        return fitness
     spread = moment.spread
     if len(spread.rows):
         free, there = spread.by_conformance()
         enough = free.sum(axis=1)[spread.alike] >= spread.wanted
         largest = np.where(enough, _largest(free)[spread.alike], _largest(there)[spread.alike])
-        fitness[spread.rows] = np.minimum(1.0, largest / spread.wanted)
+        known = spread.knows_conformance()[moment.snapshot.queue.vcluster[spread.rows]]
+        fitness[spread.rows] = np.where(known, np.minimum(1.0, largest / spread.wanted), 1.0)
     return fitness
 
 

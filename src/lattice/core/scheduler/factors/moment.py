@@ -90,6 +90,12 @@ class Spread:
         column = np.where(column == UNKNOWN_GROUP, width - 1, column)
         return self._counted(column, width, self._free), self._counted(column, width, self._usable)
 
+    def knows_conformance(self) -> Bools:
+        """By vCluster: whether any of its nodes has told its configuration."""
+        told: Bools = self._snapshot.nodes.conformance != UNKNOWN_GROUP
+        members = (self._snapshot.members.get(name) for name in self._snapshot.vcluster_names)
+        return np.array([bool((told if own is None else told & own).any()) for own in members], np.bool_)
+
     def _counted(self, column: Rows, width: int, among: Bools) -> Ints:
         nodes, vclusters = self._snapshot.nodes, self._snapshot.queue.vcluster[self._examples]
         counts: Ints = np.zeros((len(self._examples), width), np.int64)

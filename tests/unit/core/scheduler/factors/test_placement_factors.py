@@ -68,7 +68,19 @@ def test_nodes_of_unknown_configuration_are_alike_to_nobody() -> None:
     world.add_nodes(["n1", "n2", "n3", "n4"])
     world.submit(Request(nodes=1))
     world.submit(Request(nodes=4))
+    world.cycle.signals = Signals(fingerprints={"n1": "x"})
     assert values(world.snapshot(), "conformance") == [1.0, 0.25]
+
+
+def test_a_vcluster_whose_nodes_told_nothing_is_not_ordered_by_conformance() -> None:
+    world = World()
+    world.add_nodes(["n1", "n2", "n3", "n4"])
+    world.set_vcluster("quiet", nodes=("n3", "n4"))
+    world.submit(Request(nodes=2), vcluster="quiet")
+    assert values(world.snapshot(), "conformance") == [1.0]
+    world.submit(Request(nodes=2))
+    world.cycle.signals = Signals(fingerprints={"n1": "x"})
+    assert values(world.snapshot(), "conformance") == [1.0, 0.5]
 
 
 def test_backlog_is_what_waits_against_what_runs_in_gpu_hours() -> None:
