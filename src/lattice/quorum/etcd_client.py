@@ -114,6 +114,12 @@ class EtcdClient:
             self._at = 0
             self._leave()
 
+    def prefer_first(self) -> None:
+        """Goes back to the first endpoint, when that one is known to answer again."""
+        if self._at != 0:
+            self._at = 0
+            self._leave()
+
     def reload(self) -> None:
         """Connects anew with the certificates that are in the folder now; running calls may finish."""
         self._leave()
@@ -168,8 +174,8 @@ class EtcdClient:
 
     # leases
 
-    async def grant(self, ttl_s: int) -> pb.LeaseGrantResponse:
-        return await self._call(lambda c: c.lease.LeaseGrant(pb.LeaseGrantRequest(TTL=ttl_s), timeout=CALL_TIMEOUT_S))
+    async def grant(self, ttl_s: int, timeout_s: float = CALL_TIMEOUT_S) -> pb.LeaseGrantResponse:
+        return await self._call(lambda c: c.lease.LeaseGrant(pb.LeaseGrantRequest(TTL=ttl_s), timeout=timeout_s))
 
     async def revoke(self, lease: int, timeout_s: float = CALL_TIMEOUT_S) -> None:
         await self._call(lambda c: c.lease.LeaseRevoke(pb.LeaseRevokeRequest(ID=lease), timeout=timeout_s))

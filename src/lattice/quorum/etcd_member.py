@@ -10,13 +10,16 @@ import contextlib
 import logging
 import os
 import secrets
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from lattice.quorum import etcd_launch
+from lattice.quorum.durable import create_private
 from lattice.quorum.etcd_client import EtcdClient, EtcdError, EtcdRefused, EtcdUnavailable
 from lattice.quorum.etcd_settings import (
     MemberFailed,
@@ -38,6 +41,8 @@ _POLL_S = 0.05
 _RESTART_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 60.0
 _LOG_TAIL_BYTES = 16_384
+LOG_LIMIT_BYTES = 16 << 20
+_LOG_CHECK_S = 60.0
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "TZ")
 
 _log = logging.getLogger(__name__)
@@ -69,8 +74,12 @@ class EtcdMember:
         Several may begin together: all are given the same token and the same names with their peer URLs.
         """
         settings = self.settings
-        if settings.origin.exists() or has_data(settings):
+        if settings.started.exists() or (has_data(settings) and not settings.origin.exists()):
             raise MemberFailed(f"{settings.folder} holds a member already; start without --bootstrap")
+        if settings.origin.exists():
+            # The first start was interrupted before the member had answered anybody.
+            await self._start_and_wait(self._known_origin())
+            return
         token = token or f"lattice-{secrets.token_hex(8)}"
         members = dict(cluster or {settings.name: settings.peer_url})
         if members.get(settings.name) != settings.peer_url:
@@ -81,9 +90,12 @@ class EtcdMember:
         await self._first_start(origin)
 
     async def restart(self) -> None:
-        """Starts a member that was started before. Refuses when its data are gone: that would begin an empty cluster."""
+        """Starts a member that was started before. Refuses when its data are gone.
+
+        It would begin an empty cluster, or come back as a voter that has forgotten what it had promised.
+        """
         origin = self._known_origin()
-        if not has_data(self.settings) and not origin.is_joining:
+        if self.settings.started.exists() and not has_data(self.settings):
             raise MemberFailed(
                 f"the data of member {origin.name} are gone from {self.settings.data}; "
                 "remove the member from the cluster and join it again, or restore a backup"
@@ -173,6 +185,8 @@ class EtcdMember:
         except BaseException:
             await self.stop()
             raise
+        if not self.settings.started.exists():
+            create_private(self.settings.started)
 
     def _known_origin(self) -> Origin:
         try:
@@ -275,11 +289,18 @@ class EtcdMember:
         finally:
             os.close(fd)
 
+    async def _ended(self, process: asyncio.subprocess.Process) -> int:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOG_CHECK_S):
+                    return await process.wait()
+            await asyncio.to_thread(_cut_log, self.settings.log)
+
     async def _keep(self, arguments: Sequence[str]) -> None:
         failures = 0
         while not self._stopping and self._process is not None:
             begin = time.monotonic()
-            code = await self._process.wait()
+            code = await self._ended(self._process)
             failures = 0 if time.monotonic() - begin > _STEADY_S else failures + 1
             pause = _RESTART_S[min(failures, len(_RESTART_S)) - 1] if failures else 0.0
             _log.error(
@@ -292,6 +313,14 @@ class EtcdMember:
             await asyncio.sleep(pause)
             self.restarts += 1
             self._process = await self._spawn(arguments)
+
+
+def _cut_log(path: Path, limit_bytes: int = LOG_LIMIT_BYTES) -> None:
+    """Moves what a member wrote aside when it has become much; the member goes on writing at the file's end."""
+    with contextlib.suppress(OSError):
+        if path.stat().st_size > limit_bytes:
+            shutil.copyfile(path, path.with_name(path.name + ".1"))
+            os.truncate(path, 0)
 
 
 def _check_joinable(settings: MemberSettings, members: Sequence[pb.Member]) -> None:

@@ -54,6 +54,11 @@ class MemberSettings:
         return self.folder / "member.json"
 
     @property
+    def started(self) -> Path:
+        """Exists since the member first answered; from then on its data may not be missing."""
+        return self.folder / "started"
+
+    @property
     def log(self) -> Path:
         return self.folder / "etcd.log"
 

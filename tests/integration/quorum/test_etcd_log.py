@@ -277,7 +277,8 @@ def test_a_full_database_is_reported_trimmed_and_written_again(tmp_path: Path) -
         in_time(scenario(etcd))
 
 
-def test_killing_the_leader_of_three_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])])
+def test_killing_the_leader_of_three_loses_nothing_that_was_acknowledged(tmp_path: Path, kills: int) -> None:
     async def write(log: EtcdLog, stop: asyncio.Event, acknowledged: list[bytes]) -> float:
         longest = 0.0
         while not stop.is_set():
@@ -297,7 +298,7 @@ def test_killing_the_leader_of_three_loses_nothing_that_was_acknowledged(tmp_pat
         async with opened(etcd.log()) as log, opened(etcd.log("s3", "s1", "s2")) as other:
             writer = asyncio.create_task(write(log, stop, acknowledged))
             follower = asyncio.create_task(follow(other, seen))
-            for _ in range(3):
+            for _ in range(kills):
                 before = len(acknowledged)
                 leader = await etcd.leader()
                 etcd.kill(leader)
@@ -315,7 +316,7 @@ def test_killing_the_leader_of_three_loses_nothing_that_was_acknowledged(tmp_pat
         assert longest < 8
 
     with running_etcd(tmp_path, 3) as etcd:
-        in_time(scenario(etcd), 110)
+        in_time(scenario(etcd), 100 + 20 * kills)
 
 
 async def grown(things: list[bytes], size: int, worker: asyncio.Task[object]) -> None:

@@ -20,7 +20,7 @@ from lattice.quorum.certificates import (
 )
 from lattice.quorum.etcd_client import EtcdClient, EtcdError
 from lattice.quorum.etcd_member import EtcdMember
-from lattice.quorum.etcd_settings import MemberFailed, MemberSettings
+from lattice.quorum.etcd_settings import MemberFailed, MemberSettings, Origin, write_origin
 from lattice.quorum.logs.etcd import EtcdLog
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.conftest import require_program
@@ -84,6 +84,20 @@ def test_a_member_whose_data_are_gone_does_not_begin_an_empty_cluster(
         (settings.data / "member").rename(tmp_path / "lost")
         with pytest.raises(MemberFailed, match="data of member s1 are gone"):
             await EtcdMember(settings).restart()
+
+    in_time(scenario())
+
+
+def test_a_first_start_that_was_interrupted_goes_on(tmp_path: Path, certificates: CertificateFolder) -> None:
+    async def scenario() -> None:
+        settings = settings_for(tmp_path, "s1", certificates)
+        cluster = {settings.name: settings.peer_url}
+        write_origin(settings, Origin(name="s1", token="kept", cluster=cluster, is_joining=False))
+        member = EtcdMember(settings)
+        async with stopping(member):
+            await member.bootstrap()
+        with pytest.raises(MemberFailed, match="without --bootstrap"):
+            await EtcdMember(settings).bootstrap()
 
     in_time(scenario())
 
