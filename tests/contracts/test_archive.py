@@ -57,7 +57,7 @@ def finished(number: int, **fields: Field) -> Allocation:
     return Allocation(number=number, **(given | fields))
 
 
-def group(number: int, size: int, **fields: int) -> TaskGroup:
+def group(number: int, size: int, **fields: Any) -> TaskGroup:  # noqa: ANN401 - fields of the record
     template = finished(number, state=AllocationState.PENDING)
     return TaskGroup(
         number=number,
