@@ -17,7 +17,9 @@ class Profile:
         ending = timeline.ending
         self._free = list(accumulate((ending[end] for end in timeline.instants), initial=timeline.free))
         self._known: dict[tuple[int, Instant], Instant] = {}
-        self._floor: list[Drop] = [(now, timeline.free)]  # only reservations lower what is free
+        # Each step that is lower than all before it, among the first `_seen`. Nothing lowers it yet: ends only give back.
+        self._floor: list[Drop] = [(now, timeline.free)]
+        self._seen = len(self._times)
 
     def advance(self, now: int) -> None:
         """Forgets what lies before now."""
@@ -26,9 +28,9 @@ class Profile:
         times[past] = now
         if past:
             del times[:past], self._free[:past]
-            self._floor = _floor(times, self._free)
-        else:
-            self._floor[0] = (now, self._free[0])
+            self._seen = 1
+            del self._floor[1:]
+        self._floor[0] = (now, self._free[0])
 
     def reserve(self, procs: int, length: Instant) -> Instant:
         """Takes the earliest place for so many processors for so long, and returns its start."""
@@ -38,9 +40,10 @@ class Profile:
         if after == len(times) or times[after] != end:
             times.insert(after, end)
             free.insert(after, free[after - 1])
+            self._seen += after < self._seen
         for place in range(first, after):
             free[place] -= procs
-        for drop in _floor(times[first:after], free[first:after]):
+        for drop in _floor(times[first : min(after, self._seen)], free[first:after]):
             self._lower(drop)
         return times[first]
 
@@ -77,9 +80,19 @@ class Profile:
 
     def stays_free(self, procs: int) -> Instant:
         """For how long from now on so many processors are free; 0 when they are not even now."""
-        for time, level in self._floor:
+        floor, now = self._floor, self._times[0]
+        for time, level in floor:
             if level < procs:
-                return time - self._times[0]
+                return time - now
+        least = floor[-1][1]
+        for place in range(self._seen, len(self._times)):
+            if self._free[place] < least:
+                least = self._free[place]
+                floor.append((self._times[place], least))
+                if least < procs:
+                    self._seen = place + 1
+                    return self._times[place] - now
+        self._seen = len(self._times)
         return _FOR_EVER
 
 
@@ -87,7 +100,7 @@ def _floor(times: list[Instant], free: list[int]) -> list[Drop]:
     """Every step that is lower than all before it."""
     drops: list[Drop] = []
     least = _FOR_EVER
-    for time, level in zip(times, free, strict=True):
+    for time, level in zip(times, free, strict=False):
         if level < least:
             least = level
             drops.append((time, level))

@@ -1,0 +1,97 @@
+"""The command line of rm-replay."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lattice.daemons.replay import main
+
+LINES = "".join(
+    f"{number} {number * 3} -1 {20 + number} 3 -1 -1 3 60 -1 1 1 1 1 -1 -1 -1 -1\n" for number in range(1, 9)
+)
+KEYS = {"jobs", "avg_wait_s", "avg_bsld", "util", "makespan_s", "wait_p50_s", "wait_p99_s", "wait_max_s"}
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "made-up.swf"
+    path.write_text("; MaxProcs: 8\n" + LINES)
+    return path
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_json_is_all_there_is_on_stdout(trace: Path, policy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(trace), "--policy", policy, "--mode", "r1", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert set(json.loads(captured.out)) == KEYS
+    assert captured.err == ""
+
+
+def test_the_summary_is_for_people(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(trace), "--policy", "easy"]) == 0
+    assert "=== RM-Replay Results: made-up, easy ===" in capsys.readouterr().out
+
+
+def test_starts_are_written_where_asked(trace: Path, tmp_path: Path) -> None:
+    starts = tmp_path / "starts.csv"
+    assert main(["run", str(trace), "--policy", "fcfs", "--starts", str(starts), "--json"]) == 0
+    lines = starts.read_text().splitlines()
+    assert lines[:2] == ["id,submit,start,run,procs", "1,3,3,21,3"]
+    assert len(lines) == 9
+
+
+def test_the_same_trace_gives_the_same_output(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = []
+    for _ in range(2):
+        main(["run", str(trace), "--policy", "easy", "--json"])
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+
+
+def test_procs_overrule_the_trace(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(trace), "--policy", "easy", "--procs", "100", "--json"])
+    assert json.loads(capsys.readouterr().out)["avg_wait_s"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "complaint"),
+    [
+        (LINES, [], "says nothing of its machine's size; give it with --procs"),
+        (LINES + "oops\n", ["--procs", "8"], ":9: a line has 18 numbers, this one has 1"),
+        ("; MaxProcs: 2\n" + LINES, [], "none of its 8 entries ran and fits 2 processors"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said_on_stderr(
+    tmp_path: Path, text: str, more: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.swf"
+    path.write_text(text)
+    assert main(["run", str(path), "--policy", "easy", "--json", *more]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert complaint in captured.err
+
+
+def test_skipped_lines_are_counted_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.swf"
+    path.write_text("oops\n" + LINES)
+    assert main(["run", str(path), "--policy", "easy", "--procs", "8", "--skip-bad", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["jobs"] == 8
+    assert "1 bad lines skipped" in captured.err
+
+
+def test_a_file_for_starts_that_cannot_be_written_is_named(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(trace), "--policy", "easy", "--starts", str(tmp_path / "no" / "where")]) == 1
+    assert "where: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["run"], ["run", "x", "--policy", "best"], ["run", "x", "--procs", "0"]])
+def test_a_wrong_command_line_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: rm-replay" in capsys.readouterr().err
