@@ -2,10 +2,18 @@
 
 from random import Random
 
-from lattice.core.machine.commands import CancelAllocation, DisableNode, DrainNode, SetProject
+from lattice.core.machine.commands import (
+    CancelAllocation,
+    DisableNode,
+    DrainNode,
+    SetProject,
+    SetReservation,
+    SetSetting,
+)
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import Hold, Request
 from lattice.core.model.observations import Observations
+from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.signals import Signals
 from lattice.core.model.tenants import NodeSharing, Project
 from tests.unit.core.scheduler.world import FirstCome, World
@@ -26,6 +34,10 @@ def draw_machine(dice: Random, *, tight_limits: bool = True) -> World:
     )
     for name in names:
         _add_node(world, dice, name)
+    if dice.random() < 0.3:
+        world.do(SetSetting(key="scheduler.power_budget_w", value=str(dice.choice((500, 900, 1400)))))
+    if dice.random() < 0.3:
+        _draw_reservation(world, dice, names)
     if tight_limits:
         _draw_limits(world, dice)
     else:
@@ -51,7 +63,21 @@ def _add_node(world: World, dice: Random, name: str) -> None:
         gpu_type=dice.choice(("H100", "A100")) if gpus else "",
         group=dice.choice(("a", "b", "c")),
         features=dice.choice(((), ("nvme",), ("nvme", "ib"))),
+        power_w=dice.choice((200, 300)),
     )
+
+
+def _draw_reservation(world: World, dice: Random, names: list[str]) -> None:
+    start = world.now + dice.choice((0, 1_800_000, 5_400_000, 9_000_000))
+    record = AdvanceReservation(
+        name="upkeep",
+        start_at=start,
+        end_at=start + dice.choice((600_000, 7_200_000)),
+        nodes=tuple(name for name in names if dice.random() < 0.5),
+        users=dice.choice(((), ("ann",))),
+        repeat_s=dice.choice((0, 0, 10_800)),
+    )
+    world.do(SetReservation(reservation=record, create=True))
 
 
 def _draw_limits(world: World, dice: Random) -> None:
@@ -85,11 +111,11 @@ def _draw_work(world: World, dice: Random) -> None:
             "tasks": ((0, dice.randrange(1, 5), 1),) if is_group else (),
             "concurrency": dice.choice((0, 1, 2)) if is_group else 0,
         }
-        world.try_submit(_draw_request(dice), **fields)
+        world.try_submit(draw_request(dice), **fields)
         world.now += dice.choice((0, 0, 1000))
 
 
-def _draw_request(dice: Random) -> Request:
+def draw_request(dice: Random) -> Request:
     nodes = dice.choice((1, 1, 1, 2, 3, 4))
     return Request(
         nodes=nodes,
@@ -104,6 +130,7 @@ def _draw_request(dice: Random) -> Request:
         node_list=dice.choice(((), (), (), (), ("n0", "n1", "n2"))),
         exclude=dice.choice(((), (), (), ("n1",))),
         exclusive=dice.random() < 0.15,
+        require_conformance=dice.random() < 0.1,
     )
 
 

@@ -3,6 +3,7 @@
 `judge` walks the placements in their order on a model of its own and returns what is wrong with them, as sentences.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -34,6 +35,7 @@ class PlanWitness:
     state: State
     connected: frozenset[str]
     now: int
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
     uses: dict[str, list[Use]] = field(default_factory=dict)
     started: list[Allocation] = field(default_factory=list)
 
@@ -43,7 +45,8 @@ class PlanWitness:
             if record.is_holding:
                 self._book(record, record.shares, self._end(record))
 
-    def judge(self, plan: Plan) -> list[str]:
+    def judge(self, plan: Plan, *, nothing_promised: bool) -> list[str]:
+        """`nothing_promised` = no earlier plan had reservations that this one had to keep."""
         findings: list[str] = []
         queue = self.queue()
         place = {record.number: index for index, record in enumerate(queue)}
@@ -58,10 +61,11 @@ class PlanWitness:
             findings += self.start(record, placement)
             if place[record.number] < first_kept:
                 findings += self._judge_span(record, placement)
-        findings += self._judge_progress(plan, queue)
+        findings += self._judge_progress(plan, queue) if nothing_promised else []
         for kept in plan.reservations:
             findings += self._judge_kept(kept, kept_for[kept.number])
-        return findings
+        findings += self._judge_power()
+        return findings + self._judge_together([(kept, kept_for[kept.number]) for kept in plan.reservations])
 
     def queue(self) -> list[Allocation]:
         """Everything that may start, tasks one by one, in the order in which it should."""
@@ -91,7 +95,11 @@ class PlanWitness:
                 findings.append(f"{label}: wrong share {share}")
             if not self.has_room(record, share.node, self.now):
                 findings.append(f"{label}: {share.node} has no room")
-        self._book(record, placement.shares, self.now + record.walltime_s * 1000 if record.walltime_s else FOREVER)
+            if self._is_shut(record, share.node, self.now, self._end_from(record, self.now)):
+                findings.append(f"{label}: {share.node} is reserved")
+        if request.require_conformance and len(names) > 1 and len({self.fingerprints.get(n, n) for n in names}) > 1:
+            findings.append(f"{label}: not alike")
+        self._book(record, placement.shares, self._end_from(record, self.now))
         self.started.append(record)
         return findings + [f"{label}: {broken}" for broken in self._broken_limits(record)]
 
@@ -149,18 +157,44 @@ class PlanWitness:
         ]
         return [f"{name} {used} > {limit}" for name, used, limit in checks if limit is not None and used > limit]
 
+    def _is_shut(self, record: Allocation, name: str, start: int, end: int) -> bool:
+        """Whether an advance reservation that does not admit the record has the node at some time between."""
+        for advance in self.state.reservations.values():
+            if record.tenant in advance.tenants or record.user in advance.users:
+                continue
+            if advance.nodes and name not in advance.nodes:
+                continue
+            step, length = advance.repeat_s * 1000, advance.end_at - advance.start_at
+            first = advance.start_at
+            if step and start > advance.end_at:
+                first += (start - advance.end_at) // step * step
+            windows = [first, first + step] if step else [first]
+            if any(begin < end and begin + length > start for begin in windows):
+                return True
+        return False
+
+    def _judge_power(self) -> list[str]:
+        """What all busy nodes draw is within the budget."""
+        limit = int(self.state.settings.get("scheduler.power_budget_w", 0))
+        drawn = sum(self.state.nodes[name].hardware.power_w for name, uses in self.uses.items() if uses)
+        return [f"{drawn} W drawn, {limit} W allowed"] if limit and drawn > limit and self.started else []
+
     # topology
 
     def _judge_span(self, record: Allocation, placement: Placement) -> list[str]:
         """Every choice of groups that could give as many nodes has at least as many groups."""
         if record.request.topology == "any" or self.state.tenants[record.tenant].max_nodes is not None:
             return []
+        if record.request.require_conformance:
+            return []
         mine = {share.node for share in placement.shares}
         free: dict[str, int] = {}
         for name, node in self.state.nodes.items():
             before = [use for use in self.uses[name] if use.number != record.number]
             held, self.uses[name] = self.uses[name], before
-            if self.suits(record, name) and self.has_room(record, name, self.now):
+            end = self._end_from(record, self.now)
+            is_open = not self._is_shut(record, name, self.now, end)
+            if is_open and self.suits(record, name) and self.has_room(record, name, self.now):
                 free[node.hardware.group] = free.get(node.hardware.group, 0) + 1
             self.uses[name] = held
         span = len({self.state.nodes[name].hardware.group for name in mine})
@@ -176,6 +210,8 @@ class PlanWitness:
             return []
         fresh = PlanWitness(self.state, self.connected, self.now)
         first = queue[0]
+        if self.state.reservations or self.state.settings or first.request.require_conformance:
+            return []
         fitting = [n for n in self.state.nodes if fresh.suits(first, n) and fresh.has_room(first, n, self.now)]
         if len(fitting) < first.request.nodes:
             return []
@@ -205,6 +241,40 @@ class PlanWitness:
                 findings.append(f"{label}: {name} is delayed")
         return findings
 
+    def _judge_together(self, kept_for: list[tuple[Reservation, Allocation]]) -> list[str]:
+        """All reservations can be carried out side by side with what runs, on the nodes they name."""
+        findings = []
+        spans: dict[str, list[tuple[int, int, Use]]] = {
+            name: [(self.now, use.end, use) for use in uses] for name, uses in self.uses.items()
+        }
+        for kept, record in kept_for:
+            end = self._end_from(record, kept.start_at)
+            for name in kept.nodes:
+                share = self.share(record, name)
+                hardware = self.state.nodes[name].hardware
+                whole = (hardware.cpus, hardware.memory_mb, hardware.gpus)
+                amounts = whole if share.whole else (share.cpus, share.memory_mb, share.gpus)
+                use = Use(record.number, record.tenant, record.vcluster, end, share.whole, *amounts)
+                spans[name].append((kept.start_at, end, use))
+                if self._is_shut(record, name, kept.start_at, end):
+                    findings.append(f"reservation of {kept.number}: {name} is reserved in advance")
+        for name, entries in spans.items():
+            for moment in {start for start, _, _ in entries}:
+                active = [use for start, end, use in entries if start <= moment < end]
+                if not self._fit_together(name, active):
+                    findings.append(f"{name} at {moment - self.now}: {active}")
+        return findings
+
+    def _fit_together(self, name: str, active: list[Use]) -> bool:
+        hardware = self.state.nodes[name].hardware
+        if len(active) > 1 and (any(use.whole for use in active) or len({use.vcluster for use in active}) > 1):
+            return False
+        return (
+            sum(use.cpus for use in active) <= hardware.cpus
+            and sum(use.memory_mb for use in active) <= hardware.memory_mb
+            and sum(use.gpus for use in active) <= hardware.gpus
+        )
+
     def earliest(self, record: Allocation) -> int | None:
         """When enough nodes are free if nothing else starts from now on."""
         ends = {use.end for uses in self.uses.values() for use in uses if use.end < FOREVER}
@@ -231,6 +301,9 @@ class PlanWitness:
             asked = record.stop_asked_at + 30_000
             end = asked if not record.started_at else min(end, asked)
         return max(end, self.now + 1000)
+
+    def _end_from(self, record: Allocation, start: int) -> int:
+        return start + record.walltime_s * 1000 if record.walltime_s else FOREVER
 
     def _vcluster(self, record: Allocation) -> Vcluster:
         return self.state.vclusters[record.vcluster]

@@ -17,7 +17,7 @@ from lattice.core.machine.state import State
 from lattice.core.scheduler.snapshot import NO_VCLUSTER, Snapshot
 from tests.conftest import SOAK
 from tests.properties.commands_generator import CommandGenerator
-from tests.properties.machines import draw_machine
+from tests.properties.machines import VCLUSTERS, draw_machine, draw_request
 from tests.properties.plan_witness import PlanWitness, waits_for
 from tests.unit.core.scheduler.world import World
 
@@ -27,15 +27,18 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 
 def witness_of(world: World) -> PlanWitness:
     assert world.observations is not None
-    return PlanWitness(world.state, world.observations.connected(), world.now)
+    return PlanWitness(world.state, world.observations.connected(), world.now, world.cycle.signals.fingerprints)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(SEEDS)
 def test_every_placement_satisfies_everything_that_was_asked(seed: int) -> None:
     world = draw_machine(Random(seed))
+    nothing_promised = seed % 2 == 0
+    if nothing_promised:
+        world.cycle.load(world.state)
     plan = world.plan()
-    assert witness_of(world).judge(plan) == []
+    assert witness_of(world).judge(plan, nothing_promised=nothing_promised) == []
 
 
 @settings(max_examples=EXAMPLES // 2, deadline=None)
@@ -49,6 +52,8 @@ def test_the_machine_accepts_every_placement_of_a_fresh_plan(seed: int) -> None:
 @given(SEEDS)
 def test_the_first_reservation_is_as_early_as_it_can_be(seed: int) -> None:
     world = draw_machine(Random(seed), tight_limits=False)
+    if world.state.reservations or world.state.settings:
+        return
     world.cycle.load(world.state)  # nothing has been promised to anybody
     plan = world.plan()
     witness = witness_of(world)
@@ -63,6 +68,28 @@ def test_the_first_reservation_is_as_early_as_it_can_be(seed: int) -> None:
         if place[placement.number] < place[first.number]:
             witness.start(records[placement.number], placement)
     assert kept.start_at == witness.earliest(first)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(SEEDS)
+def test_no_promise_is_broken_by_work_that_comes_later(seed: int) -> None:
+    dice = Random(seed)
+    world = draw_machine(dice, tight_limits=False)
+    before = {record.number: record for record in witness_of(world).queue()}
+    for _ in range(3):
+        plan = world.run_cycle()
+        promised = {kept.number: kept.start_at for kept in plan.reservations}
+        for _ in range(dice.randrange(4)):
+            request = draw_request(dice)
+            vcluster = dice.choice(VCLUSTERS)
+            world.try_submit(request, vcluster=vcluster, walltime_s=dice.choice((0, 600, 7200)), preemption_class=3)
+        # No time passes: what is late or has not started yet would rightly move all that waits for it.
+        following = world.plan()
+        starts = {kept.number: kept.start_at for kept in following.reservations}
+        started = {placement.number for placement in following.placements}
+        for number, start in promised.items():
+            if number in before and start > world.now and not before[number].group:
+                assert number in started or starts[number] <= start
 
 
 @settings(max_examples=EXAMPLES // 2, deadline=None)
@@ -124,7 +151,7 @@ def legible(snapshot: Snapshot) -> dict[str, Any]:
 _PRINT_PLANS = """
 from random import Random
 from msgspec.structs import asdict
-from tests.properties.machines import draw_machine
+from tests.properties.machines import VCLUSTERS, draw_machine, draw_request
 for seed in range(60):
     plan = draw_machine(Random(seed)).plan()
     print(plan.placements, plan.reservations, sorted(plan.explanations.items()), plan.considered)

@@ -204,9 +204,6 @@ class _Pass:
             self._stop_at_limit(row, self._headroom.node_refusal(shape))
             return None
         rows = self._room.candidates(demand, shape)
-        if demand.request.require_conformance and demand.least > 1:
-            rows = alike_rows(self._room, rows, demand.least)
-            most = min(most, max(demand.least, largest_alike(self._room, rows)))
         if len(rows) < demand.least:
             self._bounds.note_shortage(row, demand)
             self._stop_for_room(row, shape, demand)
@@ -217,6 +214,12 @@ class _Pass:
             if len(rows) < demand.least:
                 self._stop_at_limit(row, self._headroom.node_refusal(shape))
                 return None
+        if demand.request.require_conformance and most > 1:
+            rows = alike_rows(self._room, rows, demand.least)
+            if not len(rows):
+                self._stop_for_room(row, shape, demand)
+                return None
+            most = min(most, max(1, largest_alike(self._room, rows)))
         return self._within_sums(row, shape, demand, rows, min(most, len(rows)))
 
     def _within_sums(self, row: int, shape: Shape, demand: Demand, rows: Rows, want: int) -> Rows | None:

@@ -40,10 +40,12 @@ def keep_nodes(room: Room, demand: Demand, rows: Rows, ready_at: Ints) -> Rows:
 
 
 def alike_rows(room: Room, rows: Rows, least: int) -> Rows:
-    """Candidates that lie in a conformance group with enough of them."""
+    """Candidates that lie in a conformance group with enough of them; alone, every node is like itself."""
+    if least == 1:
+        return rows
     group = room.snapshot.nodes.conformance[rows]
-    sizes = np.bincount(group + 1)
-    sizes[0] = 0
+    sizes = np.bincount(group + 1, minlength=1)
+    sizes[0] = 0  # unknown ones
     return rows[sizes[group + 1] >= least]
 
 

@@ -62,9 +62,16 @@ class World:
         gpu_type: str = "",
         group: str = "",
         features: tuple[str, ...] = (),
+        power_w: int = 0,
     ) -> None:
         hardware = Hardware(
-            cpus=cpus, memory_mb=memory_mb, gpus=gpus, gpu_type=gpu_type, group=group, features=features
+            cpus=cpus,
+            memory_mb=memory_mb,
+            gpus=gpus,
+            gpu_type=gpu_type,
+            group=group,
+            features=features,
+            power_w=power_w,
         )
         self.do(RegisterNode(node=name, hardware=hardware))
         self.do(ConfirmNode(node=name))
