@@ -48,6 +48,17 @@ _ENVIRONMENT = ("PATH", "HOME", "LANG", "TZ")
 _log = logging.getLogger(__name__)
 
 
+class _Record(msgspec.Struct, frozen=True):
+    """A line of what a member writes."""
+
+    level: str
+    msg: str
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.msg}: {self.error}" if self.error else self.msg
+
+
 class EtcdMember:
     """One member: `bootstrap`, `restart` or `join` it once, `stop` it in the end; in between it is restarted when it dies."""
 
@@ -153,19 +164,18 @@ class EtcdMember:
             await process.wait()
 
     def last_words(self) -> str:
-        """The end of what the member wrote, the errors in it first."""
+        """The last error that the member wrote, or else its last line."""
         try:
             with self.settings.log.open("rb") as file:
                 file.seek(max(0, self.settings.log.stat().st_size - _LOG_TAIL_BYTES))
-                lines = file.read().decode("utf-8", "replace").splitlines()
+                lines = file.read().splitlines()
         except OSError:
-            return "it wrote nothing"
-        bad = [
-            line
-            for line in lines
-            if '"level":"error"' in line or '"level":"fatal"' in line or '"level":"panic"' in line
-        ]
-        return " | ".join((bad or lines)[-3:]) or "it wrote nothing"
+            lines = []
+        records = [record for line in lines if (record := _read_record(line)) is not None]
+        bad = [record for record in records if record.level in ("error", "fatal", "panic")]
+        if bad:
+            return str(bad[-1])
+        return lines[-1].decode("utf-8", "replace") if lines else "it wrote nothing"
 
     async def _first_start(self, origin: Origin) -> None:
         self.version = await installed_version(self.settings.program)
@@ -312,7 +322,17 @@ class EtcdMember:
             )
             await asyncio.sleep(pause)
             self.restarts += 1
-            self._process = await self._spawn(arguments)
+            try:
+                self._process = await self._spawn(arguments)
+            except OSError as error:
+                _log.error("etcd member %s cannot be started: %s", self.settings.name, error)
+
+
+def _read_record(line: bytes) -> _Record | None:
+    try:
+        return msgspec.json.decode(line, type=_Record)
+    except msgspec.DecodeError:
+        return None
 
 
 def _cut_log(path: Path, limit_bytes: int = LOG_LIMIT_BYTES) -> None:

@@ -80,7 +80,10 @@ class EtcdLeadership:
     def leader_name(self) -> str:
         if self.is_leader:
             return self._me.name
-        return self._seen.holder.name if self._seen is not None and self._seen.holder.run else ""
+        # An offer names a server that does not lead yet; our own name is old news by now.
+        if self._seen is None or self._seen.holder.run in ("", self._me.run):
+            return ""
+        return self._seen.holder.name
 
     @property
     def epoch(self) -> int:

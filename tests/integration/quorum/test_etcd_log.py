@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -9,13 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from lattice.ports.clock import SystemClock
 from lattice.ports.log import Conflict, Entry, Log, LogCorrupt, LogFull, LogUnavailable, Trimmed
+from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.etcd_client import EtcdClient, EtcdUnavailable
 from lattice.quorum.logs import etcd_space
 from lattice.quorum.logs.etcd import EtcdLog, raise_epoch
 from lattice.quorum.logs.etcd_keys import MAX_PAYLOAD_BYTES, entry_key
+from lattice.quorum.replica import LogReplica
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd
+from tests.unit.quorum.world import founded, running, submit
 
 
 @pytest.fixture(scope="module")
@@ -325,6 +330,55 @@ async def grown(things: list[bytes], size: int, worker: asyncio.Task[object]) ->
         assert not worker.done(), worker.exception()
         assert time.monotonic() < deadline, f"{len(things)} of {size}"
         await asyncio.sleep(0.01)
+
+
+def test_a_leader_that_is_stopped_and_comes_back_has_written_nothing_of_its_own(tmp_path: Path) -> None:
+    async def scenario(etcd: Etcd) -> None:
+        leader = await etcd.leader()
+        others = [name for name in etcd.members if name != leader]
+        async with opened(etcd.log(leader, *others)) as log:
+            await fill(log, 20)
+            etcd.processes[leader].send_signal(signal.SIGSTOP)
+            try:
+                last = await fill_from(log, 20, 50)
+            finally:
+                etcd.processes[leader].send_signal(signal.SIGCONT)
+            last = await fill_from(log, last, 50)
+            expected = [b"entry %d" % index for index in range(1, last + 1)]
+        await etcd.wait_ready()
+        for name in etcd.members:
+            async with opened(etcd.log(name)) as log:
+                assert [entry.payload for entry in await everything(log)] == expected
+
+    with running_etcd(tmp_path, 3) as etcd:
+        in_time(scenario(etcd))
+
+
+async def fill_from(log: Log, last: int, count: int) -> int:
+    for _ in range(count):
+        last = await log.append(last, b"entry %d" % (last + 1))
+    return last
+
+
+def test_a_replica_over_etcd_is_the_same_after_a_restart_and_on_another_server(tmp_path: Path) -> None:
+    def replica(etcd: Etcd, name: str) -> LogReplica:
+        return LogReplica(
+            log=etcd.log(name),
+            archive=SqliteArchive(tmp_path / f"{name}.sqlite"),
+            snapshots=None,
+            clock=SystemClock(),
+        )
+
+    async def scenario(etcd: Etcd) -> None:
+        async with founded(replica(etcd, "s1")) as first:
+            await asyncio.gather(*(submit(first, command_id=f"{n}") for n in range(500)))
+            index, digest = first.applied_index, first.state.digest()
+        for name in ("s1", "s2", "s3"):
+            async with running(replica(etcd, name)) as again:
+                assert (again.applied_index, again.state.digest()) == (index, digest)
+
+    with running_etcd(tmp_path, 3) as etcd:
+        in_time(scenario(etcd))
 
 
 def test_without_a_majority_nothing_is_acknowledged_and_afterwards_all_goes_on(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Our own member: begun, restarted, joined; dead with its server; reached by nobody without our certificates."""
 
+import asyncio
+import errno
 import os
 import signal
 import stat
@@ -22,6 +24,7 @@ from lattice.quorum.etcd_client import EtcdClient, EtcdError
 from lattice.quorum.etcd_member import EtcdMember
 from lattice.quorum.etcd_settings import MemberFailed, MemberSettings, Origin, write_origin
 from lattice.quorum.logs.etcd import EtcdLog
+from lattice.quorum.logs.etcd_keys import HEAD
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.conftest import require_program
 from tests.integration.quorum.etcd_world import in_time, new_certificates, settings_for, until
@@ -267,3 +270,54 @@ def test_certificates_are_rotated_under_a_running_member(tmp_path: Path, certifi
             await log.close()
 
     in_time(scenario())
+
+
+@pytest.mark.root
+def test_a_member_whose_disk_is_full_says_so_and_comes_back_while_the_others_go_on(
+    tmp_path: Path, certificates: CertificateFolder
+) -> None:
+    async def scenario(small: Path) -> None:
+        folders = {"s1": tmp_path, "s2": tmp_path, "s3": small}
+        members = [EtcdMember(settings_for(folder, name, certificates)) for name, folder in folders.items()]
+        cluster = {member.settings.name: member.settings.peer_url for member in members}
+        third = members[2]
+        async with stopping(*members):
+            await asyncio.gather(*(member.bootstrap("token", cluster) for member in members))
+            log = EtcdLog(members[0].client([member.settings.client_endpoint for member in members[1:]]))
+            await log.open()
+            fill_up(small / "ballast")
+            last = 0
+            while third.restarts == 0:
+                last = await log.append(last, os.urandom(1_000_000))
+            assert "no space left on device" in third.last_words()
+            last = await log.append(last, b"the others go on")
+            (small / "ballast").unlink()
+            await until(lambda: has_head(third, last), "the third member has everything")
+            await log.close()
+
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", small], check=True)
+    try:
+        in_time(scenario(small))
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+async def has_head(member: EtcdMember, index: int) -> bool:
+    async with member.client() as client:
+        try:
+            found = (await client.range(pb.RangeRequest(key=HEAD))).kvs
+        except EtcdError:
+            return False
+    return bool(found) and found[0].value == b"%d" % index
+
+
+def fill_up(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 20))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
