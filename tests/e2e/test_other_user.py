@@ -36,6 +36,16 @@ def interpreter_for_everybody() -> str:
     missing("a Python that other users may run")
 
 
+def readable_by_everybody(folder: str, copy: Path) -> str:
+    """The folder itself, or a copy (by hard links where they can be made) when a stranger may not look into it."""
+    if subprocess.run(["ls", folder], user=NOBODY, capture_output=True, check=False).returncode == 0:
+        return folder
+    if subprocess.run(["cp", "-al", folder, copy], capture_output=True, check=False).returncode != 0:
+        shutil.rmtree(copy, ignore_errors=True)
+        subprocess.run(["cp", "-a", folder, copy], check=True)
+    return str(copy)
+
+
 @pytest.fixture(scope="module")
 def programs() -> Iterator[Path]:
     """An environment with the installed packages of this one, for that interpreter."""
@@ -44,7 +54,8 @@ def programs() -> Iterator[Path]:
     try:
         subprocess.run([interpreter_for_everybody(), "-m", "venv", "--without-pip", home], check=True)
         sources = [Path(module.__path__[0]).parent for module in (lattice, lattice_sdk)]
-        lines = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *map(str, sources)]
+        folders = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *map(str, sources)])
+        lines = [readable_by_everybody(folder, home / f"copy{place}") for place, folder in enumerate(folders)]
         (found,) = home.glob("lib/python*/site-packages")
         (found / "lattice.pth").write_text("\n".join(lines) + "\n")
         for name in PROGRAMS:
@@ -53,8 +64,7 @@ def programs() -> Iterator[Path]:
             program.write_text("\n".join([f"#!{home}/bin/python", *text[1:]]) + "\n")
             program.chmod(0o755)
         probe = subprocess.run([home / "bin" / "lattice", "version"], user=NOBODY, cwd="/", check=False)
-        if probe.returncode != 0:
-            missing("a checkout that other users may read")
+        assert probe.returncode == 0
         yield home / "bin"
     finally:
         shutil.rmtree(home)
