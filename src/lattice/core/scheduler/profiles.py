@@ -45,7 +45,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     order: str = "score"
     window: int = WINDOW
     weights: Weights = normalised(WEIGHTS["hpc"])
-    patience_s: int = 0  # who has waited longer than this goes first, the longest wait before others; 0 = nobody
+    patience_s: int = 0  # who has waited longer than this, and than most, goes first, longest wait first; 0 = nobody
     learns: bool = False  # whether f10 counts with what earlier runs took where that is less than the walltime
     backfill_depth: int | None = None  # so many of the highest get a reservation; None = what the vCluster says
     keeps_promises: bool = (

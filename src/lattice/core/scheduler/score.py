@@ -21,6 +21,8 @@ from lattice.core.scheduler.snapshot import Snapshot
 from lattice.core.scheduler.tables import Bools, Floats, Rows
 
 BEYOND_BURST = 0.1  # the factor for tenants beyond their burst allowance while others wait
+TIMES_TYPICAL = 2.0  # of the root mean square of the waits in the queue: nobody is late before that
+MOST_PATIENCE = 4  # times the profile's: then it is late whatever the others wait
 _LONG_S = 1e9
 _FALLBACK = Profile()
 
@@ -44,15 +46,24 @@ class Scores:
         return {**values, "total": float(self.total[row])}
 
     def order(self) -> Rows:
-        """All rows, the most wanted first; rows that are wanted alike stay in the order of the queue."""
+        """All rows, the most wanted first; rows that are wanted alike stay in the order of submission."""
         key = -self.total
-        if any(profile.patience_s for profile in self.profiles):
-            patience = np.array([profile.patience_s for profile in self.profiles])
-            wait, limit = self.moment.wait_s, patience[self.moment.snapshot.queue.vcluster]
-            late = (limit > 0) & (wait > limit)
-            key = np.where(late, -1.0 - wait / (wait + _LONG_S), key)
+        for vcluster, profile in enumerate(self.profiles):
+            if profile.patience_s:
+                own = self.moment.snapshot.queue.vcluster == vcluster
+                wait = self.moment.wait_s
+                late = own & (wait > patience_s(profile, wait[own]))
+                key = np.where(late, -1.0 - wait / (wait + _LONG_S), key)
         rows: Rows = np.argsort(key, kind="stable")
         return rows
+
+
+def patience_s(profile: Profile, waits: Floats) -> float:
+    """After which wait a row goes first. Where everybody waits for long, that alone makes nobody late, up to a point."""
+    if not len(waits):
+        return float(profile.patience_s)
+    typical = float(np.sqrt(np.mean(waits * waits)))
+    return min(max(float(profile.patience_s), TIMES_TYPICAL * typical), float(profile.patience_s * MOST_PATIENCE))
 
 
 class _Weighing(NamedTuple):

@@ -1,5 +1,6 @@
 """Weights, profiles, the total and the order."""
 
+import numpy as np
 import pytest
 
 from lattice.core.machine.commands import SetVcluster
@@ -14,7 +15,7 @@ from lattice.core.scheduler.profiles import (
     profile_of,
     validate_weights,
 )
-from lattice.core.scheduler.score import score
+from lattice.core.scheduler.score import patience_s, score
 from tests.unit.core.scheduler.world import HOUR, World
 
 
@@ -141,10 +142,18 @@ def test_who_has_waited_beyond_the_patience_goes_first() -> None:
     world.now += HOUR
     second = world.submit(preemption_class=1)
     world.now += HOUR
-    high = world.submit(preemption_class=10)
-    assert order(world, {"default": Profile(patience_s=0)})[0] == high
-    assert order(world, {"default": Profile(patience_s=5400)})[0] == first
+    high = [world.submit(preemption_class=10) for _ in range(20)]
+    assert order(world, {"default": Profile(patience_s=0)})[0] == high[0]
+    assert order(world, {"default": Profile(patience_s=5400)})[:2] == [first, high[0]]
     assert order(world, {"default": Profile(patience_s=1800)})[:2] == [first, second]
+
+
+def test_where_everybody_waits_for_long_that_alone_makes_nobody_late() -> None:
+    waits = np.array([10.0, 10.0, 10.0, 10.0])
+    assert patience_s(Profile(patience_s=6 * 3600), waits * 3600) == pytest.approx(20 * 3600)
+    assert patience_s(Profile(patience_s=4 * 3600), waits * 3600) == pytest.approx(16 * 3600)
+    assert patience_s(Profile(patience_s=50 * 3600), waits * 3600) == 50 * 3600
+    assert patience_s(Profile(patience_s=7), waits[:0]) == 7
 
 
 def test_responsive_prefers_short_work_that_waits() -> None:
@@ -157,7 +166,9 @@ def test_responsive_prefers_short_work_that_waits() -> None:
     world.now += HOUR
     assert order(world) == [short, long]
     world.now += 95 * HOUR
-    assert order(world) == [long, short]
+    for _ in range(10):
+        world.submit(walltime_s=600)
+    assert order(world)[:2] == [long, short]
 
 
 def test_an_empty_queue_has_no_scores() -> None:
