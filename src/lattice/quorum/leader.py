@@ -180,15 +180,15 @@ class EtcdLeadership:
         if not seen.holder.endpoint or time.monotonic() - seen.since < self._settled_s:
             return False
         try:
-            await (await self._other(seen.holder.endpoint)).status(_PING_S)
+            status = await (await self._other(seen.holder.endpoint)).status(_PING_S)
+            why = "" if status.leader else "it is cut off from the majority"
         except EtcdError as error:
-            self._silent += 1
-            if self._silent >= _SILENT_PINGS:
-                _log.warning("taking over from %s, whose member does not answer: %s", seen.holder.name, error)
-                return True
-        else:
-            self._silent = 0
-        return False
+            why = str(error)
+        self._silent = self._silent + 1 if why else 0
+        if self._silent < _SILENT_PINGS:
+            return False
+        _log.warning("taking over from %s, whose member cannot work: %s", seen.holder.name, why)
+        return True
 
     async def _other(self, endpoint: str) -> EtcdClient:
         """A client for the holder's member, kept as long as that is the same."""

@@ -68,18 +68,25 @@ class Etcd:
         self.certificates = new_certificates(folder / "certificates")
         names = [f"s{n}" for n in range(1, count + 1)]
         self.members = {name: settings_for(folder, name, self.certificates, quota_bytes) for name in names}
-        self._cluster = {name: settings.peer_url for name, settings in self.members.items()}
+        self._inside: dict[str, list[str]] = {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
     def endpoints(self) -> list[str]:
         return [settings.client_listen for settings in self.members.values()]
 
+    def move(self, settings: MemberSettings, inside: list[str]) -> None:
+        """Before the start: other settings for the member, and what stands in front of its command."""
+        self.members[settings.name] = settings
+        self._inside[settings.name] = inside
+
     def start(self, name: str) -> None:
         settings = self.members[name]
+        cluster = {each.name: each.peer_url for each in self.members.values()}
         settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        origin = Origin(name=name, token="test", cluster=self._cluster, is_joining=False)
-        launch = [sys.executable, "-I", "-S", etcd_launch.__file__, str(os.getpid()), "etcd"]
+        origin = Origin(name=name, token="test", cluster=cluster, is_joining=False)
+        inside = self._inside.get(name, [])
+        launch = [*inside, sys.executable, "-I", "-S", etcd_launch.__file__, str(os.getpid()), "etcd"]
         with settings.log.open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [*launch, *member_arguments(settings, origin, VERSION)],
