@@ -1,6 +1,6 @@
 """A whole cluster in simulated time: the same state machine, cycle and plan as in production, nodes that obey at once.
 
-At one instant come all ends, then all arrivals, then cycles until one starts nothing. Runs start in the instant in which they
+At one instant come all ends, then all arrivals, then one cycle. Runs start in the instant in which they
 are placed and end after the time that the scenario, not the scheduler, knows.
 """
 
@@ -113,19 +113,15 @@ class Cluster:
         return self.stays
 
     def _schedule(self) -> int | None:
-        """Cycles until one starts nothing; when the next is due although nothing happens."""
-        while True:
-            before = self._clock()
-            plan = self._cycle.plan(None, FIRST_DAY_MS + self._now_s * 1000)
-            self.cycle_s.append(self._clock() - before)
-            for command in commands(plan):
-                for event in self._do(command).events:
-                    if isinstance(event, AllocationPlaced):
-                        self._begin(event.number)
-            if plan.wake_at is not None and plan.wake_at > FIRST_DAY_MS + self._now_s * 1000:
-                return -(-(plan.wake_at - FIRST_DAY_MS) // 1000)
-            if not plan.placements:
-                return None
+        """One cycle; when the next is due although nothing happens."""
+        before = self._clock()
+        plan = self._cycle.plan(None, FIRST_DAY_MS + self._now_s * 1000)
+        self.cycle_s.append(self._clock() - before)
+        for command in commands(plan):
+            for event in self._do(command).events:
+                if isinstance(event, AllocationPlaced):
+                    self._begin(event.number)
+        return None if plan.wake_at is None else max(self._now_s + 1, -(-(plan.wake_at - FIRST_DAY_MS) // 1000))
 
     def _begin(self, number: int) -> None:
         self._report(number, PartPhase.RUNNING, None)

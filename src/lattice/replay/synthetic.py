@@ -56,8 +56,8 @@ class Writer:
         preemption_class: int = 5,
         optimism: float = 1.0,
     ) -> None:
-        """`optimism` = how much more than the run was asked for."""
-        run = max(60, int(run_s))
+        """`optimism` = how much more than the run was asked for. Minutes are fine enough, and there are fewer of them."""
+        run = max(1, round(run_s / 60)) * 60
         submission = SubmitAllocation(
             name=f"{vcluster}-work",
             user=f"{tenant}-{self.chance.randrange(3)}",
@@ -68,7 +68,7 @@ class Writer:
             preemption_class=preemption_class,
             walltime_s=int(run * optimism),
         )
-        self._arrivals.append(Arrival(at_s=int(at_s), run_s=run, submission=submission))
+        self._arrivals.append(Arrival(at_s=int(at_s) // 60 * 60, run_s=run, submission=submission))
 
     def run_s(self, mean_s: float) -> float:
         """Many short runs and a few long ones, as on real machines."""
@@ -95,9 +95,12 @@ def _hpc_stream(writer: Writer, *, last_s: int, load: float, nodes: int, names: 
         writer.add(at_s, writer.run_s(mean_s), request, tenant=tenant, optimism=writer.optimism())
 
 
+STEADY_LAST_S = 24 * HOUR
+
+
 def steady_state(seed: int = 1) -> Scenario:
-    """A day and a half on 32 plain nodes and 16 with GPUs: HPC, ML training, services that stay. Slightly more than fits."""
-    writer, last_s = Writer(seed), 36 * HOUR
+    """A day on 32 plain nodes and 16 with GPUs: HPC, ML training, services that stay. Slightly more than fits."""
+    writer, last_s = Writer(seed), STEADY_LAST_S
     for _ in range(12):
         request = Request(cpus=16, memory_mb=32_000)
         writer.add(0, last_s + 6 * HOUR, request, tenant="web", vcluster="services")
@@ -136,25 +139,28 @@ def burst(seed: int = 2) -> Scenario:
     )
 
 
-UNFAIR_LAST_S = 24 * HOUR
+UNFAIR_LAST_S = 18 * HOUR
 
 
 def unfair(seed: int = 3) -> Scenario:
-    """Four tenants with a quarter each. One floods the queue at once; the others always want a little more than is theirs."""
+    """Four tenants with a quarter each. One floods the queue at once; the others come as they go, with more than fits.
+
+    One reservation at a time: each is a promise, and what is promised to the flood stands before whoever comes later.
+    """
     writer, nodes = Writer(seed), 32
-    for _ in range(500):
+    for _ in range(300):
         request = Request(nodes=writer.chance.choice((1, 2, 3)))
         writer.add(writer.chance.uniform(0, HOUR), writer.run_s(HOUR), request, tenant="greedy", optimism=1.5)
     for tenant in ("ants", "bees", "cats"):
         at_s = 0.0
-        while (at_s := at_s + writer.chance.expovariate(1.3 * nodes / 4 / (2 * HOUR))) < UNFAIR_LAST_S:
+        while (at_s := at_s + writer.chance.expovariate(2.0 * nodes / 4 / (2 * HOUR))) < UNFAIR_LAST_S:
             request = Request(nodes=writer.chance.choice((1, 2, 3)))
             writer.add(at_s, writer.run_s(HOUR), request, tenant=tenant, optimism=1.5)
     return Scenario(
         name="unfair",
         nodes=machine(nodes),
         tenants=tenants("greedy", "ants", "bees", "cats", target=0.25),
-        vclusters=(HPC,),
+        vclusters=(Vcluster(name="hpc", backfill_depth=1),),
         arrivals=writer.arrivals(),
     )
 
@@ -164,9 +170,9 @@ def sensitive_claim(seed: int = 4) -> Scenario:
     writer, nodes = Writer(seed), machine(40)
     names = tuple(nodes)
     pool, common = names[:8], names[8:]
-    _hpc_stream(writer, last_s=18 * HOUR, load=1.3, nodes=len(common), names=("physics", "chemistry"))
+    _hpc_stream(writer, last_s=12 * HOUR, load=1.2, nodes=len(common), names=("physics", "chemistry"))
     at_s = 0.0
-    while at_s < 18 * HOUR:
+    while at_s < 12 * HOUR:
         at_s += writer.chance.uniform(60, 1800)
         longest_s = 0
         for wanted in writer.chance.choice(((8,), (3, 3), (1, 2, 4), (2,))):
@@ -190,11 +196,11 @@ def sensitive_claim(seed: int = 4) -> Scenario:
 def preemption_heavy(seed: int = 5) -> Scenario:
     """A machine full of long work of low class, into which short urgent work comes all the time."""
     writer = Writer(seed)
-    for _ in range(120):
+    for _ in range(60):
         request = Request(nodes=writer.chance.choice((2, 4)))
-        writer.add(writer.chance.uniform(0, 6 * HOUR), 3 * HOUR, request, tenant="bulk", preemption_class=1)
-    for _ in range(150):
-        at_s, request = writer.chance.uniform(HOUR, 18 * HOUR), Request(nodes=writer.chance.choice((1, 2, 4)))
+        writer.add(writer.chance.uniform(0, 4 * HOUR), 3 * HOUR, request, tenant="bulk", preemption_class=1)
+    for _ in range(90):
+        at_s, request = writer.chance.uniform(HOUR, 12 * HOUR), Request(nodes=writer.chance.choice((1, 2, 4)))
         writer.add(at_s, writer.run_s(900), request, tenant="urgent", preemption_class=8, optimism=1.5)
     return Scenario(
         name="preemption-heavy",
