@@ -124,6 +124,7 @@ def test_a_stale_run_is_dead_before_the_node_confirms(tmp_path: Path) -> None:
             agent.start()
             session = await server.session(2)
             assert not alive(int(pid_file.read_text()))
+            await server.ended(KEY)
             ended = session.position(lambda m: m.HasField("run_report") and m.run_report.phase == pb.PHASE_ENDED)
             confirmed = session.position(lambda m: m.HasField("confirmed"))
             assert session.messages[confirmed].confirmed.session == 2
