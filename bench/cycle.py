@@ -18,6 +18,7 @@ from lattice.core.model.tenants import NodeSharing, Tenant, Vcluster
 from lattice.core.scheduler.columns import Columns
 from lattice.core.scheduler.plan import plan
 from lattice.core.scheduler.profiles import Profile
+from lattice.core.scheduler.proposals import Plan
 
 NOW = 1_772_700_000_000
 GROUP_SIZE = 128
@@ -122,15 +123,36 @@ def wide_node(cpus: int, running: int, pending: int, seed: int = 1) -> Columns:
 def _one_changed(repeats: int) -> float:
     """A machine that is full and has planned before, one more submission, and the next cycle."""
     columns = varied_machine(10_000, 1_000)
-    last = plan(columns.snapshot(), {}, NOW)
+    last = _settled(columns)
     times: list[float] = []
     for index in range(repeats):
         promised = {kept.number: kept for kept in last.reservations}
         began = time.perf_counter()
         columns.put_allocation(_pending(1_000_000 + index, Request(nodes=1), 600))
-        last = plan(columns.snapshot(promised=promised), {}, NOW + 1000)
+        last = plan(columns.snapshot(signals=SIGNALS, promised=promised), NO_PROFILES, NOW)
         times.append((time.perf_counter() - began) * 1000)
     return median(times)
+
+
+def _settled(columns: Columns) -> Plan:
+    """Carries out plans until nothing starts any more; returns the last."""
+    made = plan(columns.snapshot(signals=SIGNALS), NO_PROFILES, NOW)
+    while made.placements:
+        snapshot = columns.snapshot(signals=SIGNALS)
+        rows = {int(number): row for row, number in enumerate(snapshot.queue.number)}
+        for placement in made.placements:
+            names = [share.node for share in placement.shares]
+            for name in names:
+                row = snapshot.nodes.rows[name]
+                hardware = replace(
+                    snapshot.nodes.kinds[snapshot.nodes.kind[row]],
+                    group=snapshot.nodes.groups[snapshot.nodes.group[row]],
+                )
+                columns.put_node(_plain_node(int(name[1:]), hardware, placement.number))
+            length = int(snapshot.queue.walltime_s[rows[placement.number]])
+            columns.put_allocation(_running_on(placement.number, [int(name[1:]) for name in names], length))
+        made = plan(columns.snapshot(signals=SIGNALS), NO_PROFILES, NOW)
+    return made
 
 
 def _varied_hardware(dice: random.Random, group: str) -> Hardware:

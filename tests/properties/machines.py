@@ -43,13 +43,13 @@ def draw_machine(dice: Random, *, tight_limits: bool = True) -> World:
     else:
         world.set_tenant("physics")
     for _ in range(dice.randrange(3)):
-        _draw_work(world, dice)
+        draw_work(world, dice)
         world.run_cycle()
         _draw_progress(world, dice)
     _draw_trouble(world, dice, names)
     prints = {name: dice.choice(("x", "y")) for name in names if dice.random() < 0.7}
     world.cycle.signals = Signals(fingerprints=prints if dice.random() < 0.7 else {})
-    _draw_work(world, dice)
+    draw_work(world, dice)
     return world
 
 
@@ -95,7 +95,7 @@ def _draw_limits(world: World, dice: Random) -> None:
     world.do(SetProject(project=project, create=True))
 
 
-def _draw_work(world: World, dice: Random) -> None:
+def draw_work(world: World, dice: Random) -> None:
     for _ in range(dice.randrange(1, 8)):
         tenant = dice.choice(("default", "physics"))
         is_group = dice.random() < 0.2

@@ -130,15 +130,18 @@ class Explanations(Mapping[int, Explanation]):
         if why is Why.NO_VCLUSTER:
             gone = shape.vcluster not in self.snapshot.vclusters
             return f"vCluster {shape.vcluster} {'does not exist' if gone else 'is down'}"
-        if why is Why.LIMIT:
+        if why is Why.BEHIND and rank and self.snapshot.nodes.ids:
+            return f"waiting behind {rank} other{'s' if rank > 1 else ''}"
+        if int(queue.shape[row]) in self.reasons:
             return self.reasons[int(queue.shape[row])]
-        if why is Why.NO_ROOM and int(queue.shape[row]) in self.reasons:
-            return self.reasons[int(queue.shape[row])]
-        if why is Why.NO_ROOM:
-            return self._no_room_once(shape, int(queue.number[row]))
-        if not self.snapshot.nodes.ids:
-            return "no nodes registered"
-        return f"waiting behind {rank} other{'s' if rank > 1 else ''}" if rank else "waiting for the next cycle"
+        if why is Why.BEHIND and self._has_room(shape):
+            return "waiting for the next cycle"
+        return self._no_room_once(shape, int(queue.number[row]))
+
+    def _has_room(self, shape: Shape) -> bool:
+        """Whether it was only not looked at."""
+        demand = self.room.demand(shape.request, self.snapshot.vclusters[shape.vcluster])
+        return len(self.room.candidates(demand, shape)) >= demand.least
 
     def _no_room_once(self, shape: Shape, number: int) -> str:
         """Alike requests have the same reason, apart from the one that nodes are kept for."""

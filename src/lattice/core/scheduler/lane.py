@@ -64,8 +64,6 @@ class Lane:
 
     def occupy(self, demand: Demand, rows: Rows, start: int, end: int) -> None:
         """Takes what the demand needs of the node for that time. It must be free."""
-        if end <= start:
-            return
         first = self._step_at(start)
         stop = self._step_at(end) if end < NEVER else len(self._times)
         taken = self._steps[:, first:stop]

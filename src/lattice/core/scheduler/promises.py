@@ -20,8 +20,6 @@ def promised_first(snapshot: Snapshot, order: Rows, keeping: Bools) -> tuple[Row
     if not promised or not len(order) or not keeping.any():
         return order, []
     is_promised = _among(queue.number[order], tuple(promised)) & keeping[queue.vcluster[order]]
-    if not is_promised.any():
-        return order, []
     submitted_at, klass = queue.submitted_at[order], queue.preemption_class[order]
     oldest_behind = np.minimum.accumulate(np.where(is_promised, submitted_at, NEVER)[::-1])[::-1]
     highest_behind = np.maximum.accumulate(np.where(is_promised, klass, -1)[::-1])[::-1]
@@ -34,9 +32,8 @@ def promised_first(snapshot: Snapshot, order: Rows, keeping: Bools) -> tuple[Row
 
 def slot_rows(room: Room, demand: Demand, shape: Shape, kept: Reservation) -> Rows | None:
     """The nodes that were promised, if they are all still there at that time for long enough; else None."""
-    found = [room.snapshot.nodes.rows.get(node, -1) for node in kept.nodes]
-    rows: Rows = np.array(sorted(found), np.intp)
-    if len(rows) < demand.least or rows[0] < 0:
+    rows: Rows = np.array([room.snapshot.nodes.rows[node] for node in kept.nodes], np.intp)
+    if len(rows) < demand.least:
         return None
     end = kept.start_at + shape.walltime_s * 1000 if shape.walltime_s else NEVER
     openings = room.timeline.openings(demand)

@@ -78,8 +78,6 @@ class Timeline:
 
     def occupy(self, demand: Demand, rows: Rows, start: int, end: int) -> None:
         """Takes what the demand needs of each of the rows for that time. It must be free."""
-        if end <= start:
-            return
         hit = self._hits(rows, start, end)
         if demand.is_whole and not self._has_shares:
             self._cut(hit, start, end)

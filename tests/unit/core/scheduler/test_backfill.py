@@ -3,6 +3,7 @@
 from lattice.core.machine.commands import CancelAllocation, DrainNode, UpdateAllocation
 from lattice.core.model.allocations import Request
 from lattice.core.model.tenants import NodeSharing
+from lattice.core.scheduler.profiles import Profile
 from lattice.core.scheduler.proposals import Reservation
 from tests.unit.core.scheduler.world import HOUR, FirstCome, World, nodes_of, reason
 
@@ -240,3 +241,36 @@ class TestPromises:
         world.do(DrainNode(node="b0"))
         kept = Reservation(number=number, start_at=world.now + 5 * HOUR, nodes=("b1",))
         assert world.plan().reservations == (kept,)
+
+    def test_a_profile_may_choose_not_to_keep_them(self) -> None:
+        world = FirstCome()
+        world.cycle.profiles["default"] = Profile(order="fifo", keeps_promises=False)
+        world.add_nodes(["n1", "n2"])
+        first = world.submit(walltime_s=7200)
+        world.run_cycle()
+        world.report_running(first)
+        wide = world.submit(Request(nodes=2))
+        assert [kept.number for kept in world.run_cycle().reservations] == [wide]
+        urgent = world.submit(Request(nodes=2), preemption_class=9)
+        starts = {kept.number: kept.start_at - world.now for kept in world.plan().reservations}
+        assert starts == {urgent: 2 * HOUR, wide: 3 * HOUR}
+
+    def test_claims_are_not_waited_for(self) -> None:
+        world = FirstCome()
+        world.cycle.profiles["default"] = Profile(order="fifo", claims_only=True)
+        world.add_node("n1")
+        world.submit()
+        world.run_cycle()
+        number = world.submit()
+        plan = world.plan()
+        assert plan.reservations == ()
+        assert plan.explain(number) is not None
+
+
+def test_a_share_waits_for_a_single_node_that_does_not_suit_it() -> None:
+    world = FirstCome(NodeSharing.SHARED)
+    number = world.submit(Request(features=("nvme",)))
+    world.add_node("n1")
+    world.submit()
+    world.run_cycle()
+    assert reason(world.plan(), number).startswith("no nodes matching constraints: 0 of 1")
