@@ -4,7 +4,7 @@ At one instant come all ends, then all arrivals, then one cycle. Runs start in t
 are placed and end after the time that the scenario, not the scheduler, knows.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -26,6 +26,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
 from lattice.core.model.tenants import Tenant, Vcluster
+from lattice.core.scheduler.profiles import Profile
 
 ACTOR = "replay"
 FIRST_DAY_MS = 1_767_225_600_000  # where scenarios begin: 2026-01-01T00:00:00Z
@@ -77,11 +78,16 @@ class Stay:
 class Cluster:
     """Replays one scenario; `clock` is asked only for how long cycles took."""
 
-    def __init__(self, scenario: Scenario, clock: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        clock: Callable[[], float] = lambda: 0.0,
+        profiles: Mapping[str, Profile] | None = None,
+    ) -> None:
         self.state = State.empty()
         self.stays: list[Stay] = []
         self.cycle_s: list[float] = []
-        self._cycle = Cycle()
+        self._cycle = Cycle(profiles)
         self._clock = clock
         self._scenario = scenario
         self._now_s = 0
