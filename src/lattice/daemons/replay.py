@@ -14,6 +14,7 @@ from lattice.replay.conservative import Conservative
 from lattice.replay.easy import Easy
 from lattice.replay.entries import Trace, TraceError
 from lattice.replay.fcfs import Fcfs
+from lattice.replay.inventory import made_up, on_nodes, read_inventory, simulate_full
 from lattice.replay.outcomes import measure
 from lattice.replay.progress import Bar
 from lattice.replay.report import as_json, as_text, write_starts
@@ -22,6 +23,7 @@ from lattice.replay.trace import FORMATS, listed_procs, read_trace
 from lattice.replay.workload import Workload, keep_r1
 
 EXIT_FAILED = 1
+LATTICE = "lattice"
 POLICIES: dict[str, Callable[[Workload], Policy]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}
 
 
@@ -30,8 +32,16 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="replay one trace under one policy")
     run.add_argument("trace", type=Path, metavar="TRACE", help="SWF, JSON lines or sacct --parsable2; .gz and .xz too")
-    run.add_argument("--policy", choices=list(POLICIES), required=True, help="who starts when")
-    run.add_argument("--mode", choices=["r1"], default="r1", help="r1: identical processors, exact work (default)")
+    run.add_argument(
+        "--policy", choices=list(dict.fromkeys((*POLICIES, LATTICE))), required=True, help="who starts when"
+    )
+    run.add_argument(
+        "--mode",
+        choices=["r1", "full"],
+        default="r1",
+        help="r1: identical processors, exact work (default); full: nodes, as in production (lattice only)",
+    )
+    run.add_argument("--inventory", type=Path, metavar="FILE", help="YAML: the nodes of mode full; default: all alike")
     run.add_argument("--procs", type=_positive, metavar="P", help="processors of the machine, instead of the trace's")
     run.add_argument("--format", choices=list(FORMATS), dest="written_in", help="instead of what name and text suggest")
     run.add_argument("--starts", type=Path, metavar="FILE", help="write id,submit,start,run,procs of each as CSV")
@@ -58,8 +68,7 @@ def _run(options: argparse.Namespace) -> int:
     trace = read_trace(options.trace, written_in=options.written_in, skip_bad=options.skip_bad)
     if trace.skipped:
         _say(f"rm-replay: {options.trace}: {trace.skipped:,} bad lines skipped")
-    work = keep_r1(trace, options.procs or _machine(trace, options.trace))
-    starts = _simulate(work, POLICIES[options.policy](work))
+    work, starts = _replay_full(options, trace) if options.mode == "full" else _replay_r1(options, trace)
     if options.starts is not None:
         with options.starts.open("w", encoding="utf-8", newline="") as file:
             write_starts(file, work, starts)
@@ -68,6 +77,24 @@ def _run(options: argparse.Namespace) -> int:
     text = as_json(outcome) + "\n" if options.json else as_text(title, work, outcome, skipped=trace.skipped)
     sys.stdout.write(text)
     return 0
+
+
+def _replay_r1(options: argparse.Namespace, trace: Trace) -> tuple[Workload, list[int]]:
+    if options.policy not in POLICIES:
+        raise TraceError(f"policy {options.policy} needs --mode full")
+    work = keep_r1(trace, options.procs or _machine(trace, options.trace))
+    return work, _simulate(work, POLICIES[options.policy](work))
+
+
+def _replay_full(options: argparse.Namespace, trace: Trace) -> tuple[Workload, list[int]]:
+    if options.policy != LATTICE:
+        raise TraceError(f"mode full is for policy {LATTICE}; {options.policy} knows no nodes")
+    if options.inventory is not None:
+        machine = read_inventory(options.inventory)
+    else:
+        machine = made_up(options.procs or trace.nodes_total or _machine(trace, options.trace))
+    work = on_nodes(trace, machine)
+    return work, simulate_full(work, machine)
 
 
 def _simulate(work: Workload, policy: Policy) -> list[int]:

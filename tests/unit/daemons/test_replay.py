@@ -28,6 +28,25 @@ def test_json_is_all_there_is_on_stdout(trace: Path, policy: str, capsys: pytest
     assert captured.err == ""
 
 
+def test_mode_full_replays_on_the_nodes_of_an_inventory(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inventory = tmp_path / "machine.yaml"
+    inventory.write_text("nodes: [{names: 'n[1-3]', cpus: 4}]")
+    full = ["run", str(trace), "--policy", "lattice", "--mode", "full", "--json"]
+    assert main([*full, "--inventory", str(inventory)]) == 0
+    on_three_nodes = json.loads(capsys.readouterr().out)
+    assert set(on_three_nodes) == KEYS
+    assert on_three_nodes["jobs"] == 8
+    assert main([*full, "--procs", "24"]) == 0
+    assert json.loads(capsys.readouterr().out)["wait_max_s"] == 0 < on_three_nodes["wait_max_s"]
+
+
+def test_textbook_policies_know_no_nodes(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(trace), "--policy", "easy", "--mode", "full"]) == 1
+    assert "easy knows no nodes" in capsys.readouterr().err
+
+
 def test_the_summary_is_for_people(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(trace), "--policy", "easy"]) == 0
     assert "=== RM-Replay Results: made-up, easy ===" in capsys.readouterr().out
