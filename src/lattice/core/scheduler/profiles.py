@@ -24,6 +24,7 @@ WEIGHTS: dict[str, Weights] = {
 # Short work may overtake long work only so far: on the first halves of the recorded workloads of seven machines this kept the
 # longest wait within half as much again of first come, first served, and about halved the mean slowdown.
 RESPONSIVE_PATIENCE_S = 4 * 86_400
+RESPONSIVE_LEARNS = 0.3
 _OF_SCHEDULER = {
     "hpc-backfill": "hpc",
     "ml-training": "ml",
@@ -46,7 +47,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     window: int = WINDOW
     weights: Weights = normalised(WEIGHTS["hpc"])
     patience_s: int = 0  # who has waited longer than this, and than most, goes first, longest wait first; 0 = nobody
-    learns: bool = False  # whether f10 counts with what earlier runs took where that is less than the walltime
+    learns: float = 0.0  # how much f10 goes by what earlier runs took, where that is less than the walltime: 0 to 1
     backfill_depth: int | None = None  # so many of the highest get a reservation; None = what the vCluster says
     keeps_promises: bool = (
         True  # a start that was once predicted for one of them moves no later for work that came after it
@@ -84,6 +85,7 @@ def built_in(name: str, weights: Weights | None = None, order: str = "score") ->
         order=order,
         weights=weights or normalised(WEIGHTS.get(table, WEIGHTS["hpc"])),
         patience_s=RESPONSIVE_PATIENCE_S if table == "responsive" else 0,
+        learns=RESPONSIVE_LEARNS if table == "responsive" else 0.0,
         backfill_depth=1 if table == "responsive" else None,
         keeps_promises=table != "responsive",
         claims_only=table == "sensitive",

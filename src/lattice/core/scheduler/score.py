@@ -70,7 +70,7 @@ class _Weighing(NamedTuple):
     """The profiles of all vClusters, in columns by number of the vCluster."""
 
     weights: tuple[tuple[int, Floats], ...]  # of each factor that anybody weighs: its place, its weights
-    learns: tuple[bool, ...]
+    learns: tuple[float, ...]
     is_fifo: Bools
 
 

@@ -17,11 +17,11 @@ _ONE_THREAD = 250_000  # multiplications
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """`learns` = by vCluster, whether expected run times may stand for walltimes."""
+    """`learns` = by vCluster, how much what earlier runs took counts against the walltime."""
 
     snapshot: Snapshot
     now: int
-    learns: tuple[bool, ...] = ()
+    learns: tuple[float, ...] = ()
 
     @cached_property
     def wait_s(self) -> Floats:
@@ -30,16 +30,6 @@ class Moment:
         since = np.where(queue.run > 1, queue.submitted_at, np.maximum(queue.submitted_at, queue.eligible_at))
         wait: Floats = np.maximum(self.now - since, 0) / 1000.0
         return wait
-
-    @cached_property
-    def run_s(self) -> Floats:
-        """How long each row will run as far as is known; infinite without a walltime."""
-        queue = self.snapshot.queue
-        run: Floats = np.where(queue.walltime_s > 0, queue.walltime_s, np.inf)
-        if any(self.learns):
-            known = np.array(self.learns, np.bool_)[queue.vcluster] & (queue.expected_s > 0)
-            run = np.where(known, np.minimum(run, queue.expected_s), run)
-        return run
 
     @cached_property
     def by_number(self) -> tuple[Ints, Rows]:

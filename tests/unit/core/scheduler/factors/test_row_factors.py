@@ -127,5 +127,6 @@ def test_expansion_counts_with_what_earlier_runs_took_where_the_profile_learns()
     world.submit(walltime_s=10 * 3600, name="other")
     snapshot, later = world.snapshot(), world.now + HOUR
     assert snapshot.queue.expected_s.tolist() == [3600, 0]
-    assert REGISTRY["expansion"](Moment(snapshot, later, (True,))).tolist() == pytest.approx([1 / 2, 1 / 11])
-    assert REGISTRY["expansion"](Moment(snapshot, later, (False,))).tolist() == pytest.approx([1 / 11, 1 / 11])
+    assert REGISTRY["expansion"](Moment(snapshot, later, (1.0,))).tolist() == pytest.approx([1 / 2, 1 / 11])
+    assert REGISTRY["expansion"](Moment(snapshot, later, (0.5,))).tolist() == pytest.approx([13 / 44, 1 / 11])
+    assert REGISTRY["expansion"](Moment(snapshot, later, (0.0,))).tolist() == pytest.approx([1 / 11, 1 / 11])
