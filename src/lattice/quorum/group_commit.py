@@ -61,7 +61,7 @@ class GroupCommit:
     """Turns single proposals into entries, in the order in which they came.
 
     `last_index` and `last_at` are those of the newest entry so far; `deliver` takes each committed entry; `observe` gets the
-    seconds and the number of commands of each append.
+    seconds and the number of commands of each append; while `may_append` says no, every batch fails as a conflict.
     """
 
     def __init__(
@@ -73,8 +73,10 @@ class GroupCommit:
         last_at: int,
         deliver: Callable[[Committed], Awaitable[None]],
         observe: Callable[[float, int], None],
+        may_append: Callable[[], bool] = lambda: True,
     ) -> None:
         self._log = log
+        self._may_append = may_append
         self._clock = clock
         self._last = last_index
         self._last_at = last_at
@@ -176,6 +178,8 @@ class GroupCommit:
         await self._deliver(Committed(index, batch.envelopes, batch.waiters))
 
     async def _append(self, payload: bytes) -> int:
+        if not self._may_append():
+            raise Conflict("this server no longer leads")
         try:
             return await self._log.append(self._last, payload)
         except LogUnavailable as error:

@@ -2,7 +2,8 @@
 
 Applies entries in index order, answers each proposer with the outcome of its command, tells subscribers what happened, lets
 snapshots be taken. It stops, and acknowledges nothing more, when an entry cannot be read or when applying one raises: going on
-would let replicas differ.
+would let replicas differ. Where several servers share the log it begins as a follower, which applies what another appends, until it
+is told to lead.
 """
 
 import asyncio
@@ -10,20 +11,22 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 
+from lattice.core.machine.codec import decode_batch
 from lattice.core.machine.commands import AnyCommand, Envelope, RecordSnapshot
 from lattice.core.machine.events import AnyEvent
-from lattice.core.machine.outcomes import Outcome, Rejected
+from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.state import State
 from lattice.ports.archive import ArchivedRecord, ArchiveFilter
 from lattice.ports.clock import Clock
-from lattice.ports.log import Log
+from lattice.ports.log import Log, LogUnavailable
 from lattice.ports.replica import ReplicaStopped, Subscriber
 from lattice.quorum.applier import Applier
 from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.group_commit import Committed, GroupCommit, Waiter, fail
+from lattice.quorum.head_reader import HeadReader
 from lattice.quorum.snapshot_keeper import SnapshotKeeper
 from lattice.quorum.snapshots import SnapshotFolder
 
@@ -35,6 +38,8 @@ _SLICE_S = 0.004
 _UNAPPLIED_ENTRIES = 2
 _DRAIN_S = 10.0
 _LAST_SNAPSHOT_S = 20.0
+# Entries whose digests are remembered: replicas are compared at the newest one that all have.
+_DIGESTS = 2000
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +67,11 @@ class LogReplica:
         clock: Clock,
         snapshot_every: int = SNAPSHOT_EVERY,
         counters: ReplicaCounters | None = None,
+        shared_head: Callable[[], Awaitable[int]] | None = None,
     ) -> None:
+        """`shared_head` reads the newest index of a log that other servers append to as well."""
         self._log = log
+        self._heads = None if shared_head is None else HeadReader(shared_head)
         self._archive = archive
         self._folder = snapshots
         self._clock = clock
@@ -78,6 +86,8 @@ class LogReplica:
         self._applying: Sequence[Waiter] = ()
         self._commit: GroupCommit | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._role: asyncio.Task[None] | None = None
+        self._digests: dict[int, str] = {}
         self._refusal = "the replica has not started"
         self._stopped = asyncio.Event()
 
@@ -120,8 +130,10 @@ class LogReplica:
 
     async def _record_snapshot(self, command: RecordSnapshot) -> Outcome:
         # Also while stopping, when nobody else may propose any more.
-        if self.failure is not None or self._commit is None:
+        if self.failure is not None:
             raise ReplicaStopped(self._refusal)
+        if self._commit is None:
+            return Accepted()  # the leader records its own
         return await self._commit.submit(command, ACTOR, "", self.applied_index)
 
     # following
@@ -145,8 +157,14 @@ class LogReplica:
         await reached
 
     async def read_index(self) -> int:
+        if self._heads is not None:
+            return await self._heads.read()
         # The only appender applies a command before it acknowledges it.
         return self.applied_index
+
+    def digest_at(self, index: int) -> str | None:
+        """The state's digest right after an entry; None when that was too long ago, or is still to come."""
+        return self.state.digest() if index == self.applied_index else self._digests.get(index)
 
     async def wait_stopped(self) -> None:
         """Returns when the replica has ended; `failure` then says why, None after `stop`."""
@@ -173,14 +191,6 @@ class LogReplica:
             await self._archive.close()
             await self._log.close()
             raise
-        self._commit = GroupCommit(
-            self._log,
-            self._clock,
-            last_index=self.applied_index,
-            last_at=self.state.last_at,
-            deliver=self._committed.put,
-            observe=self.counters.on_commit,
-        )
         if self._folder is not None:
             self.snapshots = SnapshotKeeper(
                 self._folder,
@@ -189,25 +199,79 @@ class LogReplica:
                 self._record_snapshot,
                 every=self._snapshot_every,
                 commands_since=self.counters.replayed,
+                trims=lambda: self._commit is not None,
             )
+        self._tasks.append(asyncio.create_task(self._guarded(self._apply_forever), name="replica apply"))
+        if self._heads is None:
+            self._begin_to_append(lambda: True)
+        else:
+            self._begin_to_follow()
+
+    async def lead(self, may_append: Callable[[], bool]) -> None:
+        """From a follower to the one that appends, once everything in the log is applied."""
+        await self.wait_for(await self.read_index())
+        await self._leave_role()
+        self._begin_to_append(may_append)
+
+    async def follow(self, why: str) -> None:
+        """From the one that appends to a follower; what was proposed and is not applied yet fails, its outcome unknown."""
+        self._refusal = self._refusal or why
+        await self._leave_role()
+        if self._commit is not None:
+            self._commit.fail_all(LogUnavailable(why))
+            self._commit = None
+        if not self._stopped.is_set():
+            self._begin_to_follow()
+
+    def _begin_to_append(self, may_append: Callable[[], bool]) -> None:
+        self._commit = GroupCommit(
+            self._log,
+            self._clock,
+            last_index=self.applied_index,
+            last_at=self.state.last_at,
+            deliver=self._committed.put,
+            observe=self.counters.on_commit,
+            may_append=may_append,
+        )
         self._refusal = ""
-        for name, work in (("append", self._commit.run), ("apply", self._apply_forever)):
-            self._tasks.append(asyncio.create_task(self._guarded(work), name=f"replica {name}"))
+        self._role = asyncio.create_task(self._guarded(self._commit.run), name="replica append")
+
+    def _begin_to_follow(self) -> None:
+        self._refusal = self._refusal or "this server follows another"
+        self._role = asyncio.create_task(self._guarded(self._follow_log), name="replica follow")
+
+    async def _follow_log(self) -> None:
+        async for entry in self._log.tail(self.applied_index + 1):
+            envelopes = decode_batch(entry.payload).envelopes
+            await self._committed.put(Committed(entry.index, envelopes, ()))
+
+    async def _leave_role(self) -> None:
+        """Ends appending or following; afterwards the state contains all that came out of it."""
+        role, self._role = self._role, None
+        if role is not None:
+            role.cancel()
+            await asyncio.gather(role, return_exceptions=True)
+        # However long it takes: what is still in the queue would be applied a second time.
+        while not await self._or_stopped(self._committed.join()) and not self._stopped.is_set():
+            _log.warning("entries are still being applied")
 
     async def stop(self) -> None:
         """Finishes what was proposed, takes a last snapshot when much happened since, closes everything."""
         if not self._tasks:
             return
         self._refusal = self._refusal or "the replica is shutting down"
+        if self._commit is None:
+            await self._leave_role()
         is_drained = await self._drain()
         if self.snapshots is not None:
             # In the middle of an entry the state belongs to no index.
             if self.failure is None and is_drained:
                 await self._take_last_snapshot(self.snapshots)
             await self.snapshots.cancel()
-        for task in self._tasks:
+        tasks = [*self._tasks, *([] if self._role is None else [self._role])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
         await self._archive.close()
         await self._log.close()
@@ -215,15 +279,18 @@ class LogReplica:
 
     async def _drain(self) -> bool:
         """Whether all that was proposed is applied: waits for that, for a failure, or for a while in any case."""
-        if self._commit is None:
-            return True
-        failed = asyncio.create_task(self._stopped.wait())
         is_done = True
-        for step in (self._commit.drained, self._committed.join):
-            waiting = asyncio.create_task(step())
-            await asyncio.wait((waiting, failed), timeout=_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
-            is_done = is_done and waiting.done()
-            waiting.cancel()
+        if self._commit is not None:
+            is_done = await self._or_stopped(self._commit.drained())
+        return await self._or_stopped(self._committed.join()) and is_done
+
+    async def _or_stopped(self, step: Coroutine[None, None, None]) -> bool:
+        """Whether the step was done before a failure, and in time."""
+        failed = asyncio.create_task(self._stopped.wait())
+        waiting = asyncio.create_task(step)
+        await asyncio.wait((waiting, failed), timeout=_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
+        is_done = waiting.done()
+        waiting.cancel()
         failed.cancel()
         return is_done
 
@@ -243,8 +310,8 @@ class LogReplica:
             self.failure = error
             self._refusal = f"the replica has stopped: {error}"
             self._end(ReplicaStopped(self._refusal))
-            for task in self._tasks:
-                if task is not asyncio.current_task():
+            for task in (*self._tasks, self._role):
+                if task is not None and task is not asyncio.current_task():
                     task.cancel()
 
     def _end(self, error: ReplicaStopped) -> None:
@@ -284,10 +351,17 @@ class LogReplica:
                 await asyncio.sleep(0)
                 slice_end = time.monotonic() + _SLICE_S
         self._applier.index = committed.index
+        if self._heads is not None:
+            self._remember_digest(committed.index)
         self.counters.commands += len(committed.envelopes)
         self._wake_index_waiters()
         if self.snapshots is not None:
             self.snapshots.note(len(committed.envelopes), self.applied_index, self.state)
+
+    def _remember_digest(self, index: int) -> None:
+        self._digests[index] = self.state.digest()
+        if len(self._digests) > _DIGESTS:
+            del self._digests[next(iter(self._digests))]
 
     def _publish(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for callback in tuple(self._subscribers):

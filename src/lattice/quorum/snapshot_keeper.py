@@ -35,6 +35,7 @@ class SnapshotKeeper:
         *,
         every: int,
         commands_since: int,
+        trims: Callable[[], bool] = lambda: True,
     ) -> None:
         self._folder = folder
         self._log = log
@@ -42,6 +43,7 @@ class SnapshotKeeper:
         self._record = record
         self._every = every
         self._since = commands_since
+        self._trims = trims
         self._not_before = 0.0
         self._task: asyncio.Task[None] | None = None
         self.taken = 0
@@ -82,7 +84,8 @@ class SnapshotKeeper:
             await self._archive.flush(index)
             written = await asyncio.to_thread(self._folder.write, index, view)
             await self._record(RecordSnapshot(index=index, digest=written.digest, sha256=written.sha256))
-            await self._trim()
+            if self._trims():
+                await self._trim()
         except (OSError, ArchiveError, LogError, ReplicaStopped) as error:
             self.failed += 1
             self._since += counted
