@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from lattice.api.streams import Feed
@@ -12,13 +12,17 @@ from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
 from lattice.ports.identity import Verifier
 from lattice.ports.object_store import ObjectStore
+from lattice.ports.quorum import QuorumView
 from lattice.ports.replica import Replica
 from lattice.ports.scheduling import SchedulingView
 
 
 @dataclass(kw_only=True)
 class Services:
-    """`objects` is None where no object store is configured; `is_ready` says whether the state is complete."""
+    """`objects` is None where no object store is configured; `is_ready` says whether the state is complete.
+
+    `quorum` and `before_read`, which returns when the state contains everything acknowledged, are None on a server that is alone.
+    """
 
     replica: Replica
     links: AgentLinks
@@ -29,6 +33,8 @@ class Services:
     objects: ObjectStore | None = None
     metrics: Metrics = field(default_factory=Metrics)
     is_ready: Callable[[], bool] = lambda: True
+    quorum: QuorumView | None = None
+    before_read: Callable[[], Awaitable[None]] | None = None
     server_name: str = "server"
     default_tenant: str = "default"
     default_vcluster: str = "default"

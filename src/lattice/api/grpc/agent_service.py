@@ -50,12 +50,17 @@ class AgentService:
         self._desk = desk
         self._links = links
 
+    def attend(self, desk: AgentDesk) -> None:
+        """Takes new streams to another desk; those that are open stay with theirs."""
+        self._desk = desk
+
     async def Connect(self, messages: AsyncIterator[pb.AgentMessage], context: Context) -> None:
         try:
             identity = self._identify(context)
             registration = await self._first(messages, identity)
+            desk = self._desk
             self._links.close(registration.node, "replaced by a newer stream")
-            greeting = await self._desk.register(registration)
+            greeting = await desk.register(registration)
         except RegistrationRefused as refusal:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
         except StreamRefused as refusal:
@@ -63,7 +68,7 @@ class AgentService:
         except (LogError, ReplicaStopped) as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error) or type(error).__name__)
         else:
-            stream = _Stream(self._desk, self._links, registration, greeting)
+            stream = _Stream(desk, self._links, registration, greeting)
             await stream.run(messages, context)
 
     def _identify(self, context: Context) -> Identity:

@@ -15,6 +15,7 @@ from lattice.api.operations import (
     listing,
     logs,
     nodes,
+    quorum,
     reservations,
     submitting,
     tenants,
@@ -125,6 +126,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/settings/{key}", cluster.get_setting, cluster.GetSetting, _P.READ_SETTINGS),
     _row("PUT", "/settings/{key}", cluster.set_setting, cluster.SetSettingRequest, _P.WRITE_SETTINGS),
     _row("GET", "/scheduler", cluster.scheduler_status, NoParameters, _P.READ_SCHEDULER),
+    _row("GET", "/raft/status", quorum.raft_status, NoParameters, _P.READ_SCHEDULER),
+    _row("GET", "/raft/replica", quorum.raft_replica, quorum.ReplicaQuery, _P.READ_SCHEDULER),
     _row("GET", "/accounting", listing.history, listing.AllocationQuery, _P.READ),
     _row("GET", "/whoami", cluster.whoami, NoParameters, _P.READ_SELF),
 )

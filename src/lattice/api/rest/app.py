@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lattice.api.errors import ApiError, ErrorAnswer, starting
 from lattice.api.operations.table import OPERATIONS
-from lattice.api.rest.endpoint import RETRY, Endpoint, send_error, send_json
+from lattice.api.rest.endpoint import RETRY, STALE, Endpoint, send_error, send_json
 from lattice.api.rest.requests import Headers
 from lattice.api.services import Services
 from lattice.observe.metrics import CONTENT_TYPE
@@ -57,6 +57,8 @@ class RestApp:
         path: str = scope["path"]
         if path.startswith(_LONG_PREFIX):
             scope["path"] = path[4:]
+        if b"consistency=" in scope["query_string"]:
+            choose_consistency(scope)
         # Makes the router raise for a wrong method instead of answering in plain text.
         scope["app"] = self
         try:
@@ -65,6 +67,13 @@ class RestApp:
             allowed = (error.headers or {}).get("Allow", "")
             problem = ApiError("method_not_allowed", f"{scope['method']} is not possible here", hint=f"use {allowed}")
             await send_error(send, problem, Headers(scope).request_id, "unknown")
+
+
+def choose_consistency(scope: Scope) -> None:
+    """Takes `consistency` out of the query: `stale` is answered from what this server has, anything else as usual."""
+    pieces = scope["query_string"].split(b"&")
+    scope["query_string"] = b"&".join(piece for piece in pieces if not piece.startswith(b"consistency="))
+    scope[STALE] = scope["method"] in ("GET", "HEAD") and b"consistency=stale" in pieces
 
 
 class Entrance:

@@ -27,6 +27,8 @@ _NO_STORE = (b"cache-control", b"no-store")
 _CHALLENGE = (b"www-authenticate", b"Bearer")
 RETRY = (b"retry-after", b"1")
 _CLOSE = (b"connection", b"close")
+# Set in the scope of a request that takes what this server has, however old.
+STALE = "lattice.stale"
 _numbers = count(1)
 
 
@@ -75,6 +77,9 @@ class Endpoint:
             raise _not_permitted(identity, self._operation)
         body = await read_body(receive, headers) if self._has_body else b""
         request = self._decode(scope, headers, body)
+        before_read = self._services.before_read
+        if before_read is not None and not self._has_body and not scope.get(STALE):
+            await before_read()
         context = Context(self._services, identity, headers.tenant, headers.request_id)
         return await self._operation.handle(context, request), identity
 

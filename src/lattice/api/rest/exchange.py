@@ -1,0 +1,171 @@
+"""Requests to another server over connections that are kept: one exchange at a time on each."""
+
+import asyncio
+import contextlib
+from urllib.parse import urlsplit
+
+import httptools
+from starlette.types import Receive, Send
+
+CONNECT_S = 1.0
+_READ = 1 << 16
+_IDLE_MOST = 64
+_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding"})
+
+
+class LeaderLost(Exception):
+    """The connection ended before an answer began; what became of the request is not known."""
+
+
+class _Connection:
+    """One connection; `reused` tells that the other side may have closed it meanwhile."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class Exchange:
+    """One request and its answer."""
+
+    def __init__(self, pool: "Pool", url: str, connection: _Connection) -> None:
+        self._pool = pool
+        self._url = url
+        self._connection = connection
+        self._parser = httptools.HttpResponseParser(self)
+        self._pieces: list[bytes] = []
+        self._is_begun = False
+        self._is_complete = False
+        self.headers: list[tuple[bytes, bytes]] = []
+
+    # called by the parser
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._is_begun = True
+
+    def on_body(self, body: bytes) -> None:
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        self._is_complete = True
+
+    async def begin(self, request: bytes) -> None:
+        """Sends the request and waits for the head of the answer."""
+        try:
+            self._connection.writer.write(request)
+            await self._connection.writer.drain()
+            while not self._is_begun:
+                await self._read()
+        except (OSError, httptools.HttpParserError) as error:
+            self.abandon()
+            raise LeaderLost(str(error)) from error
+        except BaseException:
+            self.abandon()
+            raise
+
+    async def body(self) -> bytes:
+        """The whole answer."""
+        try:
+            while not self._is_complete:
+                await self._read()
+        except (OSError, httptools.HttpParserError) as error:
+            self.abandon()
+            raise LeaderLost(str(error)) from error
+        self._give_back()
+        return b"".join(self._pieces)
+
+    @property
+    def status(self) -> int:
+        return int(self._parser.get_status_code())
+
+    async def relay(self, receive: Receive, send: Send) -> None:
+        """Hands the answer on. One that breaks off in the middle breaks off there, too."""
+        kept = [(name, value) for name, value in self.headers if name.lower() not in _HOP]
+        await send({"type": "http.response.start", "status": self.status, "headers": kept})
+        if not self._is_complete:
+            gone = asyncio.create_task(_disconnected(receive))
+            relaying = asyncio.create_task(self._relay_body(send))
+            try:
+                await asyncio.wait((gone, relaying), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                gone.cancel()
+                relaying.cancel()
+                await asyncio.gather(gone, relaying, return_exceptions=True)
+        if not self._is_complete:
+            self.abandon()
+            return
+        await send({"type": "http.response.body", "body": b"".join(self._pieces)})
+        self._give_back()
+
+    def abandon(self) -> None:
+        self._connection.close()
+
+    async def _relay_body(self, send: Send) -> None:
+        while not self._is_complete:
+            pieces, self._pieces = self._pieces, []
+            if pieces:
+                await send({"type": "http.response.body", "body": b"".join(pieces), "more_body": True})
+            await self._read()
+
+    async def _read(self) -> None:
+        data = await self._connection.reader.read(_READ)
+        if not data:
+            raise ConnectionResetError("closed by the other server")
+        self._parser.feed_data(data)
+
+    def _give_back(self) -> None:
+        if self._parser.should_keep_alive():
+            self._pool.keep(self._url, self._connection)
+        else:
+            self.abandon()
+
+
+class Pool:
+    """Idle connections, by the server they lead to."""
+
+    def __init__(self) -> None:
+        self._idle: dict[str, list[_Connection]] = {}
+        self._is_closed = False
+
+    async def begin(self, url: str, request: bytes) -> Exchange:
+        """Sends the request; returns when the answer has begun, raises LeaderLost when it does not."""
+        idle = self._idle.get(url, [])
+        while idle:
+            exchange = Exchange(self, url, idle.pop())
+            # The other side may have closed it in the meantime: that is no verdict on the server.
+            with contextlib.suppress(LeaderLost):
+                await exchange.begin(request)
+                return exchange
+        address = urlsplit(url)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        except (OSError, TimeoutError) as error:
+            raise LeaderLost(str(error)) from error
+        exchange = Exchange(self, url, _Connection(reader, writer))
+        await exchange.begin(request)
+        return exchange
+
+    def keep(self, url: str, connection: _Connection) -> None:
+        idle = self._idle.setdefault(url, [])
+        if self._is_closed or len(idle) >= _IDLE_MOST:
+            connection.close()
+        else:
+            idle.append(connection)
+
+    def close(self) -> None:
+        self._is_closed = True
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,161 @@
+"""A follower's entrance: hands requests on to the leader as they are, and its answers back piece by piece.
+
+Every write has a request id before it leaves, given by us where the client gave none, so that it may be sent again, also to the next
+leader, when no answer came. A request is handed on once: a server that another asks and that does not lead refuses.
+"""
+
+import asyncio
+import secrets
+import time
+from typing import Protocol
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lattice.api.errors import ApiError, ErrorAnswer
+from lattice.api.rest.app import choose_consistency
+from lattice.api.rest.endpoint import RETRY, STALE, send_error, send_json
+from lattice.api.rest.exchange import Exchange, LeaderLost, Pool
+from lattice.api.rest.requests import ClientGone, Headers, read_body
+
+FORWARDED = b"x-lattice-forwarded"
+NOT_LEADING = b"x-lattice-not-leading"
+GIVE_UP_S = 10.0
+_PAUSE_S = 0.05
+# The follower answers these from what it has itself.
+_OWN = ("/healthz", "/metrics", "/v1/auth/discovery", "/v1/raft/")
+_HOP = frozenset(
+    {b"connection", b"keep-alive", b"transfer-encoding", b"te", b"upgrade", b"host", b"content-length", b"expect"}
+)
+
+
+class Leader(Protocol):
+    """Where the leader is reached, as this server knows it."""
+
+    @property
+    def url(self) -> str:
+        """Host and port of its REST address; empty while there is none, or when it is this server."""
+        ...
+
+    @property
+    def app(self) -> ASGIApp | None:
+        """What answers here, when this server leads."""
+        ...
+
+    def moved(self) -> "asyncio.Future[None]":
+        """Done when the leader changed after this call."""
+        ...
+
+
+class Forwarding:
+    """An ASGI application; `local` answers what needs no leader."""
+
+    def __init__(self, local: ASGIApp, leader: Leader, name: str) -> None:
+        self._local = local
+        self._leader = leader
+        self._name = name.encode()
+        self._pool = Pool()
+
+    def close(self) -> None:
+        self._pool.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._local(scope, receive, send)
+            return
+        path: str = scope["path"].removeprefix("/api")
+        if b"consistency=" in scope["query_string"]:
+            choose_consistency(scope)
+        if scope.get(STALE) or path.startswith(_OWN):
+            await self._local(scope, receive, send)
+            return
+        headers = Headers(scope)
+        try:
+            if any(name == FORWARDED for name, _ in scope["headers"]):
+                await _refuse(send, headers)
+                return
+            body = await read_body(receive, headers) if scope["method"] not in ("GET", "HEAD") else b""
+            await self._forward(self._request(scope, body, headers), receive, send)
+        except _LeadsHere as here:
+            await here.app(scope, _replayed(body, receive), send)
+        except ClientGone:
+            return
+        except Exception as error:  # noqa: BLE001 - the edge: everything becomes an answer
+            await send_error(send, error, headers.request_id, "forward")
+
+    def _request(self, scope: Scope, body: bytes, headers: Headers) -> bytes:
+        # uvicorn itself leaves the body of an answer to HEAD away.
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        target: bytes = scope.get("raw_path") or scope["path"].encode()
+        if scope["query_string"]:
+            target += b"?" + scope["query_string"]
+        lines = [b"%s %s HTTP/1.1" % (method.encode(), target), b"host: lattice"]
+        lines += [b"%s: %s" % (name, value) for name, value in scope["headers"] if name not in _HOP]
+        if not headers.request_id:
+            lines.append(b"x-request-id: %s" % secrets.token_hex(16).encode())
+        lines += [b"%s: %s" % (FORWARDED, self._name), b"content-length: %d" % len(body), b"", b""]
+        return b"\r\n".join(lines) + body
+
+    async def _forward(self, request: bytes, receive: Receive, send: Send) -> None:
+        deadline = time.monotonic() + GIVE_UP_S
+        while True:
+            moved = self._leader.moved()
+            if self._leader.app is not None:
+                raise _LeadsHere(self._leader.app)
+            url = self._leader.url
+            if url:
+                try:
+                    exchange = await self._begin(url, request, moved)
+                except LeaderLost:
+                    exchange = None
+                if exchange is not None:
+                    await exchange.relay(receive, send)
+                    return
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise no_leader()
+            await asyncio.wait((moved,), timeout=min(left, _PAUSE_S if url else left))
+
+    async def _begin(self, url: str, request: bytes, moved: "asyncio.Future[None]") -> Exchange | None:
+        """The exchange once its answer has begun; None when that server does not lead."""
+        beginning = asyncio.create_task(self._pool.begin(url, request))
+        await asyncio.wait((beginning, moved), return_when=asyncio.FIRST_COMPLETED)
+        if not beginning.done():
+            # Whoever leads now answers; the other one may stand still for long.
+            beginning.cancel()
+            await asyncio.gather(beginning, return_exceptions=True)
+            return None
+        exchange = beginning.result()
+        if any(name.lower() == NOT_LEADING for name, _ in exchange.headers):
+            exchange.abandon()
+            return None
+        return exchange
+
+
+class _LeadsHere(Exception):
+    """This server was elected while the request waited."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__()
+        self.app = app
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The request's body once more, then whatever comes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+def no_leader() -> ApiError:
+    return ApiError(
+        "unavailable",
+        "no server leads now: a majority of the servers cannot be reached, or they are electing one",
+        hint="repeat it under the same request_id; reads with consistency=stale are answered from what this server has",
+    )
+
+
+async def _refuse(send: Send, headers: Headers) -> None:
+    await send_json(send, 503, ErrorAnswer(no_leader().view), headers.request_id, RETRY, (NOT_LEADING, b"1"))
