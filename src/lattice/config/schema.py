@@ -20,6 +20,29 @@ class LogSection(Struct, frozen=True, kw_only=True):
     kind: Literal["sqlite", "memory"] = "sqlite"
 
 
+class PeerSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One server as the others reach it: REST, the agents' port, and both ports of its etcd member."""
+
+    name: Name
+    rest: Annotated[str, Meta(pattern=r"^https?://[^\s/]+$")]
+    grpc: Listen
+    client: Listen
+    peer: Listen
+
+
+class QuorumSection(Struct, frozen=True, kw_only=True):
+    """`peers` names all servers, this one too. With a `token` all of them begin together; without, one begins and others join."""
+
+    kind: Literal["sqlite", "etcd"] = "sqlite"
+    peers: list[PeerSection] = []
+    token: str = ""
+    client_listen: str = ""  # empty = the address by which the others reach it
+    peer_listen: str = ""
+    certificates: str = ""  # empty = `certificates` in the data directory
+    program: str = "etcd"
+    lease_s: Annotated[int, Meta(ge=2, le=60)] = 4
+
+
 class ApiSection(Struct, frozen=True, kw_only=True):
     """Port 0 = a free one. `advertised_url` is what workloads are told; without it, where REST listens."""
 
@@ -73,6 +96,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     name: Name = "server"
     mode: Literal["dev", "production"] = "production"
     log: LogSection = LogSection()
+    quorum: QuorumSection = QuorumSection()
     node_agent: NodeAgentSection = NodeAgentSection()
     scheduling: SchedulingSection = SchedulingSection()
     snapshots: SnapshotsSection = SnapshotsSection()

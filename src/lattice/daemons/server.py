@@ -17,6 +17,7 @@ from typing import NoReturn
 from lattice.config.load import ConfigError, load
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
+from lattice.daemons.beginning import Beginning
 from lattice.observe.logging import configure
 
 EXIT_FAILED = 1
@@ -39,6 +40,12 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="lay one value over the file, as in node_agent.grace_period_s=2; may be repeated",
     )
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument("--bootstrap", action="store_true", help="begin a new quorum; refused where one was begun")
+    begin.add_argument("--join", action="store_true", help="join the quorum of the other peers")
+    begin.add_argument(
+        "--bootstrap-if-new", action="store_true", help="begin a new quorum, or go on with the one begun"
+    )
     return parser
 
 
@@ -48,27 +55,45 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         config = load(options.config, ServerConfig, options.overrides)
         configure("server", config.log_level, fields={"server": config.name})
         secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode)
+        beginning = _beginning(options, config)
     except (ConfigError, SecretError) as error:
         _leave(_complain(error, EXIT_USAGE))
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    _leave(run(config, secret))
+    _leave(run(config, secret, beginning))
 
 
-def run(config: ServerConfig, secret: bytes) -> int:
+def _beginning(options: argparse.Namespace, config: ServerConfig) -> Beginning:
+    chosen: Beginning = "restart"
+    if options.bootstrap:
+        chosen = "bootstrap"
+    elif options.join:
+        chosen = "join"
+    elif options.bootstrap_if_new:
+        chosen = "bootstrap-if-new"
+    if chosen != "restart" and config.quorum.kind != "etcd":
+        raise ConfigError(f"--{chosen}: only for servers that share their log; set quorum.kind to etcd")
+    return chosen
+
+
+def run(config: ServerConfig, secret: bytes, beginning: Beginning = "restart") -> int:
     """Serves until a signal or a failure; returns the exit code."""
     import uvloop
 
     gc.disable()  # nothing of what is imported and loaded now is garbage
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, secret))
+        return runner.run(_serve(config, secret, beginning))
 
 
-async def _serve(config: ServerConfig, secret: bytes) -> int:
+async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning) -> int:
     from lattice.core.machine.codec import UnreadableBatch
     from lattice.daemons.listening import ListenFailed
     from lattice.daemons.server_process import ServerProcess
     from lattice.ports.archive import ArchiveError
     from lattice.ports.log import LogError
+    from lattice.quorum.certificates import CertificateError
+    from lattice.quorum.etcd_client import EtcdError
+    from lattice.quorum.etcd_settings import MemberFailed
+    from lattice.quorum.etcd_version import UnusableEtcd
 
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -76,13 +101,21 @@ async def _serve(config: ServerConfig, secret: bytes) -> int:
         loop.add_signal_handler(number, asked_to_stop.set)
     asked = asyncio.create_task(asked_to_stop.wait())
     try:
-        server = ServerProcess(config, secret)
+        if config.quorum.kind == "etcd":
+            from lattice.daemons.quorum_process import QuorumProcess
+
+            server: ServerProcess = QuorumProcess(config, secret, beginning)
+        else:
+            server = ServerProcess(config, secret)
         starting = asyncio.create_task(server.start())
         await asyncio.wait((asked, starting), return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
             _leave(0)  # nothing was served yet, nothing can be lost
         starting.result()
-    except (ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError) as error:
+    except (
+        *(ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
+        *(MemberFailed, UnusableEtcd, CertificateError, EtcdError),
+    ) as error:
         return _complain(error, EXIT_USAGE)
     gc.enable()
     gc.set_threshold(*GC_THRESHOLDS)

@@ -100,6 +100,7 @@ class ServerProcess:
             rest = Address(rest.host, rest_socket.getsockname()[1])
             try:
                 await self._start_rest(rest_socket)
+                await self._prepare()
                 await self._replica.start()
                 self._endpoints_file.unlink(missing_ok=True)  # left behind by a server that was killed
                 await self._serve(rest, grpc)
@@ -107,6 +108,9 @@ class ServerProcess:
                 await self.stop()
                 raise
             undo.pop_all()
+
+    async def _prepare(self) -> None:
+        """What has to be there before the log can be opened; nothing for a server that is alone."""
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
         config = self._config

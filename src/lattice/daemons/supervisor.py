@@ -75,6 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         node_memory_mb=arguments.node_memory,
         node_groups=arguments.node_groups,
         restart=not arguments.no_restart,
+        servers=arguments.servers,
         settings=arguments.set,
     )
     caller = Caller(sys.stdout.fileno())
@@ -216,6 +217,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for action in (run_parser, stop_parser):
         action.add_argument("--dir", type=Path, required=True)
     run_parser.add_argument("--nodes", type=bounded(0, 1000), default=Options.nodes)
+    run_parser.add_argument("--servers", type=odd(1, 5), default=Options.servers)
     run_parser.add_argument("--rest-port", type=bounded(0, 65535), default=REST_PORT)
     run_parser.add_argument("--grpc-port", type=bounded(0, 65535), default=GRPC_PORT)
     run_parser.add_argument("--node-cpus", type=bounded(1, 65536), default=Options.node_cpus)
@@ -235,6 +237,18 @@ def bounded(lowest: int, highest: int) -> Callable[[str], int]:
             value = lowest - 1
         if not lowest <= value <= highest:
             raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
+        return value
+
+    return number
+
+
+def odd(lowest: int, highest: int) -> Callable[[str], int]:
+    """An odd number: with an even one nothing more can fail, and a majority needs one more."""
+
+    def number(text: str) -> int:
+        value = bounded(lowest, highest)(text)
+        if value % 2 == 0:
+            raise argparse.ArgumentTypeError(f"{text} servers bear no more failures than {value - 1}; take 1, 3 or 5")
         return value
 
     return number

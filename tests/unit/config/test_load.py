@@ -60,7 +60,7 @@ def test_an_override_wins_over_the_file_and_over_defaults(tmp_path: Path) -> Non
     ("text", "expected"),
     [
         (GOOD.replace("grace_period_s", "grace_perod_s"), 'F:8:3: unknown key "grace_perod_s" in "node_agent"; did you mean "grace_period_s"?'),
-        (GOOD + "quorom: {}\n", 'F:11:1: unknown key "quorom"; known keys: api, archive'),
+        (GOOD + "quorom: {}\n", 'F:11:1: unknown key "quorom"; did you mean "quorum"?'),
         (GOOD.replace("1m30s", "soon"), 'F:8:19: cannot read "soon" as a duration for "node_agent.grace_period_s"'),
         (GOOD.replace("1m30s", "0"), 'F:8:19: "node_agent.grace_period_s": expected'),
         (GOOD.replace("0.5", "[1]"), 'F:9:24: "node_agent.heartbeat_timeout_s": expected'),

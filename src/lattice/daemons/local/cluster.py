@@ -5,13 +5,14 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 
-from lattice.daemons.local import commands, readiness
+from lattice.daemons.local import commands, quorum, readiness
+from lattice.daemons.local.commands import ServerPlace
 from lattice.daemons.local.credentials import LIFETIME_S, RENEW_BEFORE_S, ensure_secret, write_tokens
 from lattice.daemons.local.keeper import Keeper, Program, manner
 from lattice.daemons.local.layout import Layout
 from lattice.daemons.local.logtail import tail
-from lattice.daemons.local.options import HOST, Options, StartFailed
-from lattice.daemons.local.ports import choose_port
+from lattice.daemons.local.options import Options, StartFailed
+from lattice.daemons.local.places import places
 from lattice.daemons.local.record import Record
 from lattice.daemons.local.shims import watch_shim
 
@@ -32,21 +33,23 @@ class Cluster:
         self._layout = layout
         self._options = options
         self._tasks: list[asyncio.Task[None]] = []
-        self.rest_port = choose_port(options.rest_port, "--rest-port")
-        grpc_port = choose_port(options.grpc_port, "--grpc-port", frozenset({self.rest_port}))
-        self.api_url = f"http://{HOST}:{self.rest_port}"
-        self._grpc = f"{HOST}:{grpc_port}"
+        self._places = places(layout, options)
+        self.rest_port = self._places[0].rest
+        self.api_url = ",".join(place.url for place in self._places)
+        self._grpc = ",".join(place.agents for place in self._places)
         self.record = Record(layout, api_url=self.api_url, grpc=self._grpc)
         self._secret = ensure_secret(layout)
         write_tokens(layout, self._secret)
-        commands.write_server_config(layout, self.rest_port, grpc_port)
+        token = quorum.prepare(layout, options.server_names()) if options.servers > 1 else ""
+        for place in self._places:
+            commands.write_server_config(layout, place, self._places, token)
 
     async def start(self, progress: Progress) -> dict[str, str]:
         """Start everything; nodes and their states once they are settled. StartFailed says where to look."""
         self._spawn(self._renew_tokens())
         self._spawn(self.record.keep())
-        progress("starting the server")
-        await self._start_server()
+        progress("starting the server" if self._options.servers == 1 else f"starting {self._options.servers} servers")
+        await asyncio.gather(*(self._start_server(place) for place in self._places))
         agents = [self._start_agent(node) for node in self._options.node_names()]
         return await self._wait_for_nodes(agents, progress)
 
@@ -71,20 +74,23 @@ class Cluster:
                 else:
                     made = time.time()
 
-    async def _start_server(self) -> None:
+    async def _start_server(self, place: ServerPlace) -> None:
         layout = self._layout
+        endpoints = layout.endpoints_of(place.name)
         program = Program(
             role="server",
-            name="server",
-            command=commands.server_command(layout, self._options),
-            log=layout.log_of("server", "server"),
-            addresses=(self.api_url, self._grpc),
-            before_start=lambda: layout.endpoints.unlink(missing_ok=True),
+            name=place.name,
+            command=commands.server_command(layout, self._options, place.name),
+            log=layout.log_of("server", place.name),
+            addresses=(place.url, place.agents),
+            before_start=lambda: endpoints.unlink(missing_ok=True),
         )
         server = Keeper(program, self.record, restart=self._options.restart)
         self._spawn(server.run())
+        if self._options.servers > 1:
+            self._spawn(quorum.watch_etcd(layout, place, self.record))
         until = time.monotonic() + NO_PROGRESS_S
-        while not layout.endpoints.exists():
+        while not endpoints.exists():
             if server.deaths:
                 raise StartFailed(_ended(server))
             if time.monotonic() > until:

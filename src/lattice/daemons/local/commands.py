@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -26,26 +28,59 @@ def environment() -> dict[str, str]:
     }
 
 
-def write_server_config(layout: Layout, rest_port: int, grpc_port: int) -> None:
+@dataclass(frozen=True)
+class ServerPlace:
+    """A server's name and ports; those of its etcd member are 0 where it is alone."""
+
+    name: str
+    rest: int
+    grpc: int
+    client: int = 0
+    peer: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.rest}"
+
+    @property
+    def agents(self) -> str:
+        return f"{HOST}:{self.grpc}"
+
+    def as_peer(self) -> dict[str, str]:
+        return {
+            "name": self.name,
+            "rest": self.url,
+            "grpc": self.agents,
+            "client": f"{HOST}:{self.client}",
+            "peer": f"{HOST}:{self.peer}",
+        }
+
+
+def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[ServerPlace], token: str) -> None:
     config = {
-        "name": "server",
+        "name": place.name,
         "mode": "dev",
-        "data_dir": str(layout.data),
+        "data_dir": str(layout.data_of(place.name)),
         "log": {"kind": "sqlite"},
         "api": {
-            "rest_listen": f"{HOST}:{rest_port}",
-            "grpc_listen": f"{HOST}:{grpc_port}",
+            "rest_listen": f"{HOST}:{place.rest}",
+            "grpc_listen": f"{HOST}:{place.grpc}",
             "hmac_secret": f"file://{layout.secret}",
         },
         "object_store": {"directory": str(layout.objects)},
     }
+    if len(places) > 1:
+        config["quorum"] = {"kind": "etcd", "token": token, "peers": [peer.as_peer() for peer in places]}
     heading = "# Written by `lattice up` at each start; change single values with --set KEY=VALUE.\n"
-    write_private(layout.server_config, (heading + yaml.safe_dump(config, sort_keys=False)).encode())
+    path = layout.config_of(place.name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(path, (heading + yaml.safe_dump(config, sort_keys=False)).encode())
 
 
-def server_command(layout: Layout, options: Options) -> list[str]:
+def server_command(layout: Layout, options: Options, name: str) -> list[str]:
     settings = [word for setting in options.settings for word in ("--set", setting)]
-    return [program("lattice-server"), "--config", str(layout.server_config), *settings]
+    begin = [] if options.servers == 1 else ["--bootstrap-if-new"]
+    return [program("lattice-server"), "--config", str(layout.config_of(name)), *begin, *settings]
 
 
 def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> list[str]:

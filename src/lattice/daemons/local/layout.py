@@ -22,11 +22,28 @@ class Layout:
         self.server_config = self.root / "server.yaml"
         self.data = self.root / "data"
         self.endpoints = self.data / "endpoints.json"
+        self.servers = self.root / "servers"  # where there are several
+        self.authority = self.servers / "authority"
         self.objects = self.root / "objects"
         self.agents = self.root / "agents"
 
     def log_of(self, role: str, name: str) -> Path:
-        return self.agents / f"{name}.log" if role == "agent" else self.root / f"{role}.log"
+        if role == "agent":
+            return self.agents / f"{name}.log"
+        return self.root / f"{role}.log" if name == role else self.servers / f"{name}.log"
+
+    def config_of(self, server: str) -> Path:
+        return self.server_config if server == "server" else self.servers / server / "server.yaml"
+
+    def data_of(self, server: str) -> Path:
+        return self.data if server == "server" else self.servers / server / "data"
+
+    def endpoints_of(self, server: str) -> Path:
+        return self.data_of(server) / "endpoints.json"
+
+    def server_names(self) -> list[str]:
+        """Servers that have a folder of their own, of this start or of earlier ones; the one that is alone."""
+        return ["server", *sorted(path.parent.name for path in self.servers.glob("*/server.yaml"))]
 
     def state_of(self, node: str) -> Path:
         return self.agents / node

@@ -25,10 +25,15 @@ class Options:
     node_memory_mb: int = 4096
     node_groups: int = 0  # topology groups over which the nodes are spread, 0 = none
     restart: bool = True
+    servers: int = 1
     settings: list[str] = field(default_factory=list)  # KEY=VALUE, handed on to the server
 
     def node_names(self) -> list[str]:
         return [f"n{number}" for number in range(1, self.nodes + 1)]
+
+    def server_names(self) -> list[str]:
+        """One alone is called `server`, as its role; several are numbered."""
+        return ["server"] if self.servers == 1 else [f"s{number}" for number in range(1, self.servers + 1)]
 
     def group_of(self, node: str) -> str:
         """Round robin: n1 in g1, n2 in g2, ...; empty when there are no groups."""

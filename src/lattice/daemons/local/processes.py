@@ -85,8 +85,11 @@ def role_of(arguments: list[str], layout: Layout) -> tuple[str, str] | None:
     if not arguments:
         return None
     programs = {os.path.basename(word) for word in arguments[:6]}
-    if "lattice-server" in programs and option(arguments, "--config") == str(layout.server_config):
-        return "server", "server"
+    if "lattice-server" in programs:
+        return _server_role(option(arguments, "--config"), layout)
+    if os.path.basename(arguments[0]) == "etcd":
+        data = Path(option(arguments, "--data-dir") or "/")
+        return ("etcd", option(arguments, "--name") or "") if layout.servers in data.parents else None
     if "lattice-supervisor" in programs and "run" in arguments:
         folder = os.path.realpath(option(arguments, "--dir") or "")
         return ("supervisor", "supervisor") if folder == str(layout.root) else None
@@ -98,6 +101,13 @@ def role_of(arguments: list[str], layout: Layout) -> tuple[str, str] | None:
     if programs & {"shim.py", "lattice.agent.shim"}:
         return "shim", os.path.basename(state)
     return None
+
+
+def _server_role(config: str | None, layout: Layout) -> tuple[str, str] | None:
+    if config == str(layout.server_config):
+        return "server", "server"
+    folder = Path(config or "/").parent
+    return ("server", folder.name) if folder.parent == layout.servers else None
 
 
 def find_members(layout: Layout) -> list[Member]:

@@ -50,7 +50,9 @@ def stop_members(layout: Layout) -> list[Process]:
     for node in layout.nodes():
         sweep_node(layout, node)
     left += stop_role(layout, "server", SERVER_PATIENCE_S)
-    layout.endpoints.unlink(missing_ok=True)
+    left += stop_role(layout, "etcd", SERVER_PATIENCE_S)
+    for server in layout.server_names():
+        layout.endpoints_of(server).unlink(missing_ok=True)
     layout.cluster_file.unlink(missing_ok=True)
     return left
 

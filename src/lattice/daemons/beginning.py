@@ -1,0 +1,5 @@
+"""How a server that shares its log comes to its member: begins a quorum, joins one, or goes on."""
+
+from typing import Literal
+
+Beginning = Literal["bootstrap", "bootstrap-if-new", "join", "restart"]

@@ -1,0 +1,34 @@
+"""Where the servers of a local cluster are: names and ports, P, P+1, ... from the first, or a free one each for 0."""
+
+from lattice.daemons.local.commands import ServerPlace
+from lattice.daemons.local.layout import Layout
+from lattice.daemons.local.options import Options
+from lattice.daemons.local.ports import choose_port, free_port
+from lattice.daemons.local.quorum import known_member_ports
+
+
+def places(layout: Layout, options: Options) -> list[ServerPlace]:
+    """The ports of etcd members are part of their cluster: once chosen they are kept."""
+    taken: set[int] = set()
+    known = known_member_ports(layout)
+    found = []
+    for number, name in enumerate(options.server_names()):
+        rest = _port(options.rest_port, number, "--rest-port", taken)
+        grpc = _port(options.grpc_port, number, "--grpc-port", taken)
+        client = peer = 0
+        if options.servers > 1:
+            client, peer = known.get(name) or (_free(taken), _free(taken))
+        found.append(ServerPlace(name=name, rest=rest, grpc=grpc, client=client, peer=peer))
+    return found
+
+
+def _port(asked: int, number: int, flag: str, taken: set[int]) -> int:
+    port = choose_port(asked + number if asked else 0, flag, frozenset(taken))
+    taken.add(port)
+    return port
+
+
+def _free(taken: set[int]) -> int:
+    port = free_port(frozenset(taken))
+    taken.add(port)
+    return port

@@ -1,0 +1,255 @@
+"""One of several servers: its etcd member, its replica, and the turns it takes at leading and following."""
+
+import asyncio
+import gc
+import logging
+from pathlib import Path
+
+from lattice.api.auth.tokens import sign_token
+from lattice.api.errors import ApiError
+from lattice.api.grpc.agent_service import AgentService
+from lattice.api.grpc.server import BindFailed, build_server
+from lattice.api.rest.app import RestApp, build_app
+from lattice.api.rest.forwarding import Forwarding
+from lattice.api.services import Services
+from lattice.config.schema import PeerSection, ServerConfig
+from lattice.control.bootstrap import Defaults, make_defaults
+from lattice.core.model.observations import Observations
+from lattice.daemons.beginning import Beginning
+from lattice.daemons.following import NoDesk, NoScheduling
+from lattice.daemons.listening import Address, ListenFailed
+from lattice.daemons.quorum_view import QuorumServers
+from lattice.daemons.server_loops import Loops
+from lattice.daemons.server_process import ServerProcess
+from lattice.integrations.directory.store import DirectoryStore
+from lattice.ports.log import LogError, LogUnavailable
+from lattice.ports.replica import Replica, ReplicaStopped
+from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
+from lattice.quorum.etcd_client import EtcdClient
+from lattice.quorum.etcd_member import EtcdMember
+from lattice.quorum.etcd_settings import MemberSettings
+from lattice.quorum.leader import EtcdLeadership
+from lattice.quorum.logs.etcd import EtcdLog
+from lattice.quorum.replica import LogReplica, ReplicaCounters
+from lattice.quorum.snapshots import SnapshotFolder
+from lattice.quorum.term import Term
+
+# A read that cannot be confirmed by then is refused; the client asks again, or asks for what may be old.
+READ_WITHIN_S = 3.0
+INTERNAL_TOKEN_S = 60
+
+_log = logging.getLogger(__name__)
+
+
+class QuorumProcess(ServerProcess):
+    """Start it, wait for `failed`, stop it."""
+
+    def __init__(self, config: ServerConfig, secret: bytes, beginning: Beginning) -> None:
+        self._beginning = beginning
+        self._peers = {peer.name: peer for peer in config.quorum.peers}
+        if config.name not in self._peers:
+            raise ValueError(f'quorum.peers names no server "{config.name}"; name this one and all others')
+        self._me = self._peers[config.name]
+        self._member = EtcdMember(_member_settings(config, self._me))
+        super().__init__(config, secret)
+        self._leadership = EtcdLeadership(self._client(), config.name, self._me.client, lease_s=config.quorum.lease_s)
+        urls = {peer.name: peer.rest for peer in config.quorum.peers}
+        self._servers = QuorumServers(config.name, urls, self._leadership, self._replica, self._internal_token)
+        self._lost = asyncio.Event()
+        self._leadership.on_loss(self._on_loss)
+        self._term: Term | None = None
+        self._agents = AgentService(self._verifier, NoDesk(), self._links)
+        self._follower: Forwarding | None = None
+        self._turns: asyncio.Task[None] | None = None
+
+    def _client(self) -> EtcdClient:
+        others = [peer.client for peer in self._peers.values() if peer.name != self._me.name]
+        return self._member.client(others)
+
+    def _build_replica(self) -> LogReplica:
+        config, data_dir = self._config, self._data_dir
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = EtcdLog(self._client())
+        counters = ReplicaCounters(on_commit=lambda seconds, commands: self._metrics.commit_done(seconds))
+        return LogReplica(
+            log=log,
+            archive=SqliteArchive(data_dir / "archive.db"),
+            snapshots=SnapshotFolder(data_dir / "snapshots", config.snapshots.keep),
+            clock=self._clock,
+            snapshot_every=config.snapshots.every_commands,
+            counters=counters,
+            shared_head=log.head,
+        )
+
+    async def _prepare(self) -> None:
+        member, quorum = self._member, self._config.quorum
+        beginning = self._beginning
+        if beginning == "bootstrap-if-new":
+            beginning = "restart" if member.settings.origin.exists() else "bootstrap"
+        certificates = member.settings.certificates
+        if beginning == "bootstrap" and not certificates.exists():
+            create_authority(certificates)
+            install(certificates, issue(certificates, [_host(self._me.client), _host(self._me.peer)]))
+        match beginning:
+            case "bootstrap":
+                together = {peer.name: f"https://{peer.peer}" for peer in quorum.peers}
+                await member.bootstrap(quorum.token, together if quorum.token else None)
+            case "join":
+                others = [peer.client for peer in quorum.peers if peer.name != self._me.name]
+                await member.join(others)
+            case _:
+                await member.restart()
+
+    async def _serve(self, rest: Address, grpc: Address) -> None:
+        try:
+            self._grpc, grpc_port = build_server(self._agents, str(grpc))
+        except BindFailed as error:
+            raise ListenFailed(f"api.grpc_listen: {error}") from error
+        local = self._services_of(self._replica, None)
+        local.is_ready = lambda: True
+        self._services = local
+        self._follower = Forwarding(build_app(local), self._servers, self._config.name)
+        gc.collect()
+        gc.freeze()
+        await self._grpc.start()
+        self._entrance.open(self._follower)
+        await self._leadership.open()
+        self._turns = asyncio.create_task(self._take_turns(), name="turns")
+        await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
+
+    def _services_of(self, replica: Replica, loops: Loops | None) -> Services:
+        config = self._config
+        directory = config.object_store.directory or str(self._data_dir / "objects")
+        return Services(
+            replica=replica,
+            links=self._links,
+            verifier=self._verifier,
+            clock=self._clock,
+            scheduling=NoScheduling() if loops is None else loops.scheduling,
+            observations=Observations() if loops is None else loops.observations,
+            objects=DirectoryStore(Path(directory)),
+            metrics=self._metrics,
+            is_ready=lambda: replica.is_leader,
+            quorum=self._servers,
+            before_read=None if loops is None else self._confirm_reads,
+            server_name=config.name,
+            default_tenant=config.defaults.tenant,
+            default_vcluster=config.defaults.vcluster,
+        )
+
+    async def _confirm_reads(self) -> None:
+        """Returns when the state contains everything that any server acknowledged before."""
+        try:
+            async with asyncio.timeout(READ_WITHIN_S):
+                await self._replica.wait_for(await self._replica.read_index())
+        except (TimeoutError, LogError) as error:
+            raise ApiError(
+                "unavailable",
+                "a majority of the servers cannot be reached: what this one knows may be old",
+                hint="try again; with consistency=stale it answers from what it has",
+            ) from error
+
+    def _internal_token(self) -> str:
+        now_s = self._clock.now_ms() // 1000
+        return sign_token(
+            self._secret,
+            user=f"server-{self._config.name}",
+            issued_at_s=now_s,
+            lifetime_s=INTERNAL_TOKEN_S,
+            tenants=(self._config.defaults.tenant,),
+            scope="readonly",
+        )
+
+    # taking turns
+
+    def _on_loss(self) -> None:
+        self._lost.set()
+
+    async def _take_turns(self) -> None:
+        while True:
+            self._lost.clear()
+            await self._leadership.campaign()
+            try:
+                await self._lead()
+                await self._lost.wait()
+            except (LogError, ReplicaStopped, RuntimeError) as error:
+                _log.error("this server cannot lead: %s", error)
+                await self._leadership.resign()
+            finally:
+                await self._follow()
+
+    async def _lead(self) -> None:
+        await self._replica.lead(lambda: self._leadership.is_leader)
+        config = self._config
+        term = self._term = Term(self._replica)
+        defaults = config.defaults
+        wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
+        await make_defaults(term, wanted)
+        api_url = config.api.advertised_url or ",".join(peer.rest for peer in self._peers.values())
+        loops = self._loops = Loops(
+            config, term, self._links, self._clock, self._metrics, mint=self._mint, api_url=api_url
+        )
+        services = self._services = self._services_of(term, loops)
+        loops.start()
+        self._agents.attend(loops.sessions)
+        app = RestApp(services)
+        self._entrance.open(app)
+        self._servers.lead_by(app)
+
+    async def _follow(self) -> None:
+        """Undoes `_lead`, however far that came; in the order in which harm could be done."""
+        term, self._term = self._term, None
+        if term is not None:
+            term.end()
+        self._servers.lead_by(None)
+        self._agents.attend(NoDesk())
+        if self._follower is not None:
+            self._entrance.open(self._follower)
+        self._links.close_all("another server leads")
+        loops, self._loops = self._loops, None
+        if loops is not None:
+            await loops.stop()
+            if self._services is not None:
+                self._services.feed.close()
+        await self._replica.follow("this server no longer leads")
+
+    async def failed(self) -> Exception:
+        stopped = asyncio.create_task(super().failed())
+        waiting = [stopped, *([] if self._turns is None else [self._turns])]
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if stopped in done:
+            return stopped.result()
+        stopped.cancel()
+        error = self._turns.exception() if self._turns is not None and not self._turns.cancelled() else None
+        return error if isinstance(error, Exception) else LogUnavailable("the election has ended")
+
+    async def stop(self) -> None:
+        turns, self._turns = self._turns, None
+        if turns is not None:
+            turns.cancel()
+            await asyncio.gather(turns, return_exceptions=True)
+        await self._leadership.close()
+        await super().stop()
+        self._servers.close()
+        if self._follower is not None:
+            self._follower.close()
+        await self._member.stop()
+
+
+def _member_settings(config: ServerConfig, me: PeerSection) -> MemberSettings:
+    quorum, folder = config.quorum, Path(config.data_dir)
+    return MemberSettings(
+        name=config.name,
+        folder=folder / "etcd",
+        certificates=CertificateFolder(Path(quorum.certificates) if quorum.certificates else folder / "certificates"),
+        client_listen=quorum.client_listen or me.client,
+        peer_listen=quorum.peer_listen or me.peer,
+        client_advertised=me.client,
+        peer_advertised=me.peer,
+        program=quorum.program,
+    )
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
