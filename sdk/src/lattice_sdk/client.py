@@ -19,6 +19,7 @@ from lattice_sdk.models import (
     Node,
     Page,
     Project,
+    QuorumStatus,
     Reservation,
     SchedulerStatus,
     Setting,
@@ -369,6 +370,10 @@ class Client:
 
     def scheduler_status(self) -> SchedulerStatus:
         return self._read("/scheduler", SchedulerStatus)
+
+    def quorum_status(self) -> QuorumStatus:
+        """The servers: who leads, how far each has come, and whether their states agree."""
+        return self._read("/raft/status", QuorumStatus)
 
     def whoami(self) -> Whoami:
         """Who the server takes the token's owner for."""

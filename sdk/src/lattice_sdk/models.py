@@ -289,6 +289,26 @@ class SchedulerStatus(Struct, frozen=True, kw_only=True):
     nodes: dict[str, int] = {}
 
 
+class QuorumMember(Struct, frozen=True, kw_only=True):
+    """One server; its `digest` is that of its state at `digest_index`."""
+
+    name: str
+    healthy: bool = False
+    applied_index: int | None = None
+    digest: str | None = None
+    digest_index: int | None = None
+    problem: str = ""
+
+
+class QuorumStatus(Struct, frozen=True, kw_only=True):
+    """`leader` is the name of a member; empty while none leads."""
+
+    leader: str = ""
+    server: str = ""
+    digest_index: int | None = None
+    members: list[QuorumMember] = []
+
+
 class Whoami(Struct, frozen=True, kw_only=True):
     user: str
     account: str = ""

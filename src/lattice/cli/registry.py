@@ -84,6 +84,10 @@ ADMIN = Branch(
             "the scheduler",
             {"status": Leaf("admin.scheduler:STATUS", "show the scheduler's last cycle")},
         ),
+        "raft": Branch(
+            "the servers that share the log",
+            {"status": Leaf("admin.raft:STATUS", "show who leads and how far each server has come")},
+        ),
         "drain": Leaf("node:DRAIN", "the same as `lattice node drain`"),
         "undrain": Leaf("node:UNDRAIN", "the same as `lattice node undrain`"),
     },

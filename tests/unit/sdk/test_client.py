@@ -257,7 +257,17 @@ def test_the_public_names_are_these_and_no_others() -> None:
             "Reservation",
             "Explanation",
         ),
-        *("ResourceRequest", "Resources", "RetryPolicy", "SchedulerStatus", "ServerFault", "Setting", "Submission"),
+        *(
+            "ResourceRequest",
+            "Resources",
+            "RetryPolicy",
+            "QuorumMember",
+            "QuorumStatus",
+            "SchedulerStatus",
+            "ServerFault",
+            "Setting",
+            "Submission",
+        ),
         *("TERMINAL_STATES", "TaskCounts", "Tenant", "Unavailable", "Unreachable", "Usage", "UserUsage"),
         *("Vcluster", "WaitTimedOut", "Watch", "Whoami", "new_request_id"),
     }

@@ -16,7 +16,7 @@ from typing import NoReturn
 from lattice.cli.command import Command
 from lattice.cli.config import Place, load_settings
 from lattice.cli.context import Context
-from lattice.cli.errors import INTERRUPTED, USAGE, CommandError, UsageError
+from lattice.cli.errors import INTERRUPTED, USAGE, CommandError
 from lattice.cli.local_cluster import TOKEN_FILE, default_directory
 
 
@@ -24,7 +24,7 @@ from lattice.cli.local_cluster import TOKEN_FILE, default_directory
 class UpOptions:
     dir: str = ""
     nodes: str = ""
-    servers: int = 1
+    servers: str = ""
     rest_port: str = ""
     grpc_port: str = ""
     node_cpus: str = ""
@@ -40,7 +40,9 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes", default="", metavar="N", help="how many nodes, each an agent of its own (default: 4)"
     )
-    parser.add_argument("--servers", type=int, default=1, metavar="S", help="how many servers (only 1 in this version)")
+    parser.add_argument(
+        "--servers", default="", metavar="S", help="how many servers: 1, 3 or 5 that share one log (default: 1)"
+    )
     parser.add_argument("--rest-port", default="", metavar="P", help="port of the REST API, 0 = a free one (8080)")
     parser.add_argument("--grpc-port", default="", metavar="P", help="port for agents, 0 = a free one (50051)")
     parser.add_argument("--node-cpus", default="", metavar="C", help="CPUs that each node declares (4)")
@@ -54,10 +56,6 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: UpOptions, context: Context) -> int:
-    if options.servers != 1:
-        raise UsageError(
-            f"this version runs one server, not {options.servers}", hint="leave --servers away, or give --servers 1"
-        )
     directory = cluster_directory(options.dir, context)
     supervisor = subprocess.Popen(
         supervisor_command(options, directory),
@@ -92,7 +90,7 @@ def cluster_directory(given: str, context: Context) -> Path:
 
 def supervisor_command(options: UpOptions, directory: Path) -> list[str]:
     command = [str(Path(sys.executable).with_name("lattice-supervisor")), "run", "--dir", str(directory)]
-    for name in ("nodes", "rest_port", "grpc_port", "node_cpus", "node_memory", "node_groups"):
+    for name in ("nodes", "servers", "rest_port", "grpc_port", "node_cpus", "node_memory", "node_groups"):
         if value := getattr(options, name):
             command += [f"--{name.replace('_', '-')}", value]
     for setting in options.set:
@@ -189,6 +187,7 @@ COMMAND = Command(
     fill=fill,
     examples=(
         "lattice up --detach",
+        "lattice up --servers 3 --detach",
         "lattice up --nodes 8 --node-cpus 16 --node-memory 64G",
         "lattice up --dir /tmp/second --rest-port 0 --grpc-port 0 --detach",
     ),

@@ -1,0 +1,35 @@
+"""`lattice admin raft status`: the servers, who leads, and whether they agree."""
+
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import OK
+from lattice.cli.output import show_one
+from lattice_sdk.models import QuorumMember
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Takes nothing."""
+
+
+def run(_options: Options, context: Context) -> int:
+    status = context.client.quorum_status()
+    pairs = [
+        ("Leader", status.leader or "none"),
+        ("Asked", status.server),
+        ("Compared at", "-" if status.digest_index is None else str(status.digest_index)),
+        *((member.name, _line(member)) for member in status.members),
+    ]
+    show_one(context, status, pairs)
+    return OK
+
+
+def _line(member: QuorumMember) -> str:
+    if not member.healthy:
+        return f"does not answer: {member.problem}" if member.problem else "does not answer"
+    return f"healthy, entry {member.applied_index}, digest {member.digest or 'unknown'}"
+
+
+STATUS = Command(options=Options, run=run, examples=("lattice admin raft status", "lattice admin raft status -o json"))
