@@ -173,17 +173,14 @@ class Explanations(Mapping[int, Explanation]):
         """What keeps it from starting now, with figures."""
         figures = self._figures(shape, demand, suitable, number)
         unkept = self.room.unkept(demand, shape)
-        if len(unkept) < demand.least:
-            return f"all suitable nodes occupied: {figures}"
         rows = np.zeros(len(suitable), np.bool_)
-        rows[unkept] = True
-        end = shape.end_if_started(self.room.now)
-        closed = self.room.calendar.in_the_way(shape.tenant, shape.user, rows, end)
+        rows[unkept] = len(unkept) >= demand.least  # else there would be too few anyway
+        closed = self.room.calendar.in_the_way(shape.tenant, shape.user, rows, shape.end_if_started(self.room.now))
         if closed is not None:
             record, (start, stop) = closed
             now = self.room.now
             return f'reservation "{record.name}" lasts from {_clock(start, now)} to {_clock(stop, now)}: {figures}'
-        if demand.request.require_conformance:
+        if demand.request.require_conformance and len(unkept) >= demand.least:
             alike = largest_alike(self.room, unkept)
             return f"insufficient conformance group: {alike} of {demand.least} requested nodes are alike; {figures}"
         return f"all suitable nodes occupied: {figures}"

@@ -26,6 +26,7 @@ from lattice.core.scheduler.solver import alike_rows, choose_nodes, largest_alik
 from lattice.core.scheduler.tables import Ints, Rows
 
 _CHUNK = 64
+_REFUSED = 8  # after so many refusals the bounds have something to learn from them
 _SPARE_LOOKOUTS = 8  # so many more blocked allocations than get a reservation may ask when they could start
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
 
@@ -86,13 +87,13 @@ class _Pass:
         return True
 
     def _try(self, rows: list[int]) -> int:
-        """Considers rows until one cannot start although the bounds said so before others did; returns how many."""
+        """Considers rows until those that cannot start show that the bounds should be looked at anew; returns how many."""
+        refused = 0
         for count, row in enumerate(rows, 1):
             before = len(self._placements)
             self._consider(row)
-            if self._why[row] == Why.PLACED:
-                continue
-            if before and not self._asking.any():
+            refused += self._why[row] != Why.PLACED
+            if (refused > _REFUSED or (refused and before)) and not self._asking.any():
                 return count
         return len(rows)
 
@@ -159,8 +160,7 @@ class _Pass:
             return
         shape = self._snapshot.shape_of(row)
         if self._no_start[shape_number]:
-            if self._lookouts[number]:
-                self._stop_for_room(row, shape, self._room.demand(shape.request, vcluster))
+            self._stop_for_room(row, shape, self._room.demand(shape.request, vcluster))
             return
         self._seen[number] += 1
         if self._start(row, shape, vcluster):

@@ -33,15 +33,13 @@ def promised_first(snapshot: Snapshot, order: Rows, keeping: Bools) -> tuple[Row
 def slot_rows(room: Room, demand: Demand, shape: Shape, kept: Reservation) -> Rows | None:
     """The nodes that were promised, if they are all still there at that time for long enough; else None."""
     rows: Rows = np.array([room.snapshot.nodes.rows[node] for node in kept.nodes], np.intp)
-    if len(rows) < demand.least:
-        return None
     end = kept.start_at + shape.walltime_s * 1000 if shape.walltime_s else NEVER
     openings = room.timeline.openings(demand)
     if room.calendar:
         openings = room.calendar.cut(openings, shape.tenant, shape.user)
     is_open = np.zeros(len(room.bar), np.bool_)
     is_open[openings.node[(openings.start <= kept.start_at) & (openings.end >= end)]] = True
-    return rows if is_open[rows].all() else None
+    return rows if len(rows) >= demand.least and is_open[rows].all() else None
 
 
 def could_start(room: Room, demand: Demand, shape: Shape, kept: Reservation) -> bool:

@@ -1,7 +1,8 @@
 """The first allocation that does not fit is waited for, and nothing that starts meanwhile delays it."""
 
-from lattice.core.machine.commands import CancelAllocation, DrainNode, UpdateAllocation
+from lattice.core.machine.commands import CancelAllocation, DrainNode, SetReservation, UpdateAllocation
 from lattice.core.model.allocations import Request
+from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import NodeSharing
 from lattice.core.scheduler.profiles import Profile
 from lattice.core.scheduler.proposals import Reservation
@@ -241,6 +242,27 @@ class TestPromises:
         world.do(DrainNode(node="b0"))
         kept = Reservation(number=number, start_at=world.now + 5 * HOUR, nodes=("b1",))
         assert world.plan().reservations == (kept,)
+
+    def test_promises_are_kept_to_the_letter_when_those_before_move(self) -> None:
+        """The younger of two promised allocations now ranks higher, and could take the nodes of the older one."""
+        world = FirstCome()
+        start = world.now + 8 * HOUR
+        far = AdvanceReservation(name="far", start_at=start + 90 * HOUR, end_at=start + 91 * HOUR)
+        world.do(SetReservation(reservation=far, create=True))
+        world.add_nodes(["n1", "n2", "n3"])
+        for hours in (1, 2, 3):
+            world.report_running(self.started(world, hours))
+        older, younger = world.submit(Request(nodes=2)), world.submit(Request(nodes=2), walltime_s=7200)
+        before = {kept.number: kept.start_at for kept in world.run_cycle().reservations}
+        world.do(UpdateAllocation(number=younger, preemption_class=9))
+        after = {kept.number: kept.start_at for kept in world.plan().reservations}
+        assert after[older] <= before[older]
+        assert after[younger] <= before[younger]
+
+    def started(self, world: FirstCome, hours: int) -> int:
+        number = world.submit(walltime_s=hours * 3600)
+        world.run_cycle()
+        return number
 
     def test_a_profile_may_choose_not_to_keep_them(self) -> None:
         world = FirstCome()
