@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 UNKNOWN_GROUP = -1  # a node of which nothing, or nothing fresh, is known: a group of its own
-STALE_AFTER_S = 2 * 6 * 3600  # nodes look at themselves every six hours
 
 
 def fingerprint(components: Mapping[str, str]) -> str:
