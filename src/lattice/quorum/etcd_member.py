@@ -37,6 +37,7 @@ from lattice.wire.pb import etcd_pb2 as pb
 READY_WITHIN_S = 60.0
 STOP_WITHIN_S = 5.0
 _ADD_WITHIN_S = 30.0
+_FREE_WITHIN_S = 2.0
 _POLL_S = 0.05
 _RESTART_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 60.0
@@ -268,8 +269,8 @@ class EtcdMember:
             raise MemberFailed(f"member {origin.name} runs already as process {self.pid}")
         if self.version is None:
             self.version = await installed_version(self.settings.program)
-        check_free(self.settings.client_listen)
-        check_free(self.settings.peer_listen)
+        for address in (self.settings.client_listen, self.settings.peer_listen):
+            await _wait_free(address)
         private_folder(self.settings.folder)
         private_folder(self.settings.data)
         self._stopping = False
@@ -326,6 +327,20 @@ class EtcdMember:
                 self._process = await self._spawn(arguments)
             except OSError as error:
                 _log.error("etcd member %s cannot be started: %s", self.settings.name, error)
+
+
+async def _wait_free(address: str) -> None:
+    """Returns when the address is free: a connection of somebody else may have got the port for a moment."""
+    deadline = time.monotonic() + _FREE_WITHIN_S
+    while True:
+        try:
+            check_free(address)
+        except MemberFailed:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(_POLL_S)
+        else:
+            return
 
 
 def _read_record(line: bytes) -> _Record | None:
