@@ -165,9 +165,9 @@ def leads_to(place: Place, variables: dict[str, str], context: Context) -> bool:
 
 def stay(supervisor: "subprocess.Popen[bytes]", context: Context, directory: Path) -> int:
     """Until Ctrl-C, or until somebody else ends the cluster."""
-    context.say("Ctrl-C stops it.")
-    context.streams.stdout.flush()
     try:
+        context.say("Ctrl-C stops it.")
+        context.streams.stdout.flush()
         code = supervisor.wait()
     except KeyboardInterrupt:
         context.say("stopping")
