@@ -25,6 +25,9 @@ from lattice.core.scheduler.snapshot import NEVER, Shape, Snapshot
 from lattice.core.scheduler.solver import alike_rows, choose_nodes, largest_alike, limit_new_nodes
 from lattice.core.scheduler.tables import Ints, Rows
 
+# Plain numbers: NumPy looks long at a member of an enumeration.
+_BEHIND, _PLACED, _NO_ROOM, _LIMIT = int(Why.BEHIND), int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)
+_HELD, _NOT_YET, _NO_VCLUSTER = int(Why.HELD), int(Why.NOT_YET), int(Why.NO_VCLUSTER)
 _CHUNK = 64
 _REFUSED = 8  # after so many refusals the bounds have something to learn from them
 _SPARE_LOOKOUTS = 8  # so many more blocked allocations than get a reservation may ask when they could start
@@ -65,7 +68,7 @@ class _Pass:
         self._closed_vcluster = np.zeros(count, np.bool_)
         self._why = _standing(snapshot, self._vclusters, now)
         order = scores.order()
-        self._order: Rows = order[self._why[order] == Why.BEHIND]
+        self._order: Rows = order[self._why[order] == _BEHIND]
         sharing = [v is not None and v.node_sharing is NodeSharing.SHARED for v in self._vclusters]
         self._bounds = Bounds(self._room, snapshot.queue, np.array(sharing, np.bool_))
         self._reasons: dict[int, str] = {}  # by shape
@@ -92,7 +95,7 @@ class _Pass:
         for count, row in enumerate(rows, 1):
             before = len(self._placements)
             self._consider(row)
-            refused += self._why[row] != Why.PLACED
+            refused += self._why[row] != _PLACED
             if (refused > _REFUSED or (refused and before)) and not self._asking.any():
                 return count
         return len(rows)
@@ -146,7 +149,7 @@ class _Pass:
         rows = slot_rows(self._room, demand, shape, kept)
         if rows is None:
             return False
-        self._why[row] = Why.NO_ROOM
+        self._why[row] = _NO_ROOM
         self._reserve(row, shape, demand, Start(at=kept.start_at, rows=rows))
         return True
 
@@ -164,7 +167,7 @@ class _Pass:
             return
         self._seen[number] += 1
         if self._start(row, shape, vcluster):
-            self._why[row] = Why.PLACED
+            self._why[row] = _PLACED
         most = self._profiles[number].window
         if self._tried[number] >= most or self._seen[number] >= most * _SEEN_PER_TRIED:
             self._closed_vcluster[number] = True
@@ -246,12 +249,12 @@ class _Pass:
         shape_number = int(self._snapshot.queue.shape[row])
         self._reasons[shape_number] = reason
         self._no_start[shape_number] = self._limited[shape_number] = True
-        self._why[row] = Why.LIMIT
+        self._why[row] = _LIMIT
 
     def _stop_for_room(self, row: int, shape: Shape, demand: Demand) -> None:
         queue = self._snapshot.queue
         number = int(queue.vcluster[row])
-        self._why[row] = Why.NO_ROOM
+        self._why[row] = _NO_ROOM
         self._no_start[int(queue.shape[row])] = True
         if self._lookouts[number] > 0:
             self._lookouts[number] -= 1
@@ -277,8 +280,9 @@ class _Pass:
 
     def outcome(self) -> Plan:
         queue = self._snapshot.queue
-        self._why[(self._why == Why.BEHIND) & self._limited[queue.shape]] = Why.LIMIT
-        later = queue.eligible_at[self._why == Why.NOT_YET]
+        if self._limited.any():
+            self._why[(self._why == _BEHIND) & self._limited[queue.shape]] = _LIMIT
+        later = queue.eligible_at[self._why == _NOT_YET]
         return Plan(
             placements=tuple(self._placements),
             reservations=tuple(self._reservations[number] for number in sorted(self._reservations)),
@@ -307,10 +311,10 @@ def _standing(snapshot: Snapshot, vclusters: list[Vcluster | None], now: int) ->
     """For each queue row, why it cannot be considered at all; BEHIND when it can."""
     queue = snapshot.queue
     is_up = np.fromiter((v is not None and v.is_up for v in vclusters), np.bool_, len(vclusters))
-    why: Ints = np.full(len(queue.number), int(Why.BEHIND), np.int64)
-    why[~is_up[queue.vcluster]] = Why.NO_VCLUSTER
-    why[queue.eligible_at > now] = Why.NOT_YET
-    why[queue.hold != 0] = Why.HELD
+    why: Ints = np.full(len(queue.number), _BEHIND, np.int64)
+    why[~is_up[queue.vcluster]] = _NO_VCLUSTER
+    why[queue.eligible_at > now] = _NOT_YET
+    why[queue.hold != 0] = _HELD
     return why
 
 
