@@ -1,5 +1,6 @@
 """A whole cluster of real processes in a folder of its own, started and stopped as a user would do it."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -48,6 +49,7 @@ class LocalCluster:
         self,
         *,
         nodes: int = 2,
+        servers: int = 1,
         settings: Mapping[str, str] | None = None,
         restart: bool = True,
         arguments: Sequence[str] = (),
@@ -56,6 +58,7 @@ class LocalCluster:
         user: int | None = None,
     ) -> None:
         self.node_count = nodes
+        self._servers = servers
         self._settings = {**QUICK_TIMINGS, **(settings or {})}
         self._restart = restart
         self._arguments = list(arguments)
@@ -83,6 +86,8 @@ class LocalCluster:
     def start(self) -> "subprocess.CompletedProcess[str]":
         settings = [word for key, value in self._settings.items() for word in ("--set", f"{key}={value}")]
         words = ["--nodes", str(self.node_count), "--rest-port", "0", "--grpc-port", "0", "--detach", *settings]
+        if self._servers > 1:
+            words += ["--servers", str(self._servers)]
         if not self._restart:
             words.append("--no-restart")
         return self.cli("up", "--dir", str(self.directory), *words, *self._arguments, timeout_s=110)
@@ -136,6 +141,12 @@ class LocalCluster:
         return self.file.api_url
 
     @property
+    def urls(self) -> dict[str, str]:
+        """Where each server answers, by its name."""
+        names = [f"s{number}" for number in range(1, self._servers + 1)] if self._servers > 1 else ["server"]
+        return dict(zip(names, self.api_url.split(","), strict=True))
+
+    @property
     def token(self) -> str:
         return (self.directory / TOKEN_FILE).read_text().strip()
 
@@ -144,7 +155,7 @@ class LocalCluster:
         return (self.directory / AGENT_TOKEN_FILE).read_text().strip()
 
     def client(self, *, retry_for_s: float = 30.0) -> Client:
-        return Client([self.api_url], token=self.token, retry_for=retry_for_s)
+        return Client(self.api_url, token=self.token, retry_for=retry_for_s)
 
     def request(
         self,
@@ -155,9 +166,14 @@ class LocalCluster:
         token: str | None = None,
         request_id: str = "",
         timeout_s: float = 30.0,
+        server: str = "",
     ) -> tuple[int, Json]:
-        """One call of the REST interface, without help of any client library; status and decoded answer."""
-        address = urlsplit(self.api_url)
+        """One call of the REST interface, without help of any client library; status and decoded answer.
+
+        Asked is the server named, or the first one.
+        """
+        urls = self.urls
+        address = urlsplit(urls[server] if server else next(iter(urls.values())))
         connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=timeout_s)
         headers = {"Authorization": f"Bearer {self.token if token is None else token}"}
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
@@ -265,6 +281,19 @@ class LocalCluster:
                 return False
 
         eventually(look, "the API answers", within_s=within_s)
+
+    def leader(self, *, within_s: float = 20.0) -> str:
+        """The name of the server that leads, as soon as one does and any server says so."""
+
+        def look() -> str:
+            for server in self.urls:
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    status, answer = self.request("GET", "/raft/status", server=server, timeout_s=5)
+                    if status == 200 and any(m["name"] == answer["leader"] and m["healthy"] for m in answer["members"]):
+                        return str(answer["leader"])
+            return ""
+
+        return eventually(look, "a leader", within_s=within_s)
 
     @contextmanager
     def stopped(self, role: str, name: str | None = None) -> Iterator[ClusterProcess]:
