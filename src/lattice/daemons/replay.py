@@ -10,21 +10,26 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from lattice.core.model.weights import PROFILES
+from lattice.core.scheduler.profiles import Profile, built_in
 from lattice.replay.conservative import Conservative
 from lattice.replay.easy import Easy
 from lattice.replay.entries import Trace, TraceError
 from lattice.replay.fcfs import Fcfs
 from lattice.replay.inventory import made_up, on_nodes, read_inventory, simulate_full
 from lattice.replay.outcomes import measure
+from lattice.replay.planned import DEFAULT_PROFILE, Planned
 from lattice.replay.progress import Bar
 from lattice.replay.report import as_json, as_text, write_starts
 from lattice.replay.simulate import Policy, simulate
 from lattice.replay.trace import FORMATS, listed_procs, read_trace
+from lattice.replay.weights import WeightsError, read_weights
 from lattice.replay.workload import Workload, keep_r1
 
 EXIT_FAILED = 1
+EXIT_USAGE = 2
 LATTICE = "lattice"
-POLICIES: dict[str, Callable[[Workload], Policy]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}
+TEXTBOOK: dict[str, Callable[[Workload], Policy]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -32,9 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="replay one trace under one policy")
     run.add_argument("trace", type=Path, metavar="TRACE", help="SWF, JSON lines or sacct --parsable2; .gz and .xz too")
-    run.add_argument(
-        "--policy", choices=list(dict.fromkeys((*POLICIES, LATTICE))), required=True, help="who starts when"
-    )
+    run.add_argument("--policy", choices=[*TEXTBOOK, LATTICE], required=True, help="who starts when")
     run.add_argument(
         "--mode",
         choices=["r1", "full"],
@@ -44,6 +47,12 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--inventory", type=Path, metavar="FILE", help="YAML: the nodes of mode full; default: all alike")
     run.add_argument("--procs", type=_positive, metavar="P", help="processors of the machine, instead of the trace's")
     run.add_argument("--format", choices=list(FORMATS), dest="written_in", help="instead of what name and text suggest")
+    run.add_argument(
+        "--profile", help=f"of policy lattice: {', '.join(PROFILES)} or one of --weights ({DEFAULT_PROFILE})"
+    )
+    run.add_argument(
+        "--weights", type=Path, metavar="FILE", help="of policy lattice: profiles with their weights, YAML"
+    )
     run.add_argument("--starts", type=Path, metavar="FILE", help="write id,submit,start,run,procs of each as CSV")
     run.add_argument("--skip-bad", action="store_true", help="pass over lines that cannot be read and count them")
     run.add_argument("--json", action="store_true", help="one JSON object on stdout and nothing else")
@@ -51,10 +60,16 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = build_parser().parse_args(arguments)
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if (options.policy != LATTICE or options.mode == "full") and (options.weights or options.profile):
+        parser.error(f"--weights and --profile have no meaning for --policy {options.policy} in --mode {options.mode}")
     gc.disable()  # millions of records that all stay: looking for rings among them finds none
     try:
         return _run(options)
+    except WeightsError as error:
+        _say(f"rm-replay: {error}")
+        return EXIT_USAGE
     except TraceError as error:
         _say(f"rm-replay: {error}")
     except OSError as error:
@@ -65,10 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    profile = _profile(options.weights, options.profile) if options.policy == LATTICE else None
     trace = read_trace(options.trace, written_in=options.written_in, skip_bad=options.skip_bad)
     if trace.skipped:
         _say(f"rm-replay: {options.trace}: {trace.skipped:,} bad lines skipped")
-    work, starts = _replay_full(options, trace) if options.mode == "full" else _replay_r1(options, trace)
+    work, starts = _replay_full(options, trace) if options.mode == "full" else _replay_r1(options, trace, profile)
     if options.starts is not None:
         with options.starts.open("w", encoding="utf-8", newline="") as file:
             write_starts(file, work, starts)
@@ -79,11 +95,9 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _replay_r1(options: argparse.Namespace, trace: Trace) -> tuple[Workload, list[int]]:
-    if options.policy not in POLICIES:
-        raise TraceError(f"policy {options.policy} needs --mode full")
+def _replay_r1(options: argparse.Namespace, trace: Trace, profile: Profile | None) -> tuple[Workload, list[int]]:
     work = keep_r1(trace, options.procs or _machine(trace, options.trace))
-    return work, _simulate(work, POLICIES[options.policy](work))
+    return work, _simulate(work, TEXTBOOK[options.policy](work) if profile is None else Planned(work, profile))
 
 
 def _replay_full(options: argparse.Namespace, trace: Trace) -> tuple[Workload, list[int]]:
@@ -95,6 +109,21 @@ def _replay_full(options: argparse.Namespace, trace: Trace) -> tuple[Workload, l
         machine = made_up(options.procs or trace.nodes_total or _machine(trace, options.trace))
     work = on_nodes(trace, machine)
     return work, simulate_full(work, machine)
+
+
+def _profile(weights: Path | None, name: str | None) -> Profile:
+    """The profile that was asked for: of the file, if there is one, else a built-in one."""
+    if weights is None:
+        if name is not None and name not in PROFILES:
+            raise WeightsError(f'unknown profile "{name}"; known: {", ".join(PROFILES)}')
+        return built_in(name or DEFAULT_PROFILE)
+    profiles = read_weights(weights)
+    if name is None and len(profiles) > 1:
+        raise WeightsError(f"{weights}: has several profiles; choose one with --profile: {', '.join(profiles)}")
+    name = name or next(iter(profiles))
+    if name not in profiles:
+        raise WeightsError(f'{weights}: has no profile "{name}"; it has: {", ".join(profiles)}')
+    return profiles[name]
 
 
 def _simulate(work: Workload, policy: Policy) -> list[int]:

@@ -114,3 +114,49 @@ def test_a_wrong_command_line_is_refused(arguments: list[str], capsys: pytest.Ca
         main(arguments)
     assert caught.value.code == 2
     assert "usage: rm-replay" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--profile", "hpc"]])
+def test_lattice_plans_the_same_work(trace: Path, more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(trace), "--policy", "lattice", "--json", *more]) == 0
+    assert json.loads(capsys.readouterr().out)["jobs"] == 8
+
+
+def test_weights_are_read_from_a_file(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = tmp_path / "weights.yaml"
+    weights.write_text("mine:\n  wait_time: 0.3\n  expansion: 0.7\nyours:\n  priority: 1\n")
+    command = ["run", str(trace), "--policy", "lattice", "--weights", str(weights), "--json"]
+    assert main([*command, "--profile", "mine"]) == 0
+    assert main(command) == 2
+    assert "choose one with --profile: mine, yours" in capsys.readouterr().err
+    assert main([*command, "--profile", "other"]) == 2
+    assert 'has no profile "other"; it has: mine, yours' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("mine:\n  luck: 1\n", 'mine: unknown factor "luck"'),
+        ("mine:\n  priority: -1\n", "mine: the weight of priority must be a number of at least 0"),
+        ("mine:\n  priority: high\n", "mine: the weight of priority must be a number"),
+        ("mine: {}\n", "mine: at least one weight must be above 0"),
+        ("mine: 3\n", "mine: must hold weights by factor"),
+        ("- 1\n", "must hold a name for each profile"),
+        ("a: [\n", "line 2"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(
+    trace: Path, tmp_path: Path, text: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = tmp_path / "weights.yaml"
+    weights.write_text(text)
+    assert main(["run", str(trace), "--policy", "lattice", "--weights", str(weights)]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_profile_for_a_policy_that_has_none_is_refused(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", str(trace), "--policy", "easy", "--profile", "hpc"])
+    assert "have no meaning for --policy easy" in capsys.readouterr().err
+    assert main(["run", str(trace), "--policy", "lattice", "--profile", "x"]) == 2
+    assert 'unknown profile "x"' in capsys.readouterr().err
