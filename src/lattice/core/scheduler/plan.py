@@ -91,12 +91,13 @@ class _Pass:
 
     def _try(self, rows: list[int]) -> int:
         """Considers rows until those that cannot start show that the bounds should be looked at anew; returns how many."""
-        refused = 0
+        refused, was_asking = 0, self._asking.any()
         for count, row in enumerate(rows, 1):
             before = len(self._placements)
             self._consider(row)
             refused += self._why[row] != _PLACED
-            if (refused > _REFUSED or (refused and before)) and not self._asking.any():
+            is_stale = refused > _REFUSED or (refused and (before or was_asking))
+            if is_stale and not self._asking.any():
                 return count
         return len(rows)
 
