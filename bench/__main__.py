@@ -15,6 +15,8 @@ from statistics import median
 from bench.commands import status_command
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
+from bench.planning import cycle_figures
+from bench.replaying import replay_quality, replay_speed
 from bench.restarting import recovery, restart
 from bench.running import short_rate, start_latency
 from bench.submitting import submit_latency, submit_rate
@@ -29,7 +31,11 @@ MEASUREMENTS: dict[str, Measure] = {
     "restart": restart,
     "server-memory": server_memory,
     "idle-node": idle_node,
+    "cycle": cycle_figures,
+    "replay-speed": replay_speed,
+    "replay-quality": replay_quality,
 }
+ONCE = frozenset({"replay-quality"})  # deterministic but for its one time, and long
 _PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 _MARK = "<!-- figures: written by `make bench` -->"
 
@@ -38,7 +44,7 @@ def main() -> int:
     options = _parser().parse_args()
     values: dict[str, float] = {}
     for name in options.names or MEASUREMENTS:
-        for key, value in _medians(name, options.repeats).items():
+        for key, value in _medians(name, 1 if name in ONCE else options.repeats).items():
             values[key] = value
     rows = [(figure, values[figure.key]) for figure in FIGURES if figure.key in values]
     table = _table(rows)
