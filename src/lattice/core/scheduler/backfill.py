@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lattice.core.scheduler.feasibility import Demand
+from lattice.core.scheduler.proposals import Reservation
 from lattice.core.scheduler.room import Room
 from lattice.core.scheduler.snapshot import NEVER, Shape
 from lattice.core.scheduler.solver import keep_nodes
@@ -26,8 +27,11 @@ class Start:
     rows: Rows
 
 
-def earliest_start(room: Room, demand: Demand, shape: Shape) -> Start | None:
-    """The first moment at which the demand can be met and nobody is delayed by it; None when no such moment is known."""
+def earliest_start(room: Room, demand: Demand, shape: Shape, before: Reservation | None = None) -> Start | None:
+    """The first moment at which the demand can be met and nobody is delayed by it; None when no such moment is known.
+
+    The nodes are those that were kept `before`, if they will do: predictions should not wander without need.
+    """
     least = demand.least
     openings = room.timeline.openings(demand)
     if room.calendar:
@@ -42,15 +46,34 @@ def earliest_start(room: Room, demand: Demand, shape: Shape) -> Start | None:
     stretches = [total.starts(amount, length) for total, amount in room.charges(demand)]
     if demand.request.require_conformance and least > 1:
         return _earliest_alike(room, demand, openings, latest, stretches)
-    return _earliest(room, demand, openings, latest, stretches)
+    return _earliest(room, demand, openings, latest, stretches, before)
 
 
-def _earliest(room: Room, demand: Demand, openings: Openings, latest: Ints, stretches: list[Stretches]) -> Start | None:
+def _earliest(
+    room: Room,
+    demand: Demand,
+    openings: Openings,
+    latest: Ints,
+    stretches: list[Stretches],
+    before: Reservation | None = None,
+) -> Start | None:
     at = _first_moment(openings.start, latest, demand.least, stretches)
     if at is None or at >= NEVER:
         return None
     ready = (openings.start <= at) & (latest >= at)
+    if before is not None and before.start_at == at:
+        rows = _same_rows(room, demand, openings.node[ready], before)
+        if rows is not None:
+            return Start(at=at, rows=rows)
     return Start(at=at, rows=keep_nodes(room, demand, openings.node[ready], openings.start[ready]))
+
+
+def _same_rows(room: Room, demand: Demand, ready: Rows, before: Reservation) -> Rows | None:
+    """The nodes that were kept before, if all of them are ready."""
+    rows: Rows = np.array([room.snapshot.nodes.rows[node] for node in before.nodes], np.intp)
+    is_ready = np.zeros(len(room.bar), np.bool_)
+    is_ready[ready] = True
+    return rows if len(rows) == demand.least and is_ready[rows].all() else None
 
 
 def _earliest_alike(

@@ -259,7 +259,8 @@ class _Pass:
         self._no_start[int(queue.shape[row])] = True
         if self._lookouts[number] > 0:
             self._lookouts[number] -= 1
-            found = earliest_start(self._room, demand, shape)
+            before = self._snapshot.promised.get(int(queue.number[row]))
+            found = earliest_start(self._room, demand, shape, before)
             if found is not None:
                 self._reserve(row, shape, demand, found)
         if self._lookouts[number] <= 0:

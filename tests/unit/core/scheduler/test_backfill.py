@@ -235,6 +235,15 @@ class TestPromises:
             Reservation(number=wide, start_at=world.now + 4 * HOUR, nodes=("b0", "b1")),
         )
 
+    def test_the_nodes_stay_the_same_while_the_time_does(self) -> None:
+        world = busy_world(1, 2, 3)
+        number = world.submit(Request(nodes=2))
+        assert world.run_cycle().reservations[0].nodes == ("b0", "b1")
+        world.add_node("a0")
+        world.place(world.submit(walltime_s=7200), "a0")
+        kept = Reservation(number=number, start_at=world.now + 2 * HOUR, nodes=("b0", "b1"))
+        assert world.plan().reservations == (kept,)
+
     def test_a_promise_that_cannot_be_kept_is_made_anew(self) -> None:
         world = busy_world(1, 5)
         number = world.submit()
