@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
+from bench.beside import api_beside_cycles
 from bench.commands import status_command
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
@@ -32,6 +33,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "server-memory": server_memory,
     "idle-node": idle_node,
     "cycle": cycle_figures,
+    "api-beside-cycles": api_beside_cycles,
     "replay-speed": replay_speed,
     "replay-quality": replay_quality,
 }

@@ -46,14 +46,14 @@ class Population:
         self.at += 1
         return Envelope(at=self.at, command=command, actor="bench")
 
-    def submission(self) -> SubmitAllocation:
+    def submission(self, nodes: int = 1) -> SubmitAllocation:
         return SubmitAllocation(
             name="work",
             user="root",
             account="root",
             tenant="default",
             vcluster="default",
-            request=Request(),
+            request=Request(nodes=nodes),
             payload=self.payload,
         )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 @contextmanager
 def server_on(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", int, float]]:
     """The process, its REST port and the seconds from start to healthy."""
-    port = _free_port()
+    port = free_port()
     (folder / "secret").write_text(secrets.token_hex(32))
     (folder / "secret").chmod(0o600)
     (folder / "server.yaml").write_text(
@@ -43,7 +43,7 @@ def _is_healthy(port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

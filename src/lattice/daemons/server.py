@@ -25,6 +25,8 @@ EXIT_USAGE = 2
 STOP_WITHIN_S = 4.5
 # A server keeps most of what it allocates; looking at all of it often finds nothing.
 GC_THRESHOLDS = (20_000, 20, 50)
+# The plan runs in a thread: requests should not wait long for their turn beside it.
+SWITCH_INTERVAL_S = 0.0005
 
 _log = logging.getLogger(__name__)
 
@@ -119,6 +121,7 @@ async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning) -> i
         return _complain(error, EXIT_USAGE)
     gc.enable()
     gc.set_threshold(*GC_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     failed = asyncio.create_task(server.failed())
     await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
     code = _complain(failed.result(), EXIT_FAILED) if failed.done() else 0
