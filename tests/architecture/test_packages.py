@@ -46,17 +46,13 @@ def dotted(path: Path) -> str:
 
 def test_import_contracts_are_kept() -> None:
     program = Path(sys.executable).with_name("lint-imports")
-    outcome = subprocess.run(
-        [program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    outcome = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 
 def test_init_files_are_empty() -> None:
     speaking = {
-        shown(path)
-        for path in python_under(*PACKAGES)
-        if path.name == "__init__.py" and path.read_text().strip()
+        shown(path) for path in python_under(*PACKAGES) if path.name == "__init__.py" and path.read_text().strip()
     }
     assert speaking <= {shown(path) for path in SPEAKING_INITS}
 
@@ -106,9 +102,7 @@ def test_core_calls_no_builtin_that_varies_or_reaches_outside() -> None:
         f"{shown(path)}:{node.lineno}: {node.func.id}()"
         for path in python_under(CORE)
         for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in NOT_IN_CORE
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NOT_IN_CORE
     }
     assert calls == set()
 

@@ -227,7 +227,10 @@ def test_children_get_paths_and_no_secrets(layout: Layout, monkeypatch: pytest.M
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
     secret = ensure_secret(layout)
     write_tokens(layout, secret)
-    words = [*commands.server_command(layout, Options(), "server"), *commands.agent_command(layout, Options(), "n1", "h:1")]
+    words = [
+        *commands.server_command(layout, Options(), "server"),
+        *commands.agent_command(layout, Options(), "n1", "h:1"),
+    ]
     shown = " ".join([*words, *commands.environment().values()])
     assert "s3cret" not in shown
     assert secret.decode() not in shown
