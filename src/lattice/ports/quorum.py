@@ -1,5 +1,6 @@
 """The servers that share a log, as one of them sees them."""
 
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 from msgspec import Struct
@@ -30,6 +31,10 @@ class QuorumView(Protocol):
 
     def replica_at(self, index: int | None) -> ReplicaAt:
         """This server's own replica, with its digest at `index`, or at its newest entry."""
+        ...
+
+    def hand_over(self) -> AsyncIterator[bytes]:
+        """This server's newest snapshot with its archive, piece by piece."""
         ...
 
     async def ask_all(self, index: int | None) -> list[ServerState]:

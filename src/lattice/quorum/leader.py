@@ -177,7 +177,7 @@ class EtcdLeadership:
         return answer.succeeded
 
     async def _is_gone(self, seen: _Seen) -> bool:
-        if not seen.holder.endpoint or time.monotonic() - seen.since < self._settled_s:
+        if not seen.holder.endpoint:
             return False
         try:
             status = await (await self._other(seen.holder.endpoint)).status(_PING_S)
@@ -185,7 +185,9 @@ class EtcdLeadership:
         except EtcdError as error:
             why = str(error)
         self._silent = self._silent + 1 if why else 0
-        if self._silent < _SILENT_PINGS:
+        # Nobody listens there: no matter of who reaches whom, and no reason to wait until the leader has settled.
+        is_dead = "Connection refused" in why
+        if self._silent < _SILENT_PINGS or (not is_dead and time.monotonic() - seen.since < self._settled_s):
             return False
         _log.warning("taking over from %s, whose member cannot work: %s", seen.holder.name, why)
         return True

@@ -50,6 +50,7 @@ class Permission(StrEnum):
     READ_SETTINGS = "setting:read"
     WRITE_SETTINGS = "setting:write"
     READ_SCHEDULER = "scheduler:read"
+    READ_STATE = "state:read"  # all of it, as one server copies it from another
     READ_SELF = "self:read"
     CONNECT_AGENT = "agent:connect"
 
@@ -85,6 +86,7 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N),
     Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N),
     Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _N),
+    Permission.READ_STATE:      (_A, _N, _N, _N, _N, _N),
     Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A),
     Permission.CONNECT_AGENT:   (_N, _N, _N, _N, _N, _A),
 }

@@ -1,8 +1,12 @@
 """The servers of the cluster: who leads, how far each has come, and whether they agree."""
 
+from collections.abc import AsyncGenerator
+
 from msgspec import Struct
 
+from lattice.api.answers import TextAnswer, TextPiece
 from lattice.api.context import Context, NoParameters
+from lattice.api.errors import ApiError
 from lattice.ports.quorum import ServerState
 from lattice.wire.quorum import MemberView, QuorumStatusView, ReplicaView
 
@@ -42,6 +46,19 @@ async def raft_replica(context: Context, request: ReplicaQuery) -> ReplicaView:
         )
     own = services.quorum.replica_at(request.index)
     return ReplicaView(name=own.name, leads=own.leads, applied_index=own.applied_index, digest=own.digest)
+
+
+async def raft_snapshot(context: Context, request: NoParameters) -> TextAnswer:
+    """This server's newest snapshot and its archive, for a server that cannot get them from the log any more."""
+    quorum = context.services.quorum
+    if quorum is None:
+        raise ApiError("not_found", "this server is alone: it hands nothing over", hint="make a backup instead")
+
+    async def pieces() -> AsyncGenerator[TextPiece, None]:
+        async for piece in quorum.hand_over():
+            yield TextPiece(piece)
+
+    return TextAnswer(pieces())
 
 
 def _alone(context: Context) -> QuorumStatusView:

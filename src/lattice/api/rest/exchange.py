@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 import httptools
@@ -79,6 +80,20 @@ class Exchange:
             raise LeaderLost(str(error)) from error
         self._give_back()
         return b"".join(self._pieces)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The answer as it comes; LeaderLost when it breaks off."""
+        try:
+            while self._pieces or not self._is_complete:
+                pieces, self._pieces = self._pieces, []
+                for piece in pieces:
+                    yield piece
+                if not self._is_complete:
+                    await self._read()
+        except (OSError, httptools.HttpParserError) as error:
+            raise LeaderLost(str(error)) from error
+        finally:
+            self.abandon()
 
     @property
     def status(self) -> int:
