@@ -16,6 +16,7 @@ from lattice.replay.conservative import Conservative
 from lattice.replay.easy import Easy
 from lattice.replay.entries import Trace, TraceError
 from lattice.replay.fcfs import Fcfs
+from lattice.replay.inventory import NAME as VCLUSTER
 from lattice.replay.inventory import made_up, on_nodes, read_inventory, simulate_full
 from lattice.replay.outcomes import measure
 from lattice.replay.planned import DEFAULT_PROFILE, Planned
@@ -29,6 +30,7 @@ from lattice.replay.workload import Workload, keep_r1
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 LATTICE = "lattice"
+NODES_PROFILE = "hpc"  # what a vCluster has that says nothing else
 TEXTBOOK: dict[str, Callable[[Workload], Policy]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}
 
 
@@ -48,7 +50,8 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--procs", type=_positive, metavar="P", help="processors of the machine, instead of the trace's")
     run.add_argument("--format", choices=list(FORMATS), dest="written_in", help="instead of what name and text suggest")
     run.add_argument(
-        "--profile", help=f"of policy lattice: {', '.join(PROFILES)} or one of --weights ({DEFAULT_PROFILE})"
+        "--profile",
+        help=f"of policy lattice: {', '.join(PROFILES)} or one of --weights (r1: {DEFAULT_PROFILE}, full: {NODES_PROFILE})",
     )
     run.add_argument(
         "--weights", type=Path, metavar="FILE", help="of policy lattice: profiles with their weights, YAML"
@@ -62,8 +65,8 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(arguments)
-    if (options.policy != LATTICE or options.mode == "full") and (options.weights or options.profile):
-        parser.error(f"--weights and --profile have no meaning for --policy {options.policy} in --mode {options.mode}")
+    if options.policy != LATTICE and (options.weights or options.profile):
+        parser.error(f"--weights and --profile have no meaning for --policy {options.policy}")
     gc.disable()  # millions of records that all stay: looking for rings among them finds none
     try:
         return _run(options)
@@ -80,11 +83,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    profile = _profile(options.weights, options.profile) if options.policy == LATTICE else None
+    profile = _profile(options) if options.policy == LATTICE else None
     trace = read_trace(options.trace, written_in=options.written_in, skip_bad=options.skip_bad)
     if trace.skipped:
         _say(f"rm-replay: {options.trace}: {trace.skipped:,} bad lines skipped")
-    work, starts = _replay_full(options, trace) if options.mode == "full" else _replay_r1(options, trace, profile)
+    replay = _replay_full if options.mode == "full" else _replay_r1
+    work, starts = replay(options, trace, profile)
     if options.starts is not None:
         with options.starts.open("w", encoding="utf-8", newline="") as file:
             write_starts(file, work, starts)
@@ -100,23 +104,24 @@ def _replay_r1(options: argparse.Namespace, trace: Trace, profile: Profile | Non
     return work, _simulate(work, TEXTBOOK[options.policy](work) if profile is None else Planned(work, profile))
 
 
-def _replay_full(options: argparse.Namespace, trace: Trace) -> tuple[Workload, list[int]]:
-    if options.policy != LATTICE:
+def _replay_full(options: argparse.Namespace, trace: Trace, profile: Profile | None) -> tuple[Workload, list[int]]:
+    if profile is None:
         raise TraceError(f"mode full is for policy {LATTICE}; {options.policy} knows no nodes")
     if options.inventory is not None:
         machine = read_inventory(options.inventory)
     else:
         machine = made_up(options.procs or trace.nodes_total or _machine(trace, options.trace))
     work = on_nodes(trace, machine)
-    return work, simulate_full(work, machine)
+    return work, simulate_full(work, machine, {VCLUSTER: profile})
 
 
-def _profile(weights: Path | None, name: str | None) -> Profile:
+def _profile(options: argparse.Namespace) -> Profile:
     """The profile that was asked for: of the file, if there is one, else a built-in one."""
+    weights, name = options.weights, options.profile
     if weights is None:
         if name is not None and name not in PROFILES:
             raise WeightsError(f'unknown profile "{name}"; known: {", ".join(PROFILES)}')
-        return built_in(name or DEFAULT_PROFILE)
+        return built_in(name or (DEFAULT_PROFILE if options.mode == "r1" else NODES_PROFILE))
     profiles = read_weights(weights)
     if name is None and len(profiles) > 1:
         raise WeightsError(f"{weights}: has several profiles; choose one with --profile: {', '.join(profiles)}")
