@@ -141,7 +141,8 @@ class EtcdLeadership:
         seen = self._seen
         if seen is None:
             return await self._acquire(0)
-        mine = seen.holder.name == self._me.name and seen.holder.run in ("", self._me.run)
+        # An earlier run of this server holds nothing any more: it had the same ports.
+        mine = seen.holder.name == self._me.name
         if mine or await self._is_gone(seen):
             return await self._acquire(seen.revision)
         return False
