@@ -235,10 +235,11 @@ def test_a_wrong_setting_is_told_with_the_end_of_the_log(folder: LocalCluster) -
     assert processes_naming(folder.directory) == {}
 
 
-def test_more_servers_than_this_version_can_run_are_refused(folder: LocalCluster) -> None:
-    outcome = folder.cli("up", "--servers", "3", "--dir", str(folder.directory), check=False)
+@pytest.mark.parametrize(("servers", "why"), [("2", "take 1, 3 or 5"), ("7", "from 1 to 5"), ("x", "from 1 to 5")])
+def test_a_number_of_servers_that_helps_nobody_is_refused(folder: LocalCluster, servers: str, why: str) -> None:
+    outcome = folder.cli("up", "--servers", servers, "--dir", str(folder.directory), check=False)
     assert outcome.returncode == 2
-    assert "one server" in outcome.stderr
+    assert why in outcome.stderr
 
 
 def test_in_the_foreground_ctrl_c_stops_everything(folder: LocalCluster) -> None:

@@ -174,6 +174,18 @@ def test_kills_of_the_leader_under_load_lose_nothing_and_run_nothing_twice(
     assert {node["state"] for node in servers.nodes().values()} == {"Ready"}
 
 
+def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluster, scratch: Path) -> None:
+    with Load(servers, scratch) as load:
+        load.wait_for_more(CLIENTS)
+        leader = servers.leader()
+        successor = next(name for name in servers.urls if name != leader)
+        assert successor in servers.cli("admin", "raft", "transfer-leader", successor).stdout
+        assert servers.leader() == successor
+        load.wait_for_more(CLIENTS)
+    check_all_ran_once(servers, load, scratch)
+    assert load.longest_gap_s() < LONGEST_GAP_S
+
+
 def all_healthy(cluster: LocalCluster) -> bool:
     try:
         status, answer = cluster.request("GET", "/raft/status", timeout_s=10)

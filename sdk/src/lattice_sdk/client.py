@@ -375,6 +375,11 @@ class Client:
         """The servers: who leads, how far each has come, and whether their states agree."""
         return self._read("/raft/status", QuorumStatus)
 
+    def transfer_leader(self, to: str = "") -> QuorumStatus:
+        """Hands leadership to another server; the status once that leads."""
+        body = msgspec.json.encode({"to": to})
+        return self._write("POST", "/raft/transfer-leader", QuorumStatus, body, "")
+
     def whoami(self) -> Whoami:
         """Who the server takes the token's owner for."""
         return self._read("/whoami", Whoami)

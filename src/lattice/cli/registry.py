@@ -86,7 +86,10 @@ ADMIN = Branch(
         ),
         "raft": Branch(
             "the servers that share the log",
-            {"status": Leaf("admin.raft:STATUS", "show who leads and how far each server has come")},
+            {
+                "status": Leaf("admin.raft:STATUS", "show who leads and how far each server has come"),
+                "transfer-leader": Leaf("admin.raft:TRANSFER", "let another server lead"),
+            },
         ),
         "drain": Leaf("node:DRAIN", "the same as `lattice node drain`"),
         "undrain": Leaf("node:UNDRAIN", "the same as `lattice node undrain`"),

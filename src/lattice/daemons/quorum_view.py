@@ -101,6 +101,9 @@ class QuorumServers:
             f"authorization: Bearer {self._token()}\r\n\r\n"
         ).encode()
 
+    async def resign(self, successor: str) -> None:
+        await self._leadership.resign(successor)
+
     async def hand_over(self) -> AsyncIterator[bytes]:
         packed = await asyncio.to_thread(pack, self._data_dir)
         try:

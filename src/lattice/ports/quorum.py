@@ -33,6 +33,10 @@ class QuorumView(Protocol):
         """This server's own replica, with its digest at `index`, or at its newest entry."""
         ...
 
+    async def resign(self, successor: str) -> None:
+        """Gives leadership up, when it is here; `successor`, where one is named, has the first chance."""
+        ...
+
     def hand_over(self) -> AsyncIterator[bytes]:
         """This server's newest snapshot with its archive, piece by piece."""
         ...

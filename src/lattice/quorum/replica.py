@@ -205,6 +205,7 @@ class LogReplica:
         if self._heads is None:
             self._begin_to_append(lambda: True)
         else:
+            self._remember_digest(self.applied_index)
             self._begin_to_follow()
 
     async def lead(self, may_append: Callable[[], bool]) -> None:

@@ -1,14 +1,20 @@
 """The servers of the cluster: who leads, how far each has come, and whether they agree."""
 
+import asyncio
+import time
 from collections.abc import AsyncGenerator
 
 from msgspec import Struct
 
 from lattice.api.answers import TextAnswer, TextPiece
 from lattice.api.context import Context, NoParameters
-from lattice.api.errors import ApiError
-from lattice.ports.quorum import ServerState
+from lattice.api.errors import ApiError, unknown
+from lattice.ports.quorum import QuorumView, ServerState
 from lattice.wire.quorum import MemberView, QuorumStatusView, ReplicaView
+
+_TRIES = 5
+_PAUSE_S = 0.1
+_TRANSFER_S = 8.0
 
 
 class ReplicaQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,10 +26,7 @@ async def raft_status(context: Context, request: NoParameters) -> QuorumStatusVi
     services = context.services
     if services.quorum is None:
         return _alone(context)
-    first = await services.quorum.ask_all(None)
-    applied = [state.replica.applied_index for state in first if state.replica is not None]
-    common = min(applied, default=None)
-    states = first if common is None else await services.quorum.ask_all(common)
+    common, states = await _compared(services.quorum)
     leading = next((state.name for state in states if state.replica is not None and state.replica.leads), "")
     return QuorumStatusView(
         leader=leading or services.quorum.leader_name,
@@ -48,6 +51,30 @@ async def raft_replica(context: Context, request: ReplicaQuery) -> ReplicaView:
     return ReplicaView(name=own.name, leads=own.leads, applied_index=own.applied_index, digest=own.digest)
 
 
+class TransferRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    to: str = ""
+    request_id: str = ""
+
+
+async def transfer_leader(context: Context, request: TransferRequest) -> QuorumStatusView:
+    """Hands leadership to the server named, or to whichever is first; answered by the leader."""
+    quorum = context.services.quorum
+    if quorum is None:
+        raise ApiError("conflict", "this server is alone: nobody else can lead")
+    names = [state.name for state in await quorum.ask_all(None) if state.replica is not None]
+    if request.to and request.to not in names:
+        raise unknown("server", request.to, names)
+    if request.to != quorum.leader_name:
+        await quorum.resign(request.to)
+    deadline = time.monotonic() + _TRANSFER_S
+    while time.monotonic() < deadline:
+        status = await raft_status(context, NoParameters())
+        if status.leader and (not request.to or status.leader == request.to):
+            return status
+        await asyncio.sleep(_PAUSE_S)
+    raise ApiError("unavailable", "leadership was given up, and not taken yet", hint="lattice admin raft status")
+
+
 async def raft_snapshot(context: Context, request: NoParameters) -> TextAnswer:
     """This server's newest snapshot and its archive, for a server that cannot get them from the log any more."""
     quorum = context.services.quorum
@@ -59,6 +86,21 @@ async def raft_snapshot(context: Context, request: NoParameters) -> TextAnswer:
             yield TextPiece(piece)
 
     return TextAnswer(pieces())
+
+
+async def _compared(quorum: QuorumView) -> tuple[int | None, list[ServerState]]:
+    """An index that all servers that answer have applied, and what they say of it.
+
+    A server that started a moment ago does not know what was before: a little later there is a newer index.
+    """
+    for _ in range(_TRIES):
+        found = await quorum.ask_all(None)
+        common = min((state.replica.applied_index for state in found if state.replica is not None), default=None)
+        states = found if common is None else await quorum.ask_all(common)
+        if all(state.replica.digest is not None for state in states if state.replica is not None):
+            break
+        await asyncio.sleep(_PAUSE_S)
+    return common, states
 
 
 def _alone(context: Context) -> QuorumStatusView:

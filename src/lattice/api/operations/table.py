@@ -128,6 +128,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/scheduler", cluster.scheduler_status, NoParameters, _P.READ_SCHEDULER),
     _row("GET", "/raft/status", quorum.raft_status, NoParameters, _P.READ_SCHEDULER),
     _row("GET", "/raft/replica", quorum.raft_replica, quorum.ReplicaQuery, _P.READ_SCHEDULER),
+    _row("POST", "/raft/transfer-leader", quorum.transfer_leader, quorum.TransferRequest, _P.WRITE_SETTINGS),
     _row("GET", "/raft/snapshot", quorum.raft_snapshot, NoParameters, _P.READ_STATE),
     _row("GET", "/accounting", listing.history, listing.AllocationQuery, _P.READ),
     _row("GET", "/whoami", cluster.whoami, NoParameters, _P.READ_SELF),

@@ -22,7 +22,9 @@ NOT_LEADING = b"x-lattice-not-leading"
 GIVE_UP_S = 10.0
 _PAUSE_S = 0.05
 # The follower answers these from what it has itself.
-_OWN = ("/healthz", "/metrics", "/v1/auth/discovery", "/v1/raft/")
+_OWN = frozenset(
+    {"/healthz", "/metrics", "/v1/auth/discovery", "/v1/raft/status", "/v1/raft/replica", "/v1/raft/snapshot"}
+)
 _HOP = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"te", b"upgrade", b"host", b"content-length", b"expect"}
 )
@@ -65,7 +67,7 @@ class Forwarding:
         path: str = scope["path"].removeprefix("/api")
         if b"consistency=" in scope["query_string"]:
             choose_consistency(scope)
-        if scope.get(STALE) or path.startswith(_OWN):
+        if scope.get(STALE) or path in _OWN:
             await self._local(scope, receive, send)
             return
         headers = Headers(scope)

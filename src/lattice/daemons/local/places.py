@@ -2,13 +2,14 @@
 
 from lattice.daemons.local.commands import ServerPlace
 from lattice.daemons.local.layout import Layout
-from lattice.daemons.local.options import Options
+from lattice.daemons.local.options import Options, StartFailed
 from lattice.daemons.local.ports import choose_port, free_port
 from lattice.daemons.local.quorum import known_member_ports
 
 
 def places(layout: Layout, options: Options) -> list[ServerPlace]:
     """The ports of etcd members are part of their cluster: once chosen they are kept."""
+    _check_number(layout, options.servers)
     taken: set[int] = set()
     known = known_member_ports(layout)
     found = []
@@ -20,6 +21,17 @@ def places(layout: Layout, options: Options) -> list[ServerPlace]:
             client, peer = known.get(name) or (_free(taken), _free(taken))
         found.append(ServerPlace(name=name, rest=rest, grpc=grpc, client=client, peer=peer))
     return found
+
+
+def _check_number(layout: Layout, asked: int) -> None:
+    """Refuses another number of servers than the folder was begun with: what they know would be left behind."""
+    begun = sum((layout.data_of(server) / "etcd" / "member.json").exists() for server in layout.server_names())
+    begun = begun or int((layout.data / "log.db").exists())
+    if begun not in (0, asked):
+        raise StartFailed(
+            f"the cluster in {layout.root} has {begun} server{'s' if begun > 1 else ''}, not {asked}",
+            hint=f"start it with --servers {begun}, or take another folder by --dir",
+        )
 
 
 def _port(asked: int, number: int, flag: str, taken: set[int]) -> int:

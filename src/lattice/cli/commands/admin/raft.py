@@ -1,5 +1,6 @@
 """`lattice admin raft status`: the servers, who leads, and whether they agree."""
 
+import argparse
 from dataclasses import dataclass
 
 from lattice.cli.command import Command
@@ -26,6 +27,21 @@ def run(_options: Options, context: Context) -> int:
     return OK
 
 
+@dataclass(frozen=True, kw_only=True)
+class TransferOptions:
+    name: str = ""
+
+
+def fill_transfer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="which server (default: any other)")
+
+
+def run_transfer(options: TransferOptions, context: Context) -> int:
+    status = context.client.transfer_leader(options.name)
+    show_one(context, status, [("Leader", status.leader)])
+    return OK
+
+
 def _line(member: QuorumMember) -> str:
     if not member.healthy:
         return f"does not answer: {member.problem}" if member.problem else "does not answer"
@@ -33,3 +49,9 @@ def _line(member: QuorumMember) -> str:
 
 
 STATUS = Command(options=Options, run=run, examples=("lattice admin raft status", "lattice admin raft status -o json"))
+TRANSFER = Command(
+    options=TransferOptions,
+    run=run_transfer,
+    fill=fill_transfer,
+    examples=("lattice admin raft transfer-leader", "lattice admin raft transfer-leader s2"),
+)
