@@ -68,4 +68,5 @@ class TenantUse(Struct, frozen=True, kw_only=True, gc=False):
     allocations: int = 0
 
 
-SCHEDULERS = ("hpc-backfill", "ml-training", "service-bin-pack", "interactive-fifo", "sensitive-reservation")
+SENSITIVE = "sensitive-reservation"
+SCHEDULERS = ("hpc-backfill", "ml-training", "service-bin-pack", "interactive-fifo", SENSITIVE)

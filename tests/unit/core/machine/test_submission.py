@@ -195,3 +195,15 @@ def test_time_never_runs_backwards() -> None:
     world.at -= 10
     with pytest.raises(AssertionError, match="backwards"):
         world.do(world.submission())
+
+
+def test_sensitive_work_gets_its_nodes_at_once_or_is_refused_with_names() -> None:
+    world = World(scheduler="sensitive-reservation")
+    first = world.submit(nodes=2)
+    world.place(first, "n1", "n2")
+    refusal = world.refused(world.submission(nodes=2, user="bob"))
+    assert (refusal.code, refusal.requested) == ("conflict", "2 nodes")
+    assert refusal.message.startswith("OwnershipConflict")
+    assert refusal.current == "1 of 3 suitable nodes free; held: n1 by ada, n2 by ada"
+    world.submit(user="bob")
+    assert world.refused(world.submission(tasks=((0, 1, 1),))).code == "conflict"

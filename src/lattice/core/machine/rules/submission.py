@@ -6,8 +6,9 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import quotas
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Lifecycle, Request, TaskGroup
+from lattice.core.model.nodes import NodeState
 from lattice.core.model.shares import matches, suits
-from lattice.core.model.tenants import Tenant, Vcluster
+from lattice.core.model.tenants import SENSITIVE, Tenant, Vcluster
 from lattice.core.model.units import format_duration
 
 MAX_CLASS = 10
@@ -29,6 +30,7 @@ def submit(state: State, command: cmd.SubmitAllocation, at: int) -> tuple[ev.Any
         or _check_tenant(state, command, tenant, size)
         or _check_vcluster(command, vcluster)
         or check_feasible(state, command.request, vcluster)
+        or _check_claim(state, command, vcluster)
         or quotas.check_submission(state, tenant, command.request.nodes, queue=command.queue_on_quota)
     )
     if refusal is not None:
@@ -45,6 +47,29 @@ def submit(state: State, command: cmd.SubmitAllocation, at: int) -> tuple[ev.Any
         concurrency=command.concurrency,
     )
     return (ev.TaskGroupSubmitted(group=group, payload=command.payload),)
+
+
+def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
+    """Sensitive work gets its nodes at once or is refused; it never waits for somebody else's."""
+    if vcluster.scheduler != SENSITIVE:
+        return None
+    members = [node for node in state.nodes.values() if not vcluster.nodes or node.id in vcluster.nodes]
+    suitable = [node for node in members if matches(command.request, node.hardware, node.id)]
+    free = [node for node in suitable if node.is_free and node.state is NodeState.READY]
+    if len(free) >= command.request.nodes and not command.tasks:
+        return None
+    held = [
+        f"{node.id} by {state.allocations[number].user}"
+        for node in sorted(suitable, key=lambda node: node.id)
+        for number in node.holders()[:1]
+    ]
+    return Rejected(
+        code="conflict",
+        message=f'OwnershipConflict: vCluster "{vcluster.name}" cannot give the nodes now, and nothing waits there',
+        current=f"{len(free)} of {len(suitable)} suitable nodes free; held: {', '.join(held[:10]) or 'none'}",
+        requested=f"{_nodes(command.request.nodes)}{' for each of several tasks' if command.tasks else ''}",
+        hint="Ask the users named to release their nodes, or request fewer.",
+    )
 
 
 def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at: int) -> Allocation:
