@@ -30,8 +30,11 @@ _WATCHED = frozenset({NodeState.READY, NodeState.DEGRADED, NodeState.BOOTING, No
 
 
 class WatchSettings(Struct, frozen=True, kw_only=True):
+    """`moving_s` is the time that agents may need to find this server, on top of their first time-out."""
+
     timeout_s: float = 30.0
     grace_s: float = 60.0
+    moving_s: float = 0.0
 
 
 class NodeWatch:
@@ -60,7 +63,8 @@ class NodeWatch:
 
     def reset(self) -> None:
         """Gives every node a fresh time-out."""
-        self._fresh_since = self._last_look = self._clock.monotonic_s()
+        self._last_look = self._clock.monotonic_s()
+        self._fresh_since = self._last_look + self._settings.moving_s
         for node in self._replica.state.nodes.values():
             self._watch(node)
 
@@ -80,14 +84,14 @@ class NodeWatch:
         if held_up_s > max(1.0, self._settings.timeout_s / 4):
             # Heartbeats that came meanwhile are still unread; nobody is silent because this process was.
             _log.warning("the server was held up for %.1f s; nodes get a fresh time-out", held_up_s)
-            self._fresh_since = now
+            self._fresh_since = max(self._fresh_since, now)
         commands = self._overdue(now)
         if not commands:
             return
         try:
             await self._replica.propose_many(commands, ACTOR)
         except LogError:
-            self._fresh_since = self._clock.monotonic_s()
+            self._fresh_since = max(self._fresh_since, self._clock.monotonic_s())
             raise
         finally:
             for command in commands:

@@ -20,6 +20,7 @@ from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
 from lattice.ports.replica import Replica
+from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 
 
 class Loops:
@@ -103,7 +104,9 @@ class _Timings:
             heartbeat_interval_s=agent.heartbeat_interval_s,
             down_after_s=agent.heartbeat_timeout_s + agent.grace_period_s,
         )
-        self.watch = WatchSettings(timeout_s=agent.heartbeat_timeout_s, grace_s=agent.grace_period_s)
+        # An agent whose server stands still notices by its pings, and only then moves on to the one that leads now.
+        moving_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S if config.quorum.kind == "etcd" else 0.0
+        self.watch = WatchSettings(timeout_s=agent.heartbeat_timeout_s, grace_s=agent.grace_period_s, moving_s=moving_s)
         # Two looks at a node must not rest on the same heartbeat.
         every_s = max(agent.reconcile_every_s, 2 * agent.heartbeat_interval_s)
         self.reconcile = ReconcileSettings(every_s=every_s, grace_s=agent.stop_grace_s)

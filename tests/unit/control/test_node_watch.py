@@ -19,7 +19,7 @@ from tests.unit.control.world import HARDWARE, World, scenario
 
 
 class Watch:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, moving_s: float = 0) -> None:
         self.world = world
         self.observations = Observations()
         self.loop = NodeWatch(
@@ -27,7 +27,7 @@ class Watch:
             world.links,
             self.observations,
             world.clock,
-            WatchSettings(timeout_s=30, grace_s=60),
+            WatchSettings(timeout_s=30, grace_s=60, moving_s=moving_s),
         )
 
     async def pass_s(self, seconds: int, *heard: str) -> None:
@@ -56,6 +56,17 @@ async def test_a_silent_node_is_degraded_after_the_timeout_and_down_after_the_gr
     assert world.node("n1").state is NodeState.DOWN
     assert world.node("n1").down_cause is DownCause.SILENCE
     assert [node for node, _ in world.links.closed] == ["n1"]
+
+
+@scenario
+async def test_agents_have_time_to_find_a_new_leader_before_their_silence_counts() -> None:
+    world = World()
+    await world.prepare("n1")
+    watch = Watch(world, moving_s=15)
+    await watch.pass_s(44)
+    assert world.node("n1").state is NodeState.READY
+    await watch.pass_s(1)
+    assert world.node("n1").state is NodeState.DEGRADED
 
 
 @scenario
