@@ -256,11 +256,13 @@ class QuorumProcess(ServerProcess):
         if turns is not None:
             turns.cancel()
             await asyncio.gather(turns, return_exceptions=True)
-        await self._leadership.close()
-        await super().stop()
-        self._servers.close()
+        # Who leads next is not learnt here any more: nobody may wait for it.
         if self._follower is not None:
             self._follower.close()
+        await self._leadership.close()
+        self._servers.lead_by(None)
+        await super().stop()
+        self._servers.close()
         await self._member.stop()
 
 

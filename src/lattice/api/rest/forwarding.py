@@ -56,8 +56,11 @@ class Forwarding:
         self._leader = leader
         self._name = name.encode()
         self._pool = Pool()
+        self._is_closed = False
 
     def close(self) -> None:
+        """Refuses from now on, and when the leader is next said to have moved also what waits for an answer."""
+        self._is_closed = True
         self._pool.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,6 +106,8 @@ class Forwarding:
             moved = self._leader.moved()
             if self._leader.app is not None:
                 raise _LeadsHere(self._leader.app)
+            if self._is_closed:
+                raise ApiError("unavailable", "this server is stopping", hint="repeat it under the same request_id")
             url = self._leader.url
             if url:
                 try:
