@@ -184,6 +184,17 @@ def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluste
     assert load.longest_gap_s() < LONGEST_GAP_S
 
 
+def test_a_rolling_restart_costs_no_request(servers: LocalCluster, scratch: Path) -> None:
+    with Load(servers, scratch) as load:
+        load.wait_for_more(CLIENTS)
+        for name in servers.urls:
+            servers.wait_replaced(servers.kill("server", name, signal.SIGTERM))
+            load.wait_for_more(CLIENTS)
+            eventually(lambda: servers.leader() and all_healthy(servers), "all servers are back", within_s=60)
+    check_all_ran_once(servers, load, scratch)
+    wait_agreeing(servers)
+
+
 def all_healthy(cluster: LocalCluster) -> bool:
     try:
         status, answer = cluster.request("GET", "/raft/status", timeout_s=10)
