@@ -2,9 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from lattice.testing import LocalCluster
 from lattice_sdk import Client
@@ -29,11 +28,6 @@ def client_of(cluster: LocalCluster) -> Client:
     return Client(endpoints=[cluster.api_url], token=cluster.token)
 
 
-def address_of(cluster: LocalCluster) -> tuple[str, int]:
-    parts = urlsplit(cluster.api_url)
-    return str(parts.hostname), int(parts.port or 80)
-
-
 def submission(**fields: object) -> bytes:
     """The smallest useful submission."""
     return json.dumps({"entrypoint": ["true"], "lifecycle": {"walltime": "10m"}, **fields}).encode()
@@ -45,7 +39,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def resident_mb(pid: int) -> float:
-    """Proportional memory of a process: shared pages count once among those that share them."""
+    """Resident memory of a process."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Rss:"):
             return int(line.split()[1]) / 1024
@@ -57,10 +51,10 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100.0
 
 
-def wait_until(done: object, within_s: float, what: str) -> None:
+def wait_until(done: Callable[[], bool], within_s: float, what: str) -> None:
     """Polls a callable quickly; for measurements that end with an outside effect."""
     deadline = time.monotonic() + within_s
-    while not done():  # type: ignore[operator]
+    while not done():
         if time.monotonic() > deadline:
             raise TimeoutError(what)
         time.sleep(0.002)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.cluster import client_of, percentile, start_cluster, wait_until
 from lattice.testing import LocalCluster
-from lattice_sdk import Submission
+from lattice_sdk import Client, Submission
 
 STARTS = 60
 SHORT = 500
@@ -20,13 +20,13 @@ def start_latency() -> dict[str, float]:
     return {"start_p50_ms": percentile(times, 0.5), "start_p99_ms": percentile(times, 0.99)}
 
 
-def _one_start(cluster: LocalCluster, client: object, count: int) -> float:
+def _one_start(cluster: LocalCluster, client: Client, count: int) -> float:
     stamp = Path(cluster.directory) / f"stamp{count}"
     script = f'echo "$EPOCHREALTIME" > {stamp}.new && mv {stamp}.new {stamp}'
     sent = time.time()
-    allocation = client.submit(Submission(entrypoint=["bash", "-c", script]))  # type: ignore[attr-defined]
+    allocation = client.submit(Submission(entrypoint=["bash", "-c", script]))
     wait_until(stamp.exists, 10, f"start {count}")
-    client.wait(allocation.id, timeout=10)  # type: ignore[attr-defined]
+    client.wait(allocation.id, timeout=10)
     return (float(stamp.read_text()) - sent) * 1000
 
 

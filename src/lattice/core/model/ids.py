@@ -1,10 +1,5 @@
 """Names of things: an allocation's number and the id derived from it."""
 
-from typing import NewType
-
-NodeId = NewType("NodeId", str)
-Number = NewType("Number", int)
-
 MAX_NUMBER = 2**53 - 1  # still exact in JSON readers that know only doubles
 
 

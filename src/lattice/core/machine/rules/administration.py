@@ -1,6 +1,7 @@
 """Tenants, projects, vClusters and settings: create once, replace later, with sane figures."""
 
 import re
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -42,7 +43,7 @@ def set_project(state: State, command: cmd.SetProject, at: int) -> Events | Reje
         known = ", ".join(sorted(state.tenants))
         return Rejected(code="not_found", message=f'unknown tenant "{project.tenant}"', hint=f"Known: {known}.")
     old = state.projects.get((project.tenant, project.name))
-    names = {name: None for tenant, name in state.projects if tenant == project.tenant}
+    names = [name for tenant, name in state.projects if tenant == project.tenant]
     refusal = _check_existence("project", project.name, old, names, create=command.create)
     refusal = refusal or _check_limits(project.max_nodes)
     if refusal is not None:
@@ -109,7 +110,7 @@ def set_setting(state: State, command: cmd.SetSetting) -> Events | Rejected:
 
 
 def _check_existence(
-    what: str, name: str, old: object | None, known: dict[str, object] | object, *, create: bool
+    what: str, name: str, old: object | None, known: Iterable[str], *, create: bool
 ) -> Rejected | None:
     if create and not _NAME.fullmatch(name):
         return Rejected(
@@ -120,7 +121,7 @@ def _check_existence(
     if create and old is not None:
         return Rejected(code="already_exists", message=f'{what} "{name}" exists already')
     if not create and old is None:
-        names = ", ".join(sorted(known)) if isinstance(known, dict) else ""
+        names = ", ".join(sorted(known))
         return Rejected(code="not_found", message=f'unknown {what} "{name}"', hint=f"Known: {names or 'none'}.")
     return None
 

@@ -1,5 +1,7 @@
 """Judges a submission: known names, limits of the vCluster, quota, and whether the machine could ever run it."""
 
+from collections.abc import Iterable
+
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
@@ -131,7 +133,7 @@ def _check_membership(state: State, command: cmd.SubmitAllocation, vcluster: Vcl
     if not command.project or (command.tenant, command.project) in state.projects:
         return None
     known = sorted(name for tenant, name in state.projects if tenant == command.tenant)
-    return _unknown("project", command.project, dict.fromkeys(known)) if known else None
+    return _unknown("project", command.project, known) if known else None
 
 
 def _check_tenant(state: State, command: cmd.SubmitAllocation, tenant: Tenant, size: int) -> Rejected | None:
@@ -216,8 +218,8 @@ def _nodes(count: int) -> str:
     return f"{count} node" if count == 1 else f"{count} nodes"
 
 
-def _unknown(what: str, name: str, known: dict[str, object] | object) -> Rejected:
-    names = ", ".join(sorted(known)) if isinstance(known, dict) else ""
+def _unknown(what: str, name: str, known: Iterable[str]) -> Rejected:
+    names = ", ".join(sorted(known))
     return Rejected(code="not_found", message=f'unknown {what} "{name}"', hint=f"Known: {names or 'none'}.")
 
 
