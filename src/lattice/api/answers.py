@@ -2,8 +2,11 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +25,18 @@ class TextAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherStatus:
+class OtherStatus(Generic[T]):
     """A record under another status than the operation's usual one."""
 
     status: int
-    answer: object
+    answer: T
 
 
 @dataclass(frozen=True, slots=True)
-class ServerEvent:
+class ServerEvent(Generic[T]):
     """One event of a stream; `data` is encoded as JSON, an empty `id` leaves the last one in force."""
 
-    data: object
+    data: T
     id: str = ""
     event: str = ""
 
@@ -46,5 +49,5 @@ class ServerEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class EventAnswer:
-    events: AsyncGenerator[ServerEvent, None]
+class EventAnswer(Generic[T]):
+    events: AsyncGenerator[ServerEvent[T], None]

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -13,10 +13,10 @@ from lattice.wire.problems import BadField
 _T = TypeVar("_T")
 
 
-class Page(Struct, frozen=True, kw_only=True):
+class Page(Struct, Generic[_T], frozen=True, kw_only=True):
     """A part of a list; `next_cursor` is None at its end."""
 
-    items: list[object]
+    items: list[_T]
     next_cursor: str | None = None
 
 

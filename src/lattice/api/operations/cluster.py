@@ -52,7 +52,7 @@ class SelfView(Struct, frozen=True, kw_only=True):
     expires_at: str | None
 
 
-async def list_settings(context: Context, request: NoParameters) -> Page:
+async def list_settings(context: Context, request: NoParameters) -> Page[SettingView]:
     """All settings with their values in force."""
     return Page(items=[_setting(context, key) for key in sorted(SETTINGS)])
 

@@ -17,6 +17,7 @@ from lattice.api.selection import Selection, archived_records, hot_records, pend
 from lattice.api.states import parse_states
 from lattice.core.model.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
 from lattice.core.model.ids import parse_allocation_id
+from lattice.wire.allocations import AllocationView
 from lattice.wire.problems import BadField
 from lattice.wire.times import parse_moment
 
@@ -54,12 +55,12 @@ class Counts(Struct, frozen=True, kw_only=True):
     states: dict[str, int]
 
 
-async def list_allocations(context: Context, request: AllocationQuery) -> Page:
+async def list_allocations(context: Context, request: AllocationQuery) -> Page[AllocationView]:
     """A page of what the caller may see, newest first."""
     return await _page(context, _selection(context, request), request, with_archive=request.all)
 
 
-async def history(context: Context, request: AllocationQuery) -> Page:
+async def history(context: Context, request: AllocationQuery) -> Page[AllocationView]:
     """A page of finished allocations, newest first."""
     wanted = _selection(context, request)
     ended = wanted.states & TERMINAL if wanted.states else TERMINAL
@@ -94,7 +95,7 @@ async def count_allocations(context: Context, request: AllocationQuery) -> Count
     return Counts(total=counts.total(), states=dict(counts))
 
 
-async def vcluster_queue(context: Context, request: QueueQuery) -> Page:
+async def vcluster_queue(context: Context, request: QueueQuery) -> Page[AllocationView]:
     """What waits in a vCluster, in the order in which it is considered; what no cycle has seen yet comes last."""
     if request.name not in context.state.vclusters:
         raise unknown("vCluster", request.name, context.state.vclusters)
@@ -128,7 +129,9 @@ def _rank(record: Allocation | TaskGroup, places: Mapping[int, int]) -> tuple[in
     return (place, -head.preemption_class, head.submitted_at, record.number)
 
 
-async def _page(context: Context, wanted: Selection, request: AllocationQuery, *, with_archive: bool) -> Page:
+async def _page(
+    context: Context, wanted: Selection, request: AllocationQuery, *, with_archive: bool
+) -> Page[AllocationView]:
     limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
     before = read_cursor(request.cursor, tuple[int])[0] if request.cursor else None
     found, more = await pick(context, wanted, before, limit, with_archive=with_archive)
@@ -136,8 +139,8 @@ async def _page(context: Context, wanted: Selection, request: AllocationQuery, *
     return Page(items=await _views(context, found), next_cursor=cursor)
 
 
-async def _views(context: Context, found: list[Found]) -> list[object]:
-    views: list[object] = []
+async def _views(context: Context, found: list[Found]) -> list[AllocationView]:
+    views: list[AllocationView] = []
     for start in range(0, len(found), _AT_ONCE):
         views += [view_of(context, each) for each in found[start : start + _AT_ONCE]]
         await asyncio.sleep(0)

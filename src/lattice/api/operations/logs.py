@@ -55,6 +55,9 @@ class End(Struct, frozen=True, kw_only=True):
     exit_code: int | None
 
 
+LogEvent = PieceView | Restart | End
+
+
 async def logs(context: Context, request: LogQuery) -> TextAnswer:
     """What was written so far, node after node."""
     tail = _tail(request.tail)
@@ -75,7 +78,7 @@ async def logs(context: Context, request: LogQuery) -> TextAnswer:
     return TextAnswer(_read_all(sources, record, tail))
 
 
-async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer:
+async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer[LogEvent]:
     """What was written and what will be, until the allocation has ended."""
     tail = _tail(request.tail)
     place = Place.parse(request.last_event_id) if request.last_event_id else None
@@ -92,7 +95,7 @@ async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer:
     return EventAnswer(_events(follower, request.stream))
 
 
-async def _events(follower: Follower, stream: str) -> AsyncGenerator[ServerEvent, None]:
+async def _events(follower: Follower, stream: str) -> AsyncGenerator[ServerEvent[LogEvent], None]:
     async for item in follower.items():
         if isinstance(item, Piece):
             yield ServerEvent(_piece_view(item, stream), id=item.place)

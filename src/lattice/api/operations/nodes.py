@@ -33,7 +33,7 @@ class ControlNode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     request_id: str = ""
 
 
-async def list_nodes(context: Context, request: NodeQuery) -> Page:
+async def list_nodes(context: Context, request: NodeQuery) -> Page[NodeView]:
     """Nodes by name."""
     states = parse_node_states(request.state)
     limit = page_size(request.limit, MAX_PAGE, MAX_PAGE)
@@ -50,7 +50,7 @@ async def list_nodes(context: Context, request: NodeQuery) -> Page:
     )
     cursor = make_cursor(wanted[limit - 1]) if len(wanted) > limit else None
     homes = _homes(context)
-    views: list[object] = [_view(context, nodes[name], homes) for name in wanted[:limit]]
+    views = [_view(context, nodes[name], homes) for name in wanted[:limit]]
     return Page(items=views, next_cursor=cursor)
 
 

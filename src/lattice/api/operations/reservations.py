@@ -23,7 +23,7 @@ class Deleted(Struct, frozen=True, kw_only=True):
     name: str
 
 
-async def list_reservations(context: Context, request: NoParameters) -> Page:
+async def list_reservations(context: Context, request: NoParameters) -> Page[ReservationView]:
     """All reservations, those that come first at the top."""
     records = sorted(context.state.reservations.values(), key=lambda record: (record.start_at, record.name))
     return Page(items=[_view(context, record) for record in records])

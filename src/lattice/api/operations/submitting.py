@@ -7,10 +7,11 @@ from lattice.api.errors import ApiError
 from lattice.api.lookup import find_number, view_of
 from lattice.api.operations.explaining import foresee
 from lattice.wire.allocations import AllocationView
+from lattice.wire.explanations import ExplanationView
 from lattice.wire.submissions import Submission, Submitter, submit_command
 
 
-async def submit(context: Context, request: Submission) -> AllocationView | OtherStatus:
+async def submit(context: Context, request: Submission) -> AllocationView | OtherStatus[ExplanationView]:
     """A new allocation or task group, durable and visible before the answer; or what would become of it."""
     identity = context.identity
     submitter = Submitter(

@@ -28,7 +28,7 @@ class ProjectQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tenant: str = ""
 
 
-async def list_tenants(context: Context, request: NoParameters) -> Page:
+async def list_tenants(context: Context, request: NoParameters) -> Page[TenantView]:
     """The caller's tenants, or all of them."""
     return Page(items=[_view(context, tenant) for tenant in _visible(context)])
 
@@ -54,7 +54,7 @@ async def update_tenant(context: Context, request: TenantFields) -> TenantView:
     return _view(context, context.state.tenants[request.name])
 
 
-async def list_projects(context: Context, request: ProjectQuery) -> Page:
+async def list_projects(context: Context, request: ProjectQuery) -> Page[ProjectView]:
     """Projects of the caller's tenants, of one of them, or all."""
     tenants = context.visible_tenants(Permission.READ_PROJECTS)
     if request.tenant:

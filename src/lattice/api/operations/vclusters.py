@@ -17,7 +17,7 @@ class GetVcluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     name: str
 
 
-async def list_vclusters(context: Context, request: NoParameters) -> Page:
+async def list_vclusters(context: Context, request: NoParameters) -> Page[VclusterView]:
     """All vClusters."""
     pending, running = _counts(context)
     vclusters = context.state.vclusters

@@ -46,7 +46,7 @@ class ChangeView(Struct, frozen=True, kw_only=True):
     reason: str | UnsetType = UNSET
 
 
-async def watch(context: Context, request: WatchQuery) -> EventAnswer:
+async def watch(context: Context, request: WatchQuery) -> EventAnswer[ChangeView | Gap]:
     """Changes of what the caller may see, from `since` or from now on."""
     texts = [word for text in request.ids for word in text.split(",") if word]
     if len(texts) > MAX_WATCHED_IDS:
@@ -63,7 +63,9 @@ def _since(request: WatchQuery) -> int | None:
     return int(request.last_event_id)
 
 
-async def _changes(context: Context, numbers: frozenset[int], since: int | None) -> AsyncGenerator[ServerEvent, None]:
+async def _changes(
+    context: Context, numbers: frozenset[int], since: int | None
+) -> AsyncGenerator[ServerEvent[ChangeView | Gap], None]:
     feed = context.services.feed
     place = feed.end
     if since is not None:
@@ -82,7 +84,7 @@ async def _changes(context: Context, numbers: frozenset[int], since: int | None)
             return
 
 
-def _gap(context: Context) -> ServerEvent:
+def _gap(context: Context) -> ServerEvent[ChangeView | Gap]:
     return ServerEvent(Gap(index=context.services.replica.applied_index), event="gap")
 
 

@@ -23,7 +23,7 @@ _HEADERS = [
 async def send_events(
     receive: Receive,
     send: Send,
-    events: AsyncGenerator[ServerEvent, None],
+    events: AsyncGenerator[ServerEvent[object], None],
     request_id: str,
     clock: Clock,
     expires_at: int,
@@ -51,12 +51,12 @@ async def send_events(
 
 async def _pass_on(
     send: Send,
-    events: AsyncGenerator[ServerEvent, None],
+    events: AsyncGenerator[ServerEvent[object], None],
     gone: "asyncio.Task[None]",
     clock: Clock,
     expires_at: int,
 ) -> None:
-    upcoming: asyncio.Task[ServerEvent] | None = None
+    upcoming: asyncio.Task[ServerEvent[object]] | None = None
     try:
         while not gone.done():
             if expires_at and expires_at * 1000 <= clock.now_ms():
@@ -86,7 +86,7 @@ class StopAsyncIterationInTask(Exception):
     """The events have ended; a task cannot raise StopAsyncIteration itself."""
 
 
-async def _next(events: AsyncGenerator[ServerEvent, None]) -> ServerEvent:
+async def _next(events: AsyncGenerator[ServerEvent[object], None]) -> ServerEvent[object]:
     try:
         return await anext(events)
     except StopAsyncIteration:
