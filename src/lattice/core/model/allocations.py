@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from lattice.core.model import intervals
+from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import Share
 
 
@@ -170,19 +172,33 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
         return tuple(share.node for share in self.shares)
 
 
+class GivenUp(Struct, frozen=True, gc=False, array_like=True):
+    """Tasks that ended before they ever became records of their own: those at positions from `start` to before `stop`."""
+
+    start: int
+    stop: int
+    at: int
+    cause: Cause
+
+
 class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A block of alike tasks under one record.
 
-    The group has the number N, task k of its index list the number N + 1 + k. A pending task is only an entry in
-    `pending` (half-open intervals of positions k); it becomes an Allocation of its own when something happens to it.
-    `template` is the record such a task starts from.
+    The group has the number N, task k of its index list the number N + 1 + k; k is its position. A task is in one of four
+    places: `pending` (it waits), a record of its own in the state's allocations (something happened to it alone), a row of the
+    state's folded tasks (it ran and has ended) or `given_up` (it ended without ever having been more than a position).
+    `template` is the record that a task starts from.
     """
 
     number: int
     template: Allocation
     indices: tuple[tuple[int, int, int], ...]  # (first, last, step), in order
     size: int
-    pending: tuple[tuple[int, int], ...]
+    pending: Intervals  # all that wait, those of the next three included
+    held: Intervals = ()  # by their user; `template.hold` holds all
+    held_by_operator: Intervals = ()
+    blocked: Intervals = ()  # by what they depend on
+    given_up: tuple[GivenUp, ...] = ()
     concurrency: int = 0  # 0 = no limit
     live: int = 0  # tasks that are records of their own and not terminal
     holding: int = 0  # tasks that hold nodes
@@ -201,7 +217,13 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
 
     @property
     def pending_count(self) -> int:
-        return sum(stop - start for start, stop in self.pending)
+        return intervals.count(self.pending)
+
+    @property
+    def startable(self) -> Intervals:
+        """The pending tasks that nothing but `template.hold` keeps from starting."""
+        free = intervals.difference(self.pending, self.blocked)
+        return intervals.difference(intervals.difference(free, self.held), self.held_by_operator)
 
     def index_at(self, position: int) -> int:
         """The task index at a position of the block."""
@@ -221,5 +243,32 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
             offset += (last - first) // step + 1
         return None
 
+    def positions_of(self, low: int, high: int, step: int = 1) -> Intervals:
+        """The positions of all its task indices among low, low + step, ... up to high."""
+        found: Intervals = ()
+        offset = 0
+        for first, last, stride in self.indices:
+            start = max(0, -(-(low - first) // stride))
+            stop = (min(high, last) - first) // stride + 1
+            if start < stop and step == 1:
+                found = intervals.union(found, ((offset + start, offset + stop),))
+            elif start < stop:
+                hits = (offset + place for place in range(start, stop) if (first + place * stride - low) % step == 0)
+                found = intervals.union(found, intervals.from_positions(hits))
+            offset += (last - first) // stride + 1
+        return found
+
     def is_pending(self, position: int) -> bool:
-        return any(start <= position < stop for start, stop in self.pending)
+        return intervals.contains(self.pending, position)
+
+    def hold_at(self, position: int) -> Hold:
+        """Who holds the pending task at the position."""
+        if self.template.hold is Hold.OPERATOR or intervals.contains(self.held_by_operator, position):
+            return Hold.OPERATOR
+        if self.template.hold is Hold.USER or intervals.contains(self.held, position):
+            return Hold.USER
+        return Hold.NONE
+
+    def given_up_at(self, position: int) -> GivenUp | None:
+        """How the task at the position ended, if it did before it was more than a position."""
+        return next((entry for entry in self.given_up if entry.start <= position < entry.stop), None)
