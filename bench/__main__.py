@@ -16,6 +16,7 @@ from bench.beside import api_beside_cycles
 from bench.commands import status_command
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
+from bench.groups import group_rate, group_size
 from bench.planning import cycle_figures
 from bench.replaying import replay_quality, replay_speed
 from bench.restarting import recovery, restart
@@ -27,6 +28,8 @@ MEASUREMENTS: dict[str, Measure] = {
     "submit-latency": submit_latency,
     "start-latency": start_latency,
     "short-rate": short_rate,
+    "group-size": group_size,
+    "group-rate": group_rate,
     "status-command": status_command,
     "recovery": recovery,
     "restart": restart,
