@@ -97,6 +97,10 @@ class CertificateFolder:
         """When the first of the current certificates ends."""
         return min(_load_certificate(p).not_valid_after_utc for p in (self.member_certificate, self.client_certificate))
 
+    def serial(self) -> str:
+        """The number of this server's present certificate, as it is shown to people."""
+        return f"{_load_certificate(self.member_certificate).serial_number:x}"
+
     def needs_renewal(self, now: datetime) -> bool:
         """Whether less than a third of the lifetime is left."""
         certificate = _load_certificate(self.member_certificate)
@@ -111,24 +115,40 @@ def create_authority(folder: CertificateFolder) -> None:
     folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.path.chmod(0o700)
     key, certificate = _new_authority()
-    _replace(folder.authority_key, _pem_key(key))
+    _replace(folder.authority_key, pem_of_key(key))
     _replace(folder.trusted, _pem(certificate))
 
 
-def issue(folder: CertificateFolder, hosts: Sequence[str], *, lifetime: timedelta = LIFETIME) -> Credentials:
-    """New credentials for a server that is reached under `hosts`; needs the authority's key."""
-    key, certificate = _load_authority(folder)
-    names = _alternative_names(hosts)
-    member_key, client_key = _new_key(), _new_key()
-    member = _sign(key, certificate, member_key, MEMBER_NAME, (_SERVER, _CLIENT), names, lifetime)
-    client = _sign(key, certificate, client_key, CLIENT_NAME, (_CLIENT,), names, lifetime)
+def issue(
+    folder: CertificateFolder, hosts: Sequence[str], *, name: str = "", lifetime: timedelta = LIFETIME
+) -> Credentials:
+    """New credentials for the server `name` that is reached under `hosts`; needs the authority's key."""
+    member_key, client_key = new_key(), new_key()
+    member, client = sign(folder, member_key.public_key(), client_key.public_key(), hosts, name=name, lifetime=lifetime)
     return Credentials(
         trusted=_read(folder.trusted),
-        member_certificate=_pem(member),
-        member_key=_pem_key(member_key),
-        client_certificate=_pem(client),
-        client_key=_pem_key(client_key),
+        member_certificate=member,
+        member_key=pem_of_key(member_key),
+        client_certificate=client,
+        client_key=pem_of_key(client_key),
     )
+
+
+def sign(
+    folder: CertificateFolder,
+    member: ec.EllipticCurvePublicKey,
+    client: ec.EllipticCurvePublicKey,
+    hosts: Sequence[str],
+    *,
+    name: str = "",
+    lifetime: timedelta = LIFETIME,
+) -> tuple[bytes, bytes]:
+    """Certificates for two keys of one server, whose private halves need not be here; needs the authority's key."""
+    key, certificate = _load_authority(folder)
+    names = _alternative_names(hosts)
+    made = _sign(key, certificate, member, _name(MEMBER_NAME, name), (_SERVER, _CLIENT), names, lifetime)
+    other = _sign(key, certificate, client, _name(CLIENT_NAME, name), (_CLIENT,), names, lifetime)
+    return _pem(made), _pem(other)
 
 
 def with_authority(folder: CertificateFolder, credentials: Credentials) -> Credentials:
@@ -160,9 +180,9 @@ def install(folder: CertificateFolder, credentials: Credentials) -> None:
         shutil.rmtree(folder.path / f"issued-{old}", ignore_errors=True)
 
 
-def rotate(folder: CertificateFolder, hosts: Sequence[str], *, lifetime: timedelta = LIFETIME) -> None:
+def rotate(folder: CertificateFolder, hosts: Sequence[str], *, name: str = "", lifetime: timedelta = LIFETIME) -> None:
     """New keys and certificates for this server, from the same authority; nothing has to be restarted."""
-    install(folder, issue(folder, hosts, lifetime=lifetime))
+    install(folder, issue(folder, hosts, name=name, lifetime=lifetime))
 
 
 def begin_succession(folder: CertificateFolder) -> None:
@@ -172,7 +192,7 @@ def begin_succession(folder: CertificateFolder) -> None:
     key, certificate = _new_authority()
     # Trust first: a crash in between leaves the old authority in charge.
     _replace(folder.trusted, _pem(certificate) + _read(folder.trusted))
-    _replace(folder.authority_key, _pem_key(key))
+    _replace(folder.authority_key, pem_of_key(key))
 
 
 def finish_succession(folder: CertificateFolder) -> None:
@@ -191,12 +211,12 @@ def _issued(folder: CertificateFolder) -> list[int]:
     return [int(name) for name in names if name.isdecimal()]
 
 
-def _new_key() -> ec.EllipticCurvePrivateKey:
+def new_key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def _new_authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    key = _new_key()
+    key = new_key()
     # A name of its own: two authorities of one name could not be told apart during a succession.
     serial = x509.random_serial_number()
     name = _name(f"lattice-quorum-{serial:x}"[:60])
@@ -221,13 +241,13 @@ def _new_authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
 def _sign(
     authority_key: ec.EllipticCurvePrivateKey,
     authority: x509.Certificate,
-    key: ec.EllipticCurvePrivateKey,
-    name: str,
+    key: ec.EllipticCurvePublicKey,
+    subject: x509.Name,
     purposes: Sequence[x509.ObjectIdentifier],
     names: x509.SubjectAlternativeName,
     lifetime: timedelta,
 ) -> x509.Certificate:
-    builder = _builder(_name(name), authority.subject, key.public_key(), lifetime)
+    builder = _builder(subject, authority.subject, key, lifetime)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
     builder = builder.add_extension(names, critical=False)
@@ -251,10 +271,13 @@ def _builder(
     )
 
 
-def _name(common_name: str) -> x509.Name:
+def _name(common_name: str, server: str = "") -> x509.Name:
+    """The common name is what members look at, the unit is which server it is."""
+    unit = [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, server)] if server else []
     return x509.Name(
         [
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Lattice"),
+            *unit,
             x509.NameAttribute(NameOID.COMMON_NAME, common_name),
         ]
     )
@@ -332,7 +355,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _pem_key(key: ec.EllipticCurvePrivateKey) -> bytes:
+def pem_of_key(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
