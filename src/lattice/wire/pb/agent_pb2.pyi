@@ -49,21 +49,25 @@ OUTPUT_STREAM_STDOUT: OutputStream
 OUTPUT_STREAM_STDERR: OutputStream
 
 class AgentMessage(_message.Message):
-    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk")
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     RUN_REPORT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    STEP_REPORT_FIELD_NUMBER: _ClassVar[int]
+    STEP_INPUT_TAKEN_FIELD_NUMBER: _ClassVar[int]
     register: Register
     confirmed: Confirmed
     heartbeat: Heartbeat
     run_report: RunReport
     output_chunk: OutputChunk
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ...) -> None: ...
+    step_report: StepReport
+    step_input_taken: StepInputTaken
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye")
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "rejoin")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     START_RUN_FIELD_NUMBER: _ClassVar[int]
     STOP_RUN_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +76,13 @@ class ServerMessage(_message.Message):
     READ_OUTPUT_FIELD_NUMBER: _ClassVar[int]
     STOP_READING_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_STEP_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_STEP_FIELD_NUMBER: _ClassVar[int]
+    END_STEP_FIELD_NUMBER: _ClassVar[int]
+    STEP_INPUT_FIELD_NUMBER: _ClassVar[int]
+    RESIZE_STEP_FIELD_NUMBER: _ClassVar[int]
+    STEP_ACK_FIELD_NUMBER: _ClassVar[int]
+    REJOIN_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     start_run: StartRun
     stop_run: StopRun
@@ -80,10 +91,17 @@ class ServerMessage(_message.Message):
     read_output: ReadOutput
     stop_reading: StopReading
     goodbye: Goodbye
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ...) -> None: ...
+    launch_step: LaunchStep
+    signal_step: SignalStep
+    end_step: EndStep
+    step_input: StepInput
+    resize_step: ResizeStep
+    step_ack: StepAck
+    rejoin: Rejoin
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user")
+    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user", "steps")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HARDWARE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +110,7 @@ class Register(_message.Message):
     RUNS_FIELD_NUMBER: _ClassVar[int]
     RUNS_AS_ROOT_FIELD_NUMBER: _ClassVar[int]
     AGENT_USER_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     hardware: Hardware
     address: str
@@ -100,7 +119,8 @@ class Register(_message.Message):
     runs: _containers.RepeatedCompositeFieldContainer[KnownRun]
     runs_as_root: bool
     agent_user: str
-    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ...) -> None: ...
+    steps: _containers.RepeatedCompositeFieldContainer[KnownStep]
+    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ...) -> None: ...
 
 class Hardware(_message.Message):
     __slots__ = ("cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w")
@@ -141,18 +161,20 @@ class KnownRun(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("valid_runs", "heartbeat_interval_s", "down_after_s", "server_name", "session")
+    __slots__ = ("valid_runs", "heartbeat_interval_s", "down_after_s", "server_name", "session", "held_by")
     VALID_RUNS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
     DOWN_AFTER_S_FIELD_NUMBER: _ClassVar[int]
     SERVER_NAME_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
     valid_runs: _containers.RepeatedCompositeFieldContainer[RunKey]
     heartbeat_interval_s: float
     down_after_s: float
     server_name: str
     session: int
-    def __init__(self, valid_runs: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ..., heartbeat_interval_s: _Optional[float] = ..., down_after_s: _Optional[float] = ..., server_name: _Optional[str] = ..., session: _Optional[int] = ...) -> None: ...
+    held_by: _containers.RepeatedCompositeFieldContainer[RunKey]
+    def __init__(self, valid_runs: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ..., heartbeat_interval_s: _Optional[float] = ..., down_after_s: _Optional[float] = ..., server_name: _Optional[str] = ..., session: _Optional[int] = ..., held_by: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ...) -> None: ...
 
 class Confirmed(_message.Message):
     __slots__ = ("session",)
@@ -280,20 +302,22 @@ class ReportAck(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class ReadOutput(_message.Message):
-    __slots__ = ("reader", "key", "stream", "offset", "tail_lines", "follow")
+    __slots__ = ("reader", "key", "stream", "offset", "tail_lines", "follow", "step")
     READER_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     TAIL_LINES_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
     reader: int
     key: RunKey
     stream: OutputStream
     offset: int
     tail_lines: int
     follow: bool
-    def __init__(self, reader: _Optional[int] = ..., key: _Optional[_Union[RunKey, _Mapping]] = ..., stream: _Optional[_Union[OutputStream, str]] = ..., offset: _Optional[int] = ..., tail_lines: _Optional[int] = ..., follow: _Optional[bool] = ...) -> None: ...
+    step: int
+    def __init__(self, reader: _Optional[int] = ..., key: _Optional[_Union[RunKey, _Mapping]] = ..., stream: _Optional[_Union[OutputStream, str]] = ..., offset: _Optional[int] = ..., tail_lines: _Optional[int] = ..., follow: _Optional[bool] = ..., step: _Optional[int] = ...) -> None: ...
 
 class OutputChunk(_message.Message):
     __slots__ = ("reader", "offset", "data", "eof", "error")
@@ -320,3 +344,167 @@ class Goodbye(_message.Message):
     WHY_FIELD_NUMBER: _ClassVar[int]
     why: str
     def __init__(self, why: _Optional[str] = ...) -> None: ...
+
+class Rejoin(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StepKey(_message.Message):
+    __slots__ = ("run", "step")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    run: RunKey
+    step: int
+    def __init__(self, run: _Optional[_Union[RunKey, _Mapping]] = ..., step: _Optional[int] = ...) -> None: ...
+
+class StepTask(_message.Message):
+    __slots__ = ("rank", "local_rank", "argv", "has_input", "stdin", "stdout", "stderr", "pty")
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_RANK_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    HAS_INPUT_FIELD_NUMBER: _ClassVar[int]
+    STDIN_FIELD_NUMBER: _ClassVar[int]
+    STDOUT_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    PTY_FIELD_NUMBER: _ClassVar[int]
+    rank: int
+    local_rank: int
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    has_input: bool
+    stdin: str
+    stdout: str
+    stderr: str
+    pty: bool
+    def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., argv: _Optional[_Iterable[str]] = ..., has_input: _Optional[bool] = ..., stdin: _Optional[str] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., pty: _Optional[bool] = ...) -> None: ...
+
+class LaunchStep(_message.Message):
+    __slots__ = ("base", "step", "launch_id", "plan", "tasks", "size", "node_index", "nodes", "time_s", "rows", "columns", "cpus_per_task")
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    NODE_INDEX_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    TIME_S_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_PER_TASK_FIELD_NUMBER: _ClassVar[int]
+    base: StartRun
+    step: int
+    launch_id: str
+    plan: bytes
+    tasks: _containers.RepeatedCompositeFieldContainer[StepTask]
+    size: int
+    node_index: int
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    time_s: float
+    rows: int
+    columns: int
+    cpus_per_task: int
+    def __init__(self, base: _Optional[_Union[StartRun, _Mapping]] = ..., step: _Optional[int] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., tasks: _Optional[_Iterable[_Union[StepTask, _Mapping]]] = ..., size: _Optional[int] = ..., node_index: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., cpus_per_task: _Optional[int] = ...) -> None: ...
+
+class SignalStep(_message.Message):
+    __slots__ = ("key", "signal")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    key: StepKey
+    signal: int
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., signal: _Optional[int] = ...) -> None: ...
+
+class EndStep(_message.Message):
+    __slots__ = ("key", "grace_s", "why")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    GRACE_S_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    key: StepKey
+    grace_s: float
+    why: str
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
+
+class StepInput(_message.Message):
+    __slots__ = ("key", "offset", "data", "eof", "ticket")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    EOF_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    key: StepKey
+    offset: int
+    data: bytes
+    eof: bool
+    ticket: int
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., eof: _Optional[bool] = ..., ticket: _Optional[int] = ...) -> None: ...
+
+class StepInputTaken(_message.Message):
+    __slots__ = ("ticket", "upto", "error")
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    UPTO_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    upto: int
+    error: str
+    def __init__(self, ticket: _Optional[int] = ..., upto: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class ResizeStep(_message.Message):
+    __slots__ = ("key", "rows", "columns")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    key: StepKey
+    rows: int
+    columns: int
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ...) -> None: ...
+
+class TaskEnd(_message.Message):
+    __slots__ = ("rank", "exit_code", "signal", "message", "cause")
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    rank: int
+    exit_code: int
+    signal: int
+    message: str
+    cause: EndCause
+    def __init__(self, rank: _Optional[int] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cause: _Optional[_Union[EndCause, str]] = ...) -> None: ...
+
+class StepReport(_message.Message):
+    __slots__ = ("key", "launch_id", "ended", "tasks", "cpu_s", "peak_memory_mb", "elapsed_s", "message")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    key: StepKey
+    launch_id: str
+    ended: bool
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskEnd]
+    cpu_s: float
+    peak_memory_mb: int
+    elapsed_s: float
+    message: str
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., launch_id: _Optional[str] = ..., ended: _Optional[bool] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., message: _Optional[str] = ...) -> None: ...
+
+class StepAck(_message.Message):
+    __slots__ = ("key",)
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    key: StepKey
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ...) -> None: ...
+
+class KnownStep(_message.Message):
+    __slots__ = ("key", "launch_id", "plan", "ended")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    key: StepKey
+    launch_id: str
+    plan: bytes
+    ended: bool
+    def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., ended: _Optional[bool] = ...) -> None: ...
