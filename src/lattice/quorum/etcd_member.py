@@ -23,6 +23,7 @@ from lattice.quorum.durable import create_private
 from lattice.quorum.etcd_client import EtcdClient, EtcdError, EtcdRefused, EtcdUnavailable
 from lattice.quorum.etcd_settings import (
     MemberFailed,
+    MemberRemoved,
     MemberSettings,
     Origin,
     check_free,
@@ -67,6 +68,9 @@ class EtcdMember:
         self.settings = settings
         self.restarts = 0
         self.version: Version | None = None
+        # Client addresses of other members, who are asked whether this one still belongs to them.
+        self.others: Sequence[str] = ()
+        self.removed = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._stopping = False
@@ -107,6 +111,8 @@ class EtcdMember:
         It would begin an empty cluster, or come back as a voter that has forgotten what it had promised.
         """
         origin = self._known_origin()
+        if self.settings.removed.exists():
+            raise MemberRemoved(self.settings)
         if self.settings.started.exists() and not has_data(self.settings):
             raise MemberFailed(
                 f"the data of member {origin.name} are gone from {self.settings.data}; "
@@ -192,12 +198,42 @@ class EtcdMember:
     async def _start_and_wait(self, origin: Origin) -> None:
         await self._start(origin)
         try:
-            await self.wait_ready()
+            await self._ready_or_removed()
         except BaseException:
             await self.stop()
             raise
         if not self.settings.started.exists():
             create_private(self.settings.started)
+
+    async def _ready_or_removed(self) -> None:
+        ready = asyncio.create_task(self.wait_ready())
+        removed = asyncio.create_task(self.removed.wait())
+        try:
+            await asyncio.wait((ready, removed), return_when=asyncio.FIRST_COMPLETED)
+            if not ready.done() or (ready.exception() is not None and await self._was_removed()):
+                raise MemberRemoved(self.settings)
+            ready.result()
+        finally:
+            ready.cancel()
+            removed.cancel()
+            await asyncio.gather(ready, removed, return_exceptions=True)
+
+    async def _was_removed(self) -> bool:
+        """Whether the others know this member no more; False when nobody can be asked."""
+        if self.removed.is_set():
+            return True
+        if not self.others or not self.settings.started.exists():
+            return False
+        async with EtcdClient(self.others, self.settings.certificates) as client:
+            for _ in self.others:
+                with contextlib.suppress(EtcdError):
+                    members = await client.members()
+                    if any(self.settings.peer_url in member.peerURLs for member in members):
+                        return False
+                    create_private(self.settings.removed)
+                    self.removed.set()
+                    return True
+        return False
 
     def _known_origin(self) -> Origin:
         try:
@@ -216,9 +252,7 @@ class EtcdMember:
             is_member = any(settings.peer_url in member.peerURLs for member in members)
             if settings.origin.exists():
                 if not is_member:
-                    raise MemberFailed(
-                        f"member {settings.name} was removed from the cluster; remove {settings.folder} to join it again"
-                    )
+                    raise MemberRemoved(settings)
                 return self._known_origin()
             _check_joinable(settings, members)
             if not is_member:
@@ -312,6 +346,9 @@ class EtcdMember:
         while not self._stopping and self._process is not None:
             begin = time.monotonic()
             code = await self._ended(self._process)
+            if await self._was_removed():
+                _log.warning("server %s was removed from the cluster", self.settings.name)
+                return
             failures = 0 if time.monotonic() - begin > _STEADY_S else failures + 1
             pause = _RESTART_S[min(failures, len(_RESTART_S)) - 1] if failures else 0.0
             _log.error(

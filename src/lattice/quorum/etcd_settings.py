@@ -17,6 +17,16 @@ class MemberFailed(Exception):
     """The member could not be started, or does not answer; the text has its last words."""
 
 
+class MemberRemoved(MemberFailed):
+    """The cluster has taken this server out: it has nothing to do any more."""
+
+    def __init__(self, settings: "MemberSettings") -> None:
+        super().__init__(
+            f"server {settings.name} was removed from the cluster; "
+            f"to use it again, empty its data directory and join it with a new invitation ({settings.folder})"
+        )
+
+
 @dataclass(frozen=True)
 class MemberSettings:
     """What a member is called, where it keeps its data and where it is reached. Addresses are host:port."""
@@ -57,6 +67,11 @@ class MemberSettings:
     def started(self) -> Path:
         """Exists since the member first answered; from then on its data may not be missing."""
         return self.folder / "started"
+
+    @property
+    def removed(self) -> Path:
+        """Exists since the cluster has taken this member out."""
+        return self.folder / "removed"
 
     @property
     def log(self) -> Path:

@@ -1,11 +1,10 @@
-"""What an operator does with the members of a quorum: look, promote, remove, move leadership, invite."""
+"""What an operator does with the members of a quorum: look, promote, remove, move leadership."""
 
 import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
-from lattice.quorum.certificates import CertificateFolder, Credentials, issue, with_authority
 from lattice.quorum.etcd_client import EtcdClient, EtcdError, EtcdRefused
 from lattice.wire.pb import etcd_pb2 as pb
 
@@ -96,11 +95,6 @@ async def transfer_leadership(client: EtcdClient, name: str = "") -> str:
             except EtcdRefused as error:
                 raise MembersError(f"leadership did not move to {target.name}: {error}") from error
     return target.name
-
-
-def invite(certificates: CertificateFolder, hosts: Sequence[str]) -> Credentials:
-    """Credentials for a server that shall join under `hosts`; it can issue, too, so that any server may be lost."""
-    return with_authority(certificates, issue(certificates, hosts))
 
 
 async def _status(client: EtcdClient, member: pb.Member) -> MemberStatus:
