@@ -14,6 +14,7 @@ from lattice.core.machine.commands import Envelope
 from lattice.core.machine.decide import decide
 from lattice.core.machine.evolve import evolve
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
+from lattice.core.machine.rules import notifications
 from lattice.core.machine.state import Recent, State
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -41,9 +42,21 @@ def _carry_out(state: State, envelope: Envelope) -> Outcome:
     decision = decide(state, envelope)
     if isinstance(decision, Rejected):
         return decision
+    told: tuple[ev.AnyEvent, ...] = ()
     for event in decision:
+        subject = notifications.subject_of(state, event)
         evolve(state, event, envelope.at)
-    return Accepted(events=decision, number=_number_of(decision))
+        if subject is not None:
+            told += _tell(state, subject, event, envelope.at)
+    return Accepted(events=decision + told, number=_number_of(decision))
+
+
+def _tell(state: State, subject: notifications.Subject, event: ev.AnyEvent, at: int) -> tuple[ev.AnyEvent, ...]:
+    """Those who want to hear of the event will, whatever becomes of this server."""
+    told = notifications.notices(state, subject, event, at)
+    for notice in told:
+        evolve(state, notice, at)
+    return told
 
 
 def _number_of(events: tuple[ev.AnyEvent, ...]) -> int:

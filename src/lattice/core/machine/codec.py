@@ -14,6 +14,7 @@ from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, Stat
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Node
+from lattice.core.model.notifications import Notification, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
@@ -75,6 +76,7 @@ class _Meta(Struct, frozen=True, kw_only=True):
     projects: tuple[Project, ...]
     vclusters: tuple[Vcluster, ...]
     reservations: tuple[AdvanceReservation, ...] = ()
+    next_notification: int = 1
     digest: str
 
 
@@ -92,6 +94,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
         projects=tuple(view.projects.values()),
         vclusters=tuple(view.vclusters.values()),
         reservations=tuple(view.reservations.values()),
+        next_notification=view.next_notification,
         digest=view.digest,
     )
     yield "meta", _encoder.encode(meta)
@@ -100,6 +103,8 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("groups", view.groups.values(), RECORDS_PER_CHUNK)
     yield from _payload_chunks(view.payloads)
     yield from _chunks("ledger", view.ledger.values(), RECORDS_PER_CHUNK)
+    yield from _chunks("notifications", view.notifications.values(), RECORDS_PER_CHUNK)
+    yield from _chunks("notify_defaults", view.notify_defaults.values(), RECORDS_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
 
 
@@ -132,6 +137,8 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "groups": msgspec.msgpack.Decoder(tuple[TaskGroup, ...]),
     "payloads": msgspec.msgpack.Decoder(tuple[tuple[int, bytes], ...]),
     "ledger": msgspec.msgpack.Decoder(tuple[Ledger, ...]),
+    "notifications": msgspec.msgpack.Decoder(tuple[Notification, ...]),
+    "notify_defaults": msgspec.msgpack.Decoder(tuple[NotifyDefault, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
 
@@ -161,6 +168,7 @@ def _load_meta(state: State, meta: _Meta) -> str:
     state.last_at = meta.last_at
     state.snapshot = meta.snapshot
     state.finished = dict(meta.finished)
+    state.notifications.next_number = meta.next_notification
     for key, value in meta.settings.items():
         state.put_setting(key, value)
     for tenant in meta.tenants:
@@ -187,6 +195,10 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.put_ledger(record)
             case Recent():
                 state.put_recent(record)
+            case Notification():
+                state.notifications.put(record)
+            case NotifyDefault():
+                state.notifications.put_default(record)
             case (int() as number, bytes() as payload):
                 state.put_payload(number, payload)
             case _:

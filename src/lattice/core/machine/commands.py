@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lattice.core.model.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
 from lattice.core.model.nodes import DownCause, Hardware, Share
+from lattice.core.model.notifications import Notify, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
@@ -35,6 +36,7 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     tasks: tuple[tuple[int, int, int], ...] = ()  # (first, last, step) ...: a task group
     concurrency: int = 0
     queue_on_quota: bool = False  # wait for headroom whatever the tenant's setting
+    notify: Notify | None = None  # None: what the user wants by default
     payload: bytes = b""
 
 
@@ -118,6 +120,8 @@ class UpdateAllocation(Command, tag="update_allocation", frozen=True, kw_only=Tr
     walltime_s: int | None = None
     preemption_class: int | None = None
     name: str | None = None
+    set_tags: tuple[tuple[str, str], ...] = ()
+    drop_tags: tuple[str, ...] = ()
 
 
 class ArchiveAllocations(Command, tag="archive_allocations", frozen=True, kw_only=True):
@@ -209,6 +213,27 @@ class SetSetting(Command, tag="set_setting", frozen=True, kw_only=True):
     value: str
 
 
+class SetNotifyDefault(Command, tag="set_notify_default", frozen=True, kw_only=True):
+    """What a user wants to hear of allocations that do not say it; an empty one takes it back."""
+
+    default: NotifyDefault
+
+
+class NoteTimeLimit(Command, tag="note_time_limit", frozen=True, kw_only=True):
+    """So many percent of the run's walltime have passed."""
+
+    number: int
+    run: int
+    percent: int
+
+
+class SettleNotifications(Command, tag="settle_notifications", frozen=True, kw_only=True):
+    """These were sent, or will never be."""
+
+    delivered: tuple[int, ...] = ()
+    given_up: tuple[int, ...] = ()
+
+
 class RecordSnapshot(Command, tag="record_snapshot", frozen=True, kw_only=True):
     index: int
     digest: str
@@ -243,6 +268,9 @@ AnyCommand = (
     | SetReservation
     | DeleteReservation
     | SetSetting
+    | SetNotifyDefault
+    | NoteTimeLimit
+    | SettleNotifications
     | RecordSnapshot
 )
 

@@ -5,7 +5,16 @@ from typing import assert_never
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import administration, allocations, nodes, placement, reservations, runs, submission
+from lattice.core.machine.rules import (
+    administration,
+    allocations,
+    nodes,
+    notifications,
+    placement,
+    reservations,
+    runs,
+    submission,
+)
 from lattice.core.machine.state import State
 
 Decision = tuple[ev.AnyEvent, ...] | Rejected
@@ -42,6 +51,8 @@ def decide(state: State, envelope: cmd.Envelope) -> Decision:
             return reservations.set_reservation(state, command, envelope.actor, at)
         case cmd.DeleteReservation():
             return reservations.delete_reservation(state, command)
+        case cmd.SetNotifyDefault() | cmd.NoteTimeLimit() | cmd.SettleNotifications():
+            return _decide_notification(state, command, at)
         case _:
             return _decide_node(state, command, envelope.actor, at)
 
@@ -100,6 +111,21 @@ def _decide_administration(state: State, command: _AdministrationCommand, at: in
             newer = command.index > state.snapshot.index
             recorded = ev.SnapshotRecorded(index=command.index, digest=command.digest, sha256=command.sha256)
             return (recorded,) if newer else ()
+        case _:
+            assert_never(command)
+
+
+_NotificationCommand = cmd.SetNotifyDefault | cmd.NoteTimeLimit | cmd.SettleNotifications
+
+
+def _decide_notification(state: State, command: _NotificationCommand, at: int) -> Decision:
+    match command:
+        case cmd.SetNotifyDefault():
+            return notifications.set_default(state, command)
+        case cmd.NoteTimeLimit():
+            return notifications.note_time_limit(state, command, at)
+        case cmd.SettleNotifications():
+            return notifications.settle(state, command)
         case _:
             assert_never(command)
 

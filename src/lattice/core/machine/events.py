@@ -5,6 +5,7 @@ from msgspec import Struct
 from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
+from lattice.core.model.notifications import Notification, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
@@ -107,6 +108,7 @@ class AllocationUpdated(Event, tag="allocation_updated", frozen=True, kw_only=Tr
     walltime_s: int
     preemption_class: int
     name: str
+    tags: tuple[tuple[str, str], ...] | None = None  # None = as they were
 
 
 class AllocationsArchived(Event, tag="allocations_archived", frozen=True, kw_only=True):
@@ -158,6 +160,35 @@ class SettingSet(Event, tag="setting_set", frozen=True, kw_only=True):
     value: str
 
 
+class TimeLimitNeared(Event, tag="time_limit_neared", frozen=True, kw_only=True):
+    """So many percent of the present run's walltime have passed, and somebody wanted to know."""
+
+    number: int
+    percent: int
+
+
+class NotificationQueued(Event, tag="notification_queued", frozen=True, kw_only=True):
+    notification: Notification
+
+
+class NotificationDropped(Event, tag="notification_dropped", frozen=True, kw_only=True):
+    """Too many wait for this user already; nobody will hear of it."""
+
+    user: str
+    allocation: int
+
+
+class NotificationsSettled(Event, tag="notifications_settled", frozen=True, kw_only=True):
+    """These were sent or given up, and wait no more."""
+
+    delivered: tuple[int, ...] = ()
+    given_up: tuple[int, ...] = ()
+
+
+class NotifyDefaultSet(Event, tag="notify_default_set", frozen=True, kw_only=True):
+    default: NotifyDefault
+
+
 class SnapshotRecorded(Event, tag="snapshot_recorded", frozen=True, kw_only=True):
     index: int
     digest: str
@@ -188,5 +219,10 @@ AnyEvent = (
     | ReservationSet
     | ReservationDeleted
     | SettingSet
+    | TimeLimitNeared
+    | NotificationQueued
+    | NotificationDropped
+    | NotificationsSettled
+    | NotifyDefaultSet
     | SnapshotRecorded
 )

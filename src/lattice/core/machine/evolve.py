@@ -41,6 +41,14 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             state.put_reservation(event.reservation)
         case ev.ReservationDeleted():
             state.drop_reservation(event.name)
+        case (
+            ev.TimeLimitNeared()
+            | ev.NotificationQueued()
+            | ev.NotificationDropped()
+            | ev.NotificationsSettled()
+            | ev.NotifyDefaultSet()
+        ):
+            _evolve_notification(state, event)
         case _:
             assert_never(event)
 
@@ -64,6 +72,27 @@ def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
             state.put_setting(event.key, event.value)
         case ev.SnapshotRecorded():
             state.snapshot = SnapshotPointer(index=event.index, digest=event.digest, sha256=event.sha256)
+
+
+_NotificationEvent = (
+    ev.TimeLimitNeared | ev.NotificationQueued | ev.NotificationDropped | ev.NotificationsSettled | ev.NotifyDefaultSet
+)
+
+
+def _evolve_notification(state: State, event: _NotificationEvent) -> None:
+    book = state.notifications
+    match event:
+        case ev.TimeLimitNeared():
+            _change(state, event.number, limit_noted=event.percent)
+        case ev.NotificationQueued():
+            book.put(event.notification)
+        case ev.NotificationsSettled():
+            for number in (*event.delivered, *event.given_up):
+                book.drop(number)
+        case ev.NotifyDefaultSet():
+            book.put_default(event.default)
+        case ev.NotificationDropped():
+            pass  # told to those who count; nothing of it stays
 
 
 # allocations
@@ -266,16 +295,25 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         stop_asked_at=0,
         cpu_s=0.0,
         peak_memory_mb=0,
+        limit_noted=0,
     )
     _book(state, old, at, event.elapsed_s)
     _give_back(state, old)
 
 
 def _updated(state: State, event: ev.AllocationUpdated) -> None:
-    changes = {"walltime_s": event.walltime_s, "preemption_class": event.preemption_class, "name": event.name}
     group = state.groups.get(event.number)
+    old = state.allocations[event.number] if group is None else group.template
+    changes = {
+        "walltime_s": event.walltime_s,
+        "preemption_class": event.preemption_class,
+        "name": event.name,
+        "tags": old.tags if event.tags is None else event.tags,
+        # Another limit may be neared anew.
+        "limit_noted": old.limit_noted if old.walltime_s == event.walltime_s else 0,
+    }
     if group is not None:
-        state.put_group(replace(group, template=replace(group.template, **changes)))
+        state.put_group(replace(group, template=replace(old, **changes)))
     else:
         _change(state, event.number, **changes)
 

@@ -10,6 +10,7 @@ from lattice.core.machine.state import State, UserUse
 from lattice.core.model.allocations import Allocation, AllocationState, Part, PartPhase
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import DownCause, Node, NodeState
+from lattice.core.model.notifications import MAX_WAITING_PER_USER
 
 
 def check(state: State) -> list[str]:
@@ -21,6 +22,7 @@ def check(state: State) -> list[str]:
         *_check_groups(state),
         *_check_quotas(state),
         *_check_counters(state),
+        *_check_notifications(state),
     ]
 
 
@@ -164,3 +166,14 @@ def _check_counters(state: State) -> Iterator[str]:
     hardware = Counter(node.hardware for node in state.nodes.values())
     if hardware != Counter(state.hardware_counts):
         yield "hardware is counted wrongly"
+
+
+def _check_notifications(state: State) -> Iterator[str]:
+    book = state.notifications
+    per_user = Counter(notification.user for notification in book.waiting.values())
+    if per_user != Counter(book.per_user):
+        yield f"notifications are counted as {book.per_user}, there are {dict(per_user)}"
+    if any(count > MAX_WAITING_PER_USER for count in per_user.values()):
+        yield "too many notifications wait for one user"
+    if any(number >= book.next_number for number in book.waiting):
+        yield "a notification has a number that is to be given again"

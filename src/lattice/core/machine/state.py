@@ -11,10 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.core.machine.digest import Digest
+from lattice.core.machine.notification_book import NotificationBook
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Hardware, Node
+from lattice.core.model.notifications import Notification, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.tenants import Project, Tenant, TenantUse, Vcluster
 
@@ -66,6 +68,9 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     last_at: int
     snapshot: SnapshotPointer
     digest: str
+    notifications: dict[int, Notification]
+    notify_defaults: dict[str, NotifyDefault]
+    next_notification: int
 
 
 _NO_USE = TenantUse()
@@ -100,6 +105,7 @@ class State:
         self.hardware_counts: dict[Hardware, int] = {}
         self._group_numbers: list[int] = []
         self._digest = Digest()
+        self.notifications = NotificationBook(self._digest)
 
     @classmethod
     def empty(cls) -> "State":
@@ -110,6 +116,8 @@ class State:
         head = Digest(self._digest.value)
         head.add(b"head", (self.next_number, self.last_at, self.snapshot))
         head.add(b"finished", sorted((str(k), v) for k, v in self.finished.items()))
+        if self.notifications.next_number > 1:
+            head.add(b"next notice", self.notifications.next_number)
         return head.hexdigest()
 
     # reading
@@ -160,6 +168,9 @@ class State:
             last_at=self.last_at,
             snapshot=self.snapshot,
             digest=self.digest(),
+            notifications=dict(self.notifications.waiting),
+            notify_defaults=dict(self.notifications.defaults),
+            next_notification=self.notifications.next_number,
         )
 
     # writing, for evolve and the codec alone

@@ -7,6 +7,7 @@ from msgspec import Struct
 from lattice.core.model import intervals
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import Share
+from lattice.core.model.notifications import Notify
 
 
 class AllocationState(StrEnum):
@@ -158,6 +159,8 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    notify: Notify | None = None
+    limit_noted: int = 0  # percent of the present run's walltime that was last told of
 
     @property
     def is_terminal(self) -> bool:

@@ -5,6 +5,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import runs
 from lattice.core.machine.rules.submission import check_walltime
+from lattice.core.machine.rules.tags import changed_tags, check_tags
 from lattice.core.machine.rules.tasks import live_tasks, materialise, task_records
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
@@ -146,7 +147,7 @@ def update(state: State, command: cmd.UpdateAllocation) -> Events | Rejected:
         allocation, released = found
     if allocation.is_terminal or (group is not None and group.is_done):
         return _conflict(allocation, "has already ended")
-    refusal = _check_update(state, allocation, command)
+    refusal = _check_update(state, allocation, command) or check_tags(allocation, command)
     if refusal is not None:
         return refusal
     updated = ev.AllocationUpdated(
@@ -156,6 +157,7 @@ def update(state: State, command: cmd.UpdateAllocation) -> Events | Rejected:
             allocation.preemption_class if command.preemption_class is None else command.preemption_class
         ),
         name=allocation.name if command.name is None else command.name,
+        tags=changed_tags(allocation.tags, command),
     )
     return (*released, updated)
 

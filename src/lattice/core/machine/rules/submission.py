@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import quotas
+from lattice.core.machine.rules import notifications, quotas
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Lifecycle, Request, TaskGroup
 from lattice.core.model.nodes import NodeState
@@ -28,6 +28,7 @@ def submit(state: State, command: cmd.SubmitAllocation, at: int) -> tuple[ev.Any
     size = _task_count(command)
     refusal = (
         _check_shape(command, size)
+        or notifications.check_wish(state, command)
         or _check_membership(state, command, vcluster)
         or _check_tenant(state, command, tenant, size)
         or _check_vcluster(command, vcluster)
@@ -96,6 +97,7 @@ def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at:
         requeue=command.requeue,
         max_requeue=command.max_requeue,
         tags=command.tags,
+        notify=notifications.wish_of(state, command),
     )
 
 

@@ -1,0 +1,82 @@
+"""Notifications: what people want to hear of their allocations, and each single thing that is still to be told."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+MAX_DESTINATIONS = 4
+MAX_WAITING_PER_USER = 1_000
+
+
+class Occasion(StrEnum):
+    """What is told. Of an end only one: a failure to those who asked for failures, else an end."""
+
+    BEGIN = "begin"
+    END = "end"
+    FAIL = "fail"  # ended as Failed, or given up because of a dependency
+    REQUEUE = "requeue"
+    TIME_LIMIT_50 = "time_limit_50"
+    TIME_LIMIT_80 = "time_limit_80"
+    TIME_LIMIT_90 = "time_limit_90"
+    TIME_LIMIT = "time_limit"  # ended because its walltime was over
+
+
+# So much of the walltime has passed, in percent.
+NEAR_LIMIT: dict[int, Occasion] = {
+    50: Occasion.TIME_LIMIT_50,
+    80: Occasion.TIME_LIMIT_80,
+    90: Occasion.TIME_LIMIT_90,
+}
+
+
+class Notify(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Who hears of what. Nothing in `on` = of nothing; of a task group as a whole unless `each_task`.
+
+    `to` holds `mail:ADDRESS` and `webhook:URL`.
+    """
+
+    on: tuple[Occasion, ...] = ()
+    to: tuple[str, ...] = ()
+    each_task: bool = False
+
+
+class NotifyDefault(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What a user wants to hear of allocations that do not say it themselves."""
+
+    user: str
+    notify: Notify
+
+
+class Notification(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One thing to tell one destination, with all that is told; it stays until it was sent or given up."""
+
+    number: int
+    at: int
+    occasion: Occasion
+    to: str
+    user: str
+    tenant: str
+    vcluster: str
+    allocation: int
+    name: str
+    state: str
+    project: str = ""
+    group: int = 0
+    task_index: int = -1
+    run: int = 0
+    cause: str = ""
+    exit_code: int | None = None
+    signal: int = 0
+    message: str = ""
+    nodes: tuple[str, ...] = ()  # the first few of `node_count`
+    node_count: int = 0
+    submitted_at: int = 0
+    started_at: int = 0
+    ended_at: int = 0
+    walltime_s: int = 0
+    tasks: tuple[int, int, int] | None = None  # of a whole group: completed, failed, cancelled
+
+    @property
+    def id(self) -> str:
+        """The same for every try to send it, and for nothing else."""
+        return f"n{self.number}-{self.at}"
