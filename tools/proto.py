@@ -1,7 +1,8 @@
-"""Generates src/lattice/wire/pb from proto/lattice/v1 (ours) and proto/etcd (what we use of etcd's).
+"""Generates the .proto files of the API, and src/lattice/wire/pb from all of proto/.
 
-    python tools/proto.py            write the modules
-    python tools/proto.py --check    fail when they are not what the .proto files say
+    python tools/proto.py            write the files and the modules
+    python tools/proto.py --check    fail when they are not what the operation table and the .proto files say
+    python tools/proto.py --drop X   take the message, MESSAGE.FIELD or SERVICE.METHOD out of what was published
 
 The generator writes imports for packages named like the folders; ours all live
 in `lattice.wire.pb`, so the import lines are rewritten.
@@ -16,7 +17,13 @@ from pathlib import Path
 
 from grpc_tools import protoc
 
+from lattice.wire.shapes import NoShape
+
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools import interface  # noqa: E402 - found by the line before, wherever this is started
+
 PROTO = ROOT / "proto"
 FOLDERS = ("lattice/v1", "etcd")
 TARGET = ROOT / "src" / "lattice" / "wire" / "pb"
@@ -79,7 +86,20 @@ def write(wanted: dict[str, str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description="generate the protobuf modules")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    parser.add_argument(
+        "--drop", action="append", default=[], metavar="NAME", help="was published and may go; repeatable"
+    )
     arguments = parser.parse_args()
+    try:
+        contract = interface.generate(arguments.drop)
+    except (interface.Breaking, NoShape) as problem:
+        print(f"proto: {problem}", file=sys.stderr)
+        return 1
+    if arguments.check and (stale := interface.stale(contract)):
+        print("proto: not up to date, run `make proto`:", *stale, file=sys.stderr)
+        return 1
+    if not arguments.check:
+        interface.write(contract)
     wanted = generate()
     return check(wanted) if arguments.check else write(wanted)
 

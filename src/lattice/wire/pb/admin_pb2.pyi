@@ -1,0 +1,706 @@
+from lattice.wire.pb import allocations_pb2 as _allocations_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ListTenantsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class UseView(_message.Message):
+    __slots__ = ("nodes", "allocations")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    nodes: int
+    allocations: int
+    def __init__(self, nodes: _Optional[int] = ..., allocations: _Optional[int] = ...) -> None: ...
+
+class TenantView(_message.Message):
+    __slots__ = ("name", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "created_at", "in_use")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONCURRENT_ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CLASS_FIELD_NUMBER: _ClassVar[int]
+    ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNNING_PER_USER_FIELD_NUMBER: _ClassVar[int]
+    MAX_PENDING_PER_USER_FIELD_NUMBER: _ClassVar[int]
+    GPU_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    NODE_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    FAIR_SHARE_TARGET_FIELD_NUMBER: _ClassVar[int]
+    BURST_ALLOWANCE_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    IN_USE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    max_nodes: int
+    max_concurrent_allocations: int
+    max_class: int
+    on_quota: str
+    max_running_per_user: int
+    max_pending_per_user: int
+    gpu_hours_budget: float
+    node_hours_budget: float
+    fair_share_target: float
+    burst_allowance: float
+    created_at: str
+    in_use: UseView
+    def __init__(self, name: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., created_at: _Optional[str] = ..., in_use: _Optional[_Union[UseView, _Mapping]] = ...) -> None: ...
+
+class ListTenantsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[TenantView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[TenantView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class CreateTenantRequest(_message.Message):
+    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "cleared")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONCURRENT_ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CLASS_FIELD_NUMBER: _ClassVar[int]
+    ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNNING_PER_USER_FIELD_NUMBER: _ClassVar[int]
+    MAX_PENDING_PER_USER_FIELD_NUMBER: _ClassVar[int]
+    GPU_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    NODE_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    FAIR_SHARE_TARGET_FIELD_NUMBER: _ClassVar[int]
+    BURST_ALLOWANCE_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    max_nodes: int
+    max_concurrent_allocations: int
+    max_class: int
+    on_quota: str
+    max_running_per_user: int
+    max_pending_per_user: int
+    gpu_hours_budget: float
+    node_hours_budget: float
+    fair_share_target: float
+    burst_allowance: float
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetTenantRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class UpdateTenantRequest(_message.Message):
+    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "cleared")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONCURRENT_ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CLASS_FIELD_NUMBER: _ClassVar[int]
+    ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNNING_PER_USER_FIELD_NUMBER: _ClassVar[int]
+    MAX_PENDING_PER_USER_FIELD_NUMBER: _ClassVar[int]
+    GPU_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    NODE_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    FAIR_SHARE_TARGET_FIELD_NUMBER: _ClassVar[int]
+    BURST_ALLOWANCE_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    max_nodes: int
+    max_concurrent_allocations: int
+    max_class: int
+    on_quota: str
+    max_running_per_user: int
+    max_pending_per_user: int
+    gpu_hours_budget: float
+    node_hours_budget: float
+    fair_share_target: float
+    burst_allowance: float
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class TenantUsageRequest(_message.Message):
+    __slots__ = ("name", "days", "user")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DAYS_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    days: int
+    user: str
+    def __init__(self, name: _Optional[str] = ..., days: _Optional[int] = ..., user: _Optional[str] = ...) -> None: ...
+
+class UserUse(_message.Message):
+    __slots__ = ("user", "tenant", "node_hours", "gpu_hours", "running")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    NODE_HOURS_FIELD_NUMBER: _ClassVar[int]
+    GPU_HOURS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    tenant: str
+    node_hours: float
+    gpu_hours: float
+    running: int
+    def __init__(self, user: _Optional[str] = ..., tenant: _Optional[str] = ..., node_hours: _Optional[float] = ..., gpu_hours: _Optional[float] = ..., running: _Optional[int] = ...) -> None: ...
+
+class UsageView(_message.Message):
+    __slots__ = ("tenant", "user", "days", "since", "node_hours", "gpu_hours", "running", "node_hours_budget", "gpu_hours_budget", "node_hours_fraction", "gpu_hours_fraction", "users")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    DAYS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    NODE_HOURS_FIELD_NUMBER: _ClassVar[int]
+    GPU_HOURS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    NODE_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    GPU_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    NODE_HOURS_FRACTION_FIELD_NUMBER: _ClassVar[int]
+    GPU_HOURS_FRACTION_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    user: str
+    days: int
+    since: str
+    node_hours: float
+    gpu_hours: float
+    running: int
+    node_hours_budget: float
+    gpu_hours_budget: float
+    node_hours_fraction: float
+    gpu_hours_fraction: float
+    users: _containers.RepeatedCompositeFieldContainer[UserUse]
+    def __init__(self, tenant: _Optional[str] = ..., user: _Optional[str] = ..., days: _Optional[int] = ..., since: _Optional[str] = ..., node_hours: _Optional[float] = ..., gpu_hours: _Optional[float] = ..., running: _Optional[int] = ..., node_hours_budget: _Optional[float] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_fraction: _Optional[float] = ..., gpu_hours_fraction: _Optional[float] = ..., users: _Optional[_Iterable[_Union[UserUse, _Mapping]]] = ...) -> None: ...
+
+class UserUsageRequest(_message.Message):
+    __slots__ = ("days", "user")
+    DAYS_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    days: int
+    user: str
+    def __init__(self, days: _Optional[int] = ..., user: _Optional[str] = ...) -> None: ...
+
+class ListVclustersRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class VclusterView(_message.Message):
+    __slots__ = ("name", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime_s", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "created_at", "pending", "running")
+    class WeightsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULER_FIELD_NUMBER: _ClassVar[int]
+    TENANTS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_SHARING_FIELD_NUMBER: _ClassVar[int]
+    FENCING_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    MAX_WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    UP_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    BACKFILL_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    scheduler: str
+    tenants: _containers.RepeatedScalarFieldContainer[str]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    node_sharing: str
+    fencing: str
+    default_walltime_s: int
+    max_walltime_s: int
+    max_nodes: int
+    up: bool
+    profile: str
+    weights: _containers.ScalarMap[str, float]
+    backfill_depth: int
+    created_at: str
+    pending: int
+    running: int
+    def __init__(self, name: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime_s: _Optional[int] = ..., max_walltime_s: _Optional[int] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., created_at: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
+
+class ListVclustersResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[VclusterView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[VclusterView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class CreateVclusterRequest(_message.Message):
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "cleared")
+    class WeightsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULER_FIELD_NUMBER: _ClassVar[int]
+    TENANTS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_SHARING_FIELD_NUMBER: _ClassVar[int]
+    FENCING_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_WALLTIME_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    MAX_WALLTIME_FIELD_NUMBER: _ClassVar[int]
+    MAX_WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    UP_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    BACKFILL_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    scheduler: str
+    tenants: _containers.RepeatedScalarFieldContainer[str]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    node_sharing: str
+    fencing: str
+    default_walltime: str
+    default_walltime_s: str
+    max_walltime: str
+    max_walltime_s: str
+    max_nodes: int
+    up: bool
+    profile: str
+    weights: _containers.ScalarMap[str, float]
+    backfill_depth: int
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetVclusterRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class UpdateVclusterRequest(_message.Message):
+    __slots__ = ("name", "request_id", "scheduler", "tenants", "nodes", "node_sharing", "fencing", "default_walltime", "default_walltime_s", "max_walltime", "max_walltime_s", "max_nodes", "up", "profile", "weights", "backfill_depth", "cleared")
+    class WeightsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULER_FIELD_NUMBER: _ClassVar[int]
+    TENANTS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_SHARING_FIELD_NUMBER: _ClassVar[int]
+    FENCING_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_WALLTIME_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    MAX_WALLTIME_FIELD_NUMBER: _ClassVar[int]
+    MAX_WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    UP_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    BACKFILL_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    scheduler: str
+    tenants: _containers.RepeatedScalarFieldContainer[str]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    node_sharing: str
+    fencing: str
+    default_walltime: str
+    default_walltime_s: str
+    max_walltime: str
+    max_walltime_s: str
+    max_nodes: int
+    up: bool
+    profile: str
+    weights: _containers.ScalarMap[str, float]
+    backfill_depth: int
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., scheduler: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[str]] = ..., node_sharing: _Optional[str] = ..., fencing: _Optional[str] = ..., default_walltime: _Optional[str] = ..., default_walltime_s: _Optional[str] = ..., max_walltime: _Optional[str] = ..., max_walltime_s: _Optional[str] = ..., max_nodes: _Optional[int] = ..., up: _Optional[bool] = ..., profile: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., backfill_depth: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class VclusterQueueRequest(_message.Message):
+    __slots__ = ("name", "limit", "cursor")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    limit: int
+    cursor: str
+    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class VclusterQueueResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[_allocations_pb2.AllocationView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[_allocations_pb2.AllocationView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class ListProjectsRequest(_message.Message):
+    __slots__ = ("tenant",)
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    def __init__(self, tenant: _Optional[str] = ...) -> None: ...
+
+class ProjectView(_message.Message):
+    __slots__ = ("tenant", "name", "max_nodes", "created_at")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    name: str
+    max_nodes: int
+    created_at: str
+    def __init__(self, tenant: _Optional[str] = ..., name: _Optional[str] = ..., max_nodes: _Optional[int] = ..., created_at: _Optional[str] = ...) -> None: ...
+
+class ListProjectsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ProjectView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ProjectView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class CreateProjectRequest(_message.Message):
+    __slots__ = ("name", "tenant", "request_id", "max_nodes", "cleared")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tenant: str
+    request_id: str
+    max_nodes: int
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class UpdateProjectRequest(_message.Message):
+    __slots__ = ("name", "tenant", "request_id", "max_nodes", "cleared")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tenant: str
+    request_id: str
+    max_nodes: int
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListReservationsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReservationView(_message.Message):
+    __slots__ = ("name", "start", "end", "nodes", "tenants", "users", "repeat_s", "until", "reason", "created_by", "created_at", "state", "next_start", "next_end")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    TENANTS_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_S_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CREATED_BY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_START_FIELD_NUMBER: _ClassVar[int]
+    NEXT_END_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    start: str
+    end: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    tenants: _containers.RepeatedScalarFieldContainer[str]
+    users: _containers.RepeatedScalarFieldContainer[str]
+    repeat_s: int
+    until: str
+    reason: str
+    created_by: str
+    created_at: str
+    state: str
+    next_start: str
+    next_end: str
+    def __init__(self, name: _Optional[str] = ..., start: _Optional[str] = ..., end: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., tenants: _Optional[_Iterable[str]] = ..., users: _Optional[_Iterable[str]] = ..., repeat_s: _Optional[int] = ..., until: _Optional[str] = ..., reason: _Optional[str] = ..., created_by: _Optional[str] = ..., created_at: _Optional[str] = ..., state: _Optional[str] = ..., next_start: _Optional[str] = ..., next_end: _Optional[str] = ...) -> None: ...
+
+class ListReservationsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ReservationView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ReservationView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class CreateReservationRequest(_message.Message):
+    __slots__ = ("name", "start", "request_id", "end", "duration", "nodes_text", "nodes", "tenants", "users", "repeat", "until", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    TENANTS_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    REPEAT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    start: str
+    request_id: str
+    end: str
+    duration: str
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    tenants: _containers.RepeatedScalarFieldContainer[str]
+    users: _containers.RepeatedScalarFieldContainer[str]
+    repeat: str
+    until: str
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., start: _Optional[str] = ..., request_id: _Optional[str] = ..., end: _Optional[str] = ..., duration: _Optional[str] = ..., nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., tenants: _Optional[_Iterable[str]] = ..., users: _Optional[_Iterable[str]] = ..., repeat: _Optional[str] = ..., until: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class GetReservationRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DeleteReservationRequest(_message.Message):
+    __slots__ = ("name", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class Deleted(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ListSettingsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SettingView(_message.Message):
+    __slots__ = ("key", "value", "default", "help")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    HELP_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: str
+    default: str
+    help: str
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ..., default: _Optional[str] = ..., help: _Optional[str] = ...) -> None: ...
+
+class ListSettingsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[SettingView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[SettingView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class GetSettingRequest(_message.Message):
+    __slots__ = ("key",)
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    def __init__(self, key: _Optional[str] = ...) -> None: ...
+
+class SetSettingRequest(_message.Message):
+    __slots__ = ("key", "value", "request_id")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: str
+    request_id: str
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SchedulerStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SchedulerView(_message.Message):
+    __slots__ = ("server", "leader", "applied_index", "cycles", "last_cycle_at", "last_cycle_ms", "last_placements", "placements", "failed_cycles", "last_error", "pending", "running", "nodes")
+    class NodesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
+    CYCLES_FIELD_NUMBER: _ClassVar[int]
+    LAST_CYCLE_AT_FIELD_NUMBER: _ClassVar[int]
+    LAST_CYCLE_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_CYCLES_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    server: str
+    leader: bool
+    applied_index: int
+    cycles: int
+    last_cycle_at: str
+    last_cycle_ms: float
+    last_placements: int
+    placements: int
+    failed_cycles: int
+    last_error: str
+    pending: int
+    running: int
+    nodes: _containers.ScalarMap[str, int]
+    def __init__(self, server: _Optional[str] = ..., leader: _Optional[bool] = ..., applied_index: _Optional[int] = ..., cycles: _Optional[int] = ..., last_cycle_at: _Optional[str] = ..., last_cycle_ms: _Optional[float] = ..., last_placements: _Optional[int] = ..., placements: _Optional[int] = ..., failed_cycles: _Optional[int] = ..., last_error: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ..., nodes: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class RaftStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class MemberView(_message.Message):
+    __slots__ = ("name", "healthy", "applied_index", "digest", "digest_index", "problem")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HEALTHY_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_INDEX_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    healthy: bool
+    applied_index: int
+    digest: str
+    digest_index: int
+    problem: str
+    def __init__(self, name: _Optional[str] = ..., healthy: _Optional[bool] = ..., applied_index: _Optional[int] = ..., digest: _Optional[str] = ..., digest_index: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class QuorumStatusView(_message.Message):
+    __slots__ = ("leader", "server", "digest_index", "members")
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_INDEX_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    leader: str
+    server: str
+    digest_index: int
+    members: _containers.RepeatedCompositeFieldContainer[MemberView]
+    def __init__(self, leader: _Optional[str] = ..., server: _Optional[str] = ..., digest_index: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberView, _Mapping]]] = ...) -> None: ...
+
+class RaftReplicaRequest(_message.Message):
+    __slots__ = ("index",)
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    def __init__(self, index: _Optional[int] = ...) -> None: ...
+
+class ReplicaView(_message.Message):
+    __slots__ = ("name", "leads", "applied_index", "digest")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LEADS_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    leads: bool
+    applied_index: int
+    digest: str
+    def __init__(self, name: _Optional[str] = ..., leads: _Optional[bool] = ..., applied_index: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class TransferLeaderRequest(_message.Message):
+    __slots__ = ("to", "request_id")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    request_id: str
+    def __init__(self, to: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RaftSnapshotRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class HistoryRequest(_message.Message):
+    __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "all", "tasks", "since", "until", "limit", "cursor")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    state: _containers.RepeatedScalarFieldContainer[str]
+    user: str
+    tenant: str
+    vcluster: str
+    project: str
+    name: str
+    group: str
+    tag: _containers.RepeatedScalarFieldContainer[str]
+    all: bool
+    tasks: bool
+    since: str
+    until: str
+    limit: int
+    cursor: str
+    def __init__(self, state: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., vcluster: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., group: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., all: _Optional[bool] = ..., tasks: _Optional[bool] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class HistoryResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[_allocations_pb2.AllocationView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[_allocations_pb2.AllocationView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class WhoamiRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SelfView(_message.Message):
+    __slots__ = ("user", "account", "tenant", "tenants", "roles", "kind", "allocation", "expires_at")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    TENANTS_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    account: str
+    tenant: str
+    tenants: _containers.RepeatedScalarFieldContainer[str]
+    roles: _containers.RepeatedScalarFieldContainer[str]
+    kind: str
+    allocation: int
+    expires_at: str
+    def __init__(self, user: _Optional[str] = ..., account: _Optional[str] = ..., tenant: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., roles: _Optional[_Iterable[str]] = ..., kind: _Optional[str] = ..., allocation: _Optional[int] = ..., expires_at: _Optional[str] = ...) -> None: ...

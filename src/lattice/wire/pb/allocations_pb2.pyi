@@ -1,0 +1,696 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class NodeRange(_message.Message):
+    __slots__ = ("min", "max")
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    min: int
+    max: int
+    def __init__(self, min: _Optional[int] = ..., max: _Optional[int] = ...) -> None: ...
+
+class Constraints(_message.Message):
+    __slots__ = ("gpu_type", "gpu_count", "memory_gb", "features", "topology", "nodes_text", "nodes", "exclude_text", "exclude", "require_unified_memory", "allow_cxl_memory", "require_conformance", "prefer_same_numa", "prefer_local_memory", "storage_gbps")
+    GPU_TYPE_FIELD_NUMBER: _ClassVar[int]
+    GPU_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDE_TEXT_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDE_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_UNIFIED_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_CXL_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_CONFORMANCE_FIELD_NUMBER: _ClassVar[int]
+    PREFER_SAME_NUMA_FIELD_NUMBER: _ClassVar[int]
+    PREFER_LOCAL_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_GBPS_FIELD_NUMBER: _ClassVar[int]
+    gpu_type: str
+    gpu_count: int
+    memory_gb: float
+    features: _containers.RepeatedScalarFieldContainer[str]
+    topology: str
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    exclude_text: str
+    exclude: _containers.RepeatedScalarFieldContainer[str]
+    require_unified_memory: bool
+    allow_cxl_memory: bool
+    require_conformance: bool
+    prefer_same_numa: bool
+    prefer_local_memory: bool
+    storage_gbps: float
+    def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude_text: _Optional[str] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., prefer_same_numa: _Optional[bool] = ..., prefer_local_memory: _Optional[bool] = ..., storage_gbps: _Optional[float] = ...) -> None: ...
+
+class Resources(_message.Message):
+    __slots__ = ("nodes", "nodes_object", "max_nodes", "cpus", "memory", "gpus", "exclusive", "constraints")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODES_OBJECT_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
+    nodes: int
+    nodes_object: NodeRange
+    max_nodes: int
+    cpus: int
+    memory: str
+    gpus: int
+    exclusive: bool
+    constraints: Constraints
+    def __init__(self, nodes: _Optional[int] = ..., nodes_object: _Optional[_Union[NodeRange, _Mapping]] = ..., max_nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory: _Optional[str] = ..., gpus: _Optional[int] = ..., exclusive: _Optional[bool] = ..., constraints: _Optional[_Union[Constraints, _Mapping]] = ...) -> None: ...
+
+class LifecycleRequest(_message.Message):
+    __slots__ = ("type", "walltime", "preemption_class", "requeue", "max_requeue", "no_preempt")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    WALLTIME_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTION_CLASS_FIELD_NUMBER: _ClassVar[int]
+    REQUEUE_FIELD_NUMBER: _ClassVar[int]
+    MAX_REQUEUE_FIELD_NUMBER: _ClassVar[int]
+    NO_PREEMPT_FIELD_NUMBER: _ClassVar[int]
+    type: str
+    walltime: str
+    preemption_class: int
+    requeue: str
+    max_requeue: int
+    no_preempt: bool
+    def __init__(self, type: _Optional[str] = ..., walltime: _Optional[str] = ..., preemption_class: _Optional[int] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., no_preempt: _Optional[bool] = ...) -> None: ...
+
+class SubmitRequest(_message.Message):
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "on_quota", "dry_run")
+    class TagsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class EnvironmentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    ENTRYPOINT_TEXT_FIELD_NUMBER: _ClassVar[int]
+    ENTRYPOINT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_ARGS_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_DIR_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    LIFECYCLE_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    name: str
+    tenant: str
+    project: str
+    vcluster: str
+    tags: _containers.ScalarMap[str, str]
+    entrypoint_text: str
+    entrypoint: _containers.RepeatedScalarFieldContainer[str]
+    script: str
+    script_args: _containers.RepeatedScalarFieldContainer[str]
+    environment: _containers.ScalarMap[str, str]
+    cwd: str
+    submit_dir: str
+    resources: Resources
+    lifecycle: LifecycleRequest
+    priority: str
+    per_node: bool
+    hold: bool
+    begin: str
+    tasks: str
+    on_quota: str
+    dry_run: bool
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., on_quota: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+
+class ResourcesView(_message.Message):
+    __slots__ = ("nodes", "cpus", "memory_mb", "gpus", "gpu_type", "features")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    GPU_TYPE_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    nodes: int
+    cpus: int
+    memory_mb: int
+    gpus: int
+    gpu_type: str
+    features: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class TaskCounts(_message.Message):
+    __slots__ = ("size", "pending", "running", "completed", "failed", "cancelled")
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    size: int
+    pending: int
+    running: int
+    completed: int
+    failed: int
+    cancelled: int
+    def __init__(self, size: _Optional[int] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ...) -> None: ...
+
+class ConstraintsView(_message.Message):
+    __slots__ = ("gpu_type", "gpu_count", "memory_gb", "features", "topology", "nodes", "exclude", "require_unified_memory", "allow_cxl_memory", "require_conformance", "storage_gbps")
+    GPU_TYPE_FIELD_NUMBER: _ClassVar[int]
+    GPU_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDE_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_UNIFIED_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_CXL_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_CONFORMANCE_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_GBPS_FIELD_NUMBER: _ClassVar[int]
+    gpu_type: str
+    gpu_count: int
+    memory_gb: float
+    features: _containers.RepeatedScalarFieldContainer[str]
+    topology: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    exclude: _containers.RepeatedScalarFieldContainer[str]
+    require_unified_memory: bool
+    allow_cxl_memory: bool
+    require_conformance: bool
+    storage_gbps: float
+    def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., storage_gbps: _Optional[float] = ...) -> None: ...
+
+class DetailsView(_message.Message):
+    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "max_nodes", "constraints", "exclusive", "per_node")
+    class EnvironmentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ENTRYPOINT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_ARGS_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_DIR_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    entrypoint: _containers.RepeatedScalarFieldContainer[str]
+    script: str
+    script_args: _containers.RepeatedScalarFieldContainer[str]
+    environment: _containers.ScalarMap[str, str]
+    cwd: str
+    submit_dir: str
+    max_nodes: int
+    constraints: ConstraintsView
+    exclusive: bool
+    per_node: bool
+    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ...) -> None: ...
+
+class AllocationView(_message.Message):
+    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "archived", "tasks", "details", "cleared")
+    class TagsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTION_CLASS_FIELD_NUMBER: _ClassVar[int]
+    WALLTIME_S_FIELD_NUMBER: _ClassVar[int]
+    ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_AT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_AT_FIELD_NUMBER: _ClassVar[int]
+    ELIGIBLE_AT_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    LIFECYCLE_FIELD_NUMBER: _ClassVar[int]
+    REQUEUE_FIELD_NUMBER: _ClassVar[int]
+    MAX_REQUEUE_FIELD_NUMBER: _ClassVar[int]
+    REQUEUE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RESTART_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_INDEX_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    number: int
+    name: str
+    state: str
+    reason: str
+    cause: str
+    message: str
+    exit_code: int
+    signal: int
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    node_count: int
+    user: str
+    tenant: str
+    project: str
+    vcluster: str
+    preemption_class: int
+    walltime_s: int
+    elapsed_s: int
+    submitted_at: str
+    started_at: str
+    completed_at: str
+    eligible_at: str
+    hold: str
+    lifecycle: str
+    requeue: str
+    max_requeue: int
+    requeue_count: int
+    restart_count: int
+    run: int
+    resources: ResourcesView
+    tags: _containers.ScalarMap[str, str]
+    group_id: str
+    task_index: int
+    cpu_s: float
+    peak_memory_mb: int
+    archived: bool
+    tasks: TaskCounts
+    details: DetailsView
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., archived: _Optional[bool] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ExplanationView(_message.Message):
+    __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes")
+    class ScoresEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SCORES_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_START_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_NODES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    state: str
+    reason: str
+    scores: _containers.ScalarMap[str, float]
+    rank: int
+    predicted_start: str
+    predicted_nodes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., scores: _Optional[_Mapping[str, float]] = ..., rank: _Optional[int] = ..., predicted_start: _Optional[str] = ..., predicted_nodes: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SubmitResponse(_message.Message):
+    __slots__ = ("allocation", "explanation")
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    EXPLANATION_FIELD_NUMBER: _ClassVar[int]
+    allocation: AllocationView
+    explanation: ExplanationView
+    def __init__(self, allocation: _Optional[_Union[AllocationView, _Mapping]] = ..., explanation: _Optional[_Union[ExplanationView, _Mapping]] = ...) -> None: ...
+
+class ListAllocationsRequest(_message.Message):
+    __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "all", "tasks", "since", "until", "limit", "cursor")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    state: _containers.RepeatedScalarFieldContainer[str]
+    user: str
+    tenant: str
+    vcluster: str
+    project: str
+    name: str
+    group: str
+    tag: _containers.RepeatedScalarFieldContainer[str]
+    all: bool
+    tasks: bool
+    since: str
+    until: str
+    limit: int
+    cursor: str
+    def __init__(self, state: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., vcluster: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., group: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., all: _Optional[bool] = ..., tasks: _Optional[bool] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListAllocationsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[AllocationView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[AllocationView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class CountAllocationsRequest(_message.Message):
+    __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "all", "tasks", "since", "until", "limit", "cursor")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    state: _containers.RepeatedScalarFieldContainer[str]
+    user: str
+    tenant: str
+    vcluster: str
+    project: str
+    name: str
+    group: str
+    tag: _containers.RepeatedScalarFieldContainer[str]
+    all: bool
+    tasks: bool
+    since: str
+    until: str
+    limit: int
+    cursor: str
+    def __init__(self, state: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., vcluster: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., group: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., all: _Optional[bool] = ..., tasks: _Optional[bool] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class Counts(_message.Message):
+    __slots__ = ("total", "states")
+    class StatesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    states: _containers.ScalarMap[str, int]
+    def __init__(self, total: _Optional[int] = ..., states: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class CancelManyRequest(_message.Message):
+    __slots__ = ("ids", "states", "all_mine", "request_id")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    ALL_MINE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    states: _containers.RepeatedScalarFieldContainer[str]
+    all_mine: bool
+    request_id: str
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., states: _Optional[_Iterable[str]] = ..., all_mine: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CancelAnswer(_message.Message):
+    __slots__ = ("id", "ok", "error")
+    class ErrorEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    OK_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    ok: bool
+    error: _containers.ScalarMap[str, str]
+    def __init__(self, id: _Optional[str] = ..., ok: _Optional[bool] = ..., error: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class CancelAnswers(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[CancelAnswer]
+    def __init__(self, items: _Optional[_Iterable[_Union[CancelAnswer, _Mapping]]] = ...) -> None: ...
+
+class GetAllocationRequest(_message.Message):
+    __slots__ = ("id", "details")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    details: bool
+    def __init__(self, id: _Optional[str] = ..., details: _Optional[bool] = ...) -> None: ...
+
+class ExplanationRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class WaitRequest(_message.Message):
+    __slots__ = ("id", "timeout")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    timeout: float
+    def __init__(self, id: _Optional[str] = ..., timeout: _Optional[float] = ...) -> None: ...
+
+class LogsRequest(_message.Message):
+    __slots__ = ("id", "stream", "tail", "node", "run")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    TAIL_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    stream: str
+    tail: int
+    node: str
+    run: int
+    def __init__(self, id: _Optional[str] = ..., stream: _Optional[str] = ..., tail: _Optional[int] = ..., node: _Optional[str] = ..., run: _Optional[int] = ...) -> None: ...
+
+class TextPiece(_message.Message):
+    __slots__ = ("data", "dropped")
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    dropped: int
+    def __init__(self, data: _Optional[bytes] = ..., dropped: _Optional[int] = ...) -> None: ...
+
+class StreamLogsRequest(_message.Message):
+    __slots__ = ("id", "stream", "tail", "node", "run", "last_event_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    TAIL_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    LAST_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    stream: str
+    tail: int
+    node: str
+    run: int
+    last_event_id: str
+    def __init__(self, id: _Optional[str] = ..., stream: _Optional[str] = ..., tail: _Optional[int] = ..., node: _Optional[str] = ..., run: _Optional[int] = ..., last_event_id: _Optional[str] = ...) -> None: ...
+
+class PieceView(_message.Message):
+    __slots__ = ("node", "stream", "offset", "data", "data_b64")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    DATA_B64_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    stream: str
+    offset: int
+    data: str
+    data_b64: str
+    def __init__(self, node: _Optional[str] = ..., stream: _Optional[str] = ..., offset: _Optional[int] = ..., data: _Optional[str] = ..., data_b64: _Optional[str] = ...) -> None: ...
+
+class Restart(_message.Message):
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: int
+    def __init__(self, run: _Optional[int] = ...) -> None: ...
+
+class End(_message.Message):
+    __slots__ = ("state", "exit_code")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    state: str
+    exit_code: int
+    def __init__(self, state: _Optional[str] = ..., exit_code: _Optional[int] = ...) -> None: ...
+
+class StreamLogsResponse(_message.Message):
+    __slots__ = ("event_id", "event", "piece", "restart", "end")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    PIECE_FIELD_NUMBER: _ClassVar[int]
+    RESTART_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    event_id: str
+    event: str
+    piece: PieceView
+    restart: Restart
+    end: End
+    def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., piece: _Optional[_Union[PieceView, _Mapping]] = ..., restart: _Optional[_Union[Restart, _Mapping]] = ..., end: _Optional[_Union[End, _Mapping]] = ...) -> None: ...
+
+class CancelRequest(_message.Message):
+    __slots__ = ("id", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class HoldRequest(_message.Message):
+    __slots__ = ("id", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ReleaseRequest(_message.Message):
+    __slots__ = ("id", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RequeueRequest(_message.Message):
+    __slots__ = ("id", "request_id", "hold")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    hold: bool
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., hold: _Optional[bool] = ...) -> None: ...
+
+class UpdateRequest(_message.Message):
+    __slots__ = ("id", "request_id", "walltime", "priority", "preemption_class", "name")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    WALLTIME_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTION_CLASS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    walltime: str
+    priority: str
+    preemption_class: int
+    name: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., walltime: _Optional[str] = ..., priority: _Optional[str] = ..., preemption_class: _Optional[int] = ..., name: _Optional[str] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("ids", "since", "last_event_id")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    LAST_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    since: int
+    last_event_id: str
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., since: _Optional[int] = ..., last_event_id: _Optional[str] = ...) -> None: ...
+
+class ChangeView(_message.Message):
+    __slots__ = ("index", "at", "kind", "id", "state", "number", "name", "user", "tenant", "cause", "exit_code", "run", "nodes", "group_id", "reason", "cleared")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    at: str
+    kind: str
+    id: str
+    state: str
+    number: int
+    name: str
+    user: str
+    tenant: str
+    cause: str
+    exit_code: int
+    run: int
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    group_id: str
+    reason: str
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, index: _Optional[int] = ..., at: _Optional[str] = ..., kind: _Optional[str] = ..., id: _Optional[str] = ..., state: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., cause: _Optional[str] = ..., exit_code: _Optional[int] = ..., run: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., group_id: _Optional[str] = ..., reason: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Gap(_message.Message):
+    __slots__ = ("index",)
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    def __init__(self, index: _Optional[int] = ...) -> None: ...
+
+class WatchResponse(_message.Message):
+    __slots__ = ("event_id", "event", "change", "gap")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    GAP_FIELD_NUMBER: _ClassVar[int]
+    event_id: str
+    event: str
+    change: ChangeView
+    gap: Gap
+    def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., change: _Optional[_Union[ChangeView, _Mapping]] = ..., gap: _Optional[_Union[Gap, _Mapping]] = ...) -> None: ...
