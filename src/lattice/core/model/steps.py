@@ -1,0 +1,37 @@
+"""Steps: tasks started inside a running allocation, as they are remembered after their end."""
+
+from msgspec import Struct
+
+KEPT_STEPS = 100  # of one allocation, the newest
+MOST_TASKS = 65_536
+
+
+class StepRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A step that is over. `codes` counts its tasks by what a shell would say of each: (status, how many)."""
+
+    step: int
+    run: int
+    name: str
+    nodes: tuple[str, ...]
+    tasks: int
+    started_at: int
+    ended_at: int
+    exit_code: int = 0  # the highest
+    lost: int = 0  # tasks whose node was lost
+    message: str = ""
+    cpu_s: float = 0.0
+    peak_memory_mb: int = 0  # of the largest task
+    codes: tuple[tuple[int, int], ...] = ()
+
+
+def with_step(known: tuple[StepRecord, ...], new: StepRecord) -> tuple[StepRecord, ...]:
+    """The records of an allocation with a further one, by number, the oldest dropped; the same when it is known already."""
+    if any(record.step == new.step for record in known):
+        return known
+    kept = sorted((*known, new), key=lambda record: record.step)
+    return tuple(kept[-KEPT_STEPS:])
+
+
+def step_id(allocation: str, step: int) -> str:
+    """The id shown to people: `a17.0`."""
+    return f"{allocation}.{step}"
