@@ -8,16 +8,15 @@ from itertools import count
 import msgspec
 from starlette.types import Receive, Scope, Send
 
+from lattice.api.admission import admit
 from lattice.api.answers import EventAnswer, OtherStatus, TextAnswer, TextPiece
-from lattice.api.auth.rbac import Reach, reach_of
 from lattice.api.context import Context
-from lattice.api.errors import ApiError, ErrorAnswer, starting, translated
+from lattice.api.errors import ErrorAnswer, translated
 from lattice.api.operations.table import Operation
 from lattice.api.rest.events import send_events
 from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body
 from lattice.api.services import Services
-from lattice.core.model.ids import allocation_id
-from lattice.ports.identity import Identity, Unauthenticated
+from lattice.ports.identity import Identity
 
 _log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -70,11 +69,7 @@ class Endpoint:
             self._log_request(status, request_id, started)
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> tuple[object, Identity]:
-        if not self._services.is_ready():
-            raise starting()
-        identity = authenticate(self._services, headers)
-        if reach_of(identity, self._operation.permission) is Reach.NONE:
-            raise _not_permitted(identity, self._operation)
+        identity = admit(self._services, self._operation, headers.authorization)
         body = await read_body(receive, headers) if self._has_body else b""
         request = self._decode(scope, headers, body)
         before_read = self._services.before_read
@@ -96,34 +91,6 @@ class Endpoint:
                 "duration_ms": round((self._services.clock.monotonic_s() - started) * 1000, 3),
             },
         )
-
-
-def authenticate(services: Services, headers: Headers) -> Identity:
-    """Who the bearer token stands for. Raises Unauthenticated; the token of an allocation ends with it."""
-    scheme, _, token = headers.authorization.partition(" ")
-    if scheme.lower() != "bearer" or not token:
-        raise Unauthenticated("a token is needed: Authorization: Bearer TOKEN")
-    identity = services.verifier.verify(token.strip())
-    if identity.kind == "allocation":
-        _check_allocation(services, identity.allocation)
-    return identity
-
-
-def _check_allocation(services: Services, number: int | None) -> None:
-    record = None if number is None else services.replica.state.allocations.get(number)
-    if record is None or record.is_terminal:
-        which = "its allocation" if number is None else f"allocation {allocation_id(number)}"
-        raise Unauthenticated(f"the token is no longer valid: {which} has ended")
-
-
-def _not_permitted(identity: Identity, operation: Operation) -> ApiError:
-    roles = ", ".join(identity.roles) or "none"
-    return ApiError(
-        "forbidden",
-        f'your role does not allow "{operation.name}"',
-        current=f"roles: {roles}",
-        requested=str(operation.permission),
-    )
 
 
 async def send_json(

@@ -1,0 +1,46 @@
+"""Who may come in: the bearer token, and whether its roles reach the operation at all. The same on every wire."""
+
+from lattice.api.auth.rbac import Reach, reach_of
+from lattice.api.errors import ApiError, starting
+from lattice.api.operations.table import Operation
+from lattice.api.services import Services
+from lattice.core.model.ids import allocation_id
+from lattice.ports.identity import Identity, Unauthenticated
+
+
+def admit(services: Services, operation: Operation, authorization: str) -> Identity:
+    """The caller of the operation. Raises ApiError and Unauthenticated."""
+    if not services.is_ready():
+        raise starting()
+    identity = authenticate(services, authorization)
+    if reach_of(identity, operation.permission) is Reach.NONE:
+        raise _not_permitted(identity, operation)
+    return identity
+
+
+def authenticate(services: Services, authorization: str) -> Identity:
+    """Who the bearer token stands for. Raises Unauthenticated; the token of an allocation ends with it."""
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthenticated("a token is needed: Authorization: Bearer TOKEN")
+    identity = services.verifier.verify(token.strip())
+    if identity.kind == "allocation":
+        _check_allocation(services, identity.allocation)
+    return identity
+
+
+def _check_allocation(services: Services, number: int | None) -> None:
+    record = None if number is None else services.replica.state.allocations.get(number)
+    if record is None or record.is_terminal:
+        which = "its allocation" if number is None else f"allocation {allocation_id(number)}"
+        raise Unauthenticated(f"the token is no longer valid: {which} has ended")
+
+
+def _not_permitted(identity: Identity, operation: Operation) -> ApiError:
+    roles = ", ".join(identity.roles) or "none"
+    return ApiError(
+        "forbidden",
+        f'your role does not allow "{operation.name}"',
+        current=f"roles: {roles}",
+        requested=str(operation.permission),
+    )
