@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lattice.api.auth.tokens import sign_token
 from lattice.api.errors import ApiError
-from lattice.api.grpc.agent_service import AgentService
+from lattice.api.grpc.agent_session import DeskReception
 from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.rest.app import RestApp, build_app
 from lattice.api.rest.forwarding import Forwarding
@@ -17,7 +17,7 @@ from lattice.config.schema import PeerSection, ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.core.model.observations import Observations
 from lattice.daemons.beginning import Beginning
-from lattice.daemons.following import NoDesk, NoScheduling
+from lattice.daemons.following import NoScheduling
 from lattice.daemons.listening import Address, ListenFailed
 from lattice.daemons.quorum_view import QuorumServers
 from lattice.daemons.server_loops import Loops
@@ -63,7 +63,7 @@ class QuorumProcess(ServerProcess):
         self._lost = asyncio.Event()
         self._leadership.on_loss(self._on_loss)
         self._term: Term | None = None
-        self._agents = AgentService(self._verifier, NoDesk(), self._links)
+        self._reception: DeskReception | None = None
         self._follower: Forwarding | None = None
         self._turns: asyncio.Task[None] | None = None
 
@@ -219,7 +219,8 @@ class QuorumProcess(ServerProcess):
         )
         services = self._services = self._services_of(term, loops)
         loops.start()
-        self._agents.attend(loops.sessions)
+        self._reception = DeskReception(self._verifier, loops.sessions, self._links)
+        self._agents.receive_at(self._reception)
         app = RestApp(services)
         self._entrance.open(app)
         self._servers.lead_by(app)
@@ -230,10 +231,13 @@ class QuorumProcess(ServerProcess):
         if term is not None:
             term.end()
         self._servers.lead_by(None)
-        self._agents.attend(NoDesk())
+        reception, self._reception = self._reception, None
+        if reception is not None:
+            self._agents.leave(reception)
         if self._follower is not None:
             self._entrance.open(self._follower)
-        self._links.close_all("another server leads")
+        if reception is not None:
+            reception.end()
         loops, self._loops = self._loops, None
         if loops is not None:
             await loops.stop()

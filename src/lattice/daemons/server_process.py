@@ -16,6 +16,7 @@ from grpc.aio import Server as GrpcServer
 from lattice.api.auth.tokens import TokenVerifier, sign_token
 from lattice.api.grpc.agent_links import AgentLinkTable
 from lattice.api.grpc.agent_service import AgentService
+from lattice.api.grpc.agent_session import DeskReception
 from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.rest.app import Entrance, build_app
 from lattice.api.services import Services
@@ -65,6 +66,7 @@ class ServerProcess:
         self._metrics = Metrics()
         self._metrics.show_loops(lambda: failures)
         self._links = AgentLinkTable()
+        self._agents = AgentService(self._verifier)
         self._entrance = Entrance()
         self._replica = self._build_replica()
         self._loops: Loops | None = None
@@ -121,9 +123,9 @@ class ServerProcess:
         loops = self._loops = Loops(
             config, self._replica, self._links, self._clock, self._metrics, mint=self._mint, api_url=api_url
         )
-        service = AgentService(self._verifier, loops.sessions, self._links)
+        self._agents.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
         try:
-            self._grpc, grpc_port = build_server(service, str(grpc))
+            self._grpc, grpc_port = build_server(self._agents, str(grpc))
         except BindFailed as error:
             raise ListenFailed(f"api.grpc_listen: {error}") from error
         self._services = self._build_services(loops)
@@ -207,7 +209,7 @@ class ServerProcess:
             self._services.feed.close()
         if self._rest is not None:
             self._rest.should_exit = True
-        self._links.close_all("the server is stopping")
+        self._agents.say_goodbye("the server is stopping")
         if self._loops is not None:
             await self._loops.stop()
         if self._grpc is not None:

@@ -11,6 +11,7 @@ import grpc
 from lattice.api.auth.tokens import TokenVerifier, sign_token
 from lattice.api.grpc.agent_links import AgentLinkTable
 from lattice.api.grpc.agent_service import AgentService
+from lattice.api.grpc.agent_session import DeskReception
 from lattice.api.grpc.server import build_server
 from lattice.control.agents import AgentSessions, SessionSettings
 from lattice.control.bootstrap import Defaults, make_defaults
@@ -83,7 +84,8 @@ class Rig:
         self.watch = NodeWatch(
             replica, links, self.observations, clock, WatchSettings(timeout_s=timeout_s, grace_s=grace_s)
         )
-        service = AgentService(TokenVerifier(SECRET, clock), self.sessions, links)
+        verifier = TokenVerifier(SECRET, clock)
+        service = AgentService(verifier, DeskReception(verifier, self.sessions, links))
         server, port = build_server(service, "127.0.0.1:0")
         self.endpoint = f"127.0.0.1:{port}"
         replica.subscribe(lambda index, envelope, events: self._changed.set())

@@ -113,6 +113,8 @@ class Link:
         """The stream is gone."""
         self.is_closing = True
         self.is_confirmed = False
+        self.closing.set()
+        self._wake.set()
         for reader in self.readers.values():
             reader.lose()
 
@@ -150,10 +152,6 @@ class AgentLinkTable:
     def close(self, node: str, why: str) -> None:
         link = self._links.get(node)
         if link is not None:
-            link.close(why)
-
-    def close_all(self, why: str) -> None:
-        for link in self._links.values():
             link.close(why)
 
     async def read_output(

@@ -1,77 +1,94 @@
-"""The agents' end of the wire: one stream per node, from Register to its end.
+"""The agents' entrance: one stream per node, for as long as server and agent live, whoever leads.
 
-Reading, writing and committing reports go on side by side: a slow commit delays acknowledgements, never heartbeats.
+A stream is taken to wherever agents register at this moment: this server's own desk, or the leader behind a relay. When that
+changes the agent is told to rejoin: it registers again on the same stream, and what it said before that does not count.
 """
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncIterator
 
 import grpc
 
-from lattice.api.grpc.agent_links import AgentLinkTable, Link
-from lattice.api.grpc.agent_messages import (
-    BadMessage,
-    beat_of,
-    registration_of,
-    report_of,
-    welcome,
+from lattice.api.grpc.agent_messages import BadMessage
+from lattice.api.grpc.agent_session import (
+    GOODBYE_WITHIN_S,
+    Reception,
+    Session,
+    SessionLost,
+    StreamRefused,
+    checked_registration,
+    parsed,
 )
-from lattice.ports.agents import AgentDesk, Greeting, Registration, RegistrationRefused, Report
-from lattice.ports.identity import Identity, Unauthenticated, Verifier
-from lattice.ports.log import LogError
-from lattice.ports.replica import ReplicaStopped
+from lattice.ports.identity import Unauthenticated, Verifier
 from lattice.wire.pb import agent_pb2 as pb
 
 _log = logging.getLogger(__name__)
 
 REGISTER_WITHIN_S = 10.0
-GOODBYE_WITHIN_S = 1.0
-REPORTS_AT_ONCE = 256
-PAUSE_AFTER_FAILURE_S = 0.5
+# Long enough for an election; after that another server may know more.
+LEADER_WITHIN_S = 5.0
+_REJOIN = pb.ServerMessage(rejoin=pb.Rejoin()).SerializeToString()
 
-Context = grpc.aio.ServicerContext[pb.AgentMessage, pb.ServerMessage]
-
-
-class StreamRefused(Exception):
-    """The stream ends with this status."""
-
-    def __init__(self, code: grpc.StatusCode, text: str) -> None:
-        super().__init__(text)
-        self.code = code
+Context = grpc.aio.ServicerContext[bytes, bytes]
 
 
 class AgentService:
-    """Implements `AgentService` of the wire contract."""
+    """Implements `AgentService` of the wire contract, on messages as bytes."""
 
-    def __init__(self, verifier: Verifier, desk: AgentDesk, links: AgentLinkTable) -> None:
+    def __init__(self, verifier: Verifier, reception: Reception | None = None) -> None:
         self._verifier = verifier
-        self._desk = desk
-        self._links = links
+        self._reception = reception
+        self._changed = asyncio.Event()
+        self._streams: set[_Stream] = set()
 
-    def attend(self, desk: AgentDesk) -> None:
-        """Takes new streams to another desk; those that are open stay with theirs."""
-        self._desk = desk
+    def receive_at(self, reception: Reception) -> None:
+        """Agents register there from now on; whose session elsewhere is lost is told to rejoin."""
+        self._reception = reception
+        self._changed.set()
+        self._changed = asyncio.Event()
 
-    async def Connect(self, messages: AsyncIterator[pb.AgentMessage], context: Context) -> None:
+    def leave(self, reception: Reception) -> None:
+        """Agents do not register there any more; harmless when they register elsewhere already."""
+        if self._reception is reception:
+            self._reception = None
+
+    def say_goodbye(self, why: str) -> None:
+        """Sends every agent to another server."""
+        for stream in self._streams:
+            stream.say_goodbye(why)
+
+    @property
+    def count(self) -> int:
+        """Agents attached to this server."""
+        return len(self._streams)
+
+    async def reception(self, after: Reception | None) -> Reception:
+        """Where to register, once that is another place than the one that was lost; raises StreamRefused."""
         try:
-            identity = self._identify(context)
-            registration = await self._first(messages, identity)
-            desk = self._desk
-            self._links.close(registration.node, "replaced by a newer stream")
-            greeting = await desk.register(registration)
-        except RegistrationRefused as refusal:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
+            async with asyncio.timeout(LEADER_WITHIN_S):
+                while self._reception is None or self._reception is after:
+                    await self._changed.wait()
+                return self._reception
+        except TimeoutError:
+            text = "this server does not lead and reaches none that does; ask the next one"
+            raise StreamRefused(grpc.StatusCode.UNAVAILABLE, text) from None
+
+    async def Connect(self, messages: AsyncIterator[bytes], context: Context) -> None:
+        try:
+            token = self._identify(context)
+            stream = _Stream(self, messages, context, token)
+            await stream.register_first(self._verifier)
+            self._streams.add(stream)
+            try:
+                await stream.run()
+            finally:
+                self._streams.discard(stream)
         except StreamRefused as refusal:
             await context.abort(refusal.code, str(refusal))
-        except (LogError, ReplicaStopped) as error:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error) or type(error).__name__)
-        else:
-            stream = _Stream(desk, self._links, registration, greeting)
-            await stream.run(messages, context)
 
-    def _identify(self, context: Context) -> Identity:
+    def _identify(self, context: Context) -> str:
+        """The token, verified before anything is read from the stream."""
         metadata = dict(context.invocation_metadata() or ())
         scheme, _, token = str(metadata.get("authorization", "")).partition(" ")
         if scheme.lower() != "bearer" or not token:
@@ -82,123 +99,139 @@ class AgentService:
             raise StreamRefused(grpc.StatusCode.UNAUTHENTICATED, str(error)) from error
         if identity.kind != "agent":
             raise StreamRefused(grpc.StatusCode.PERMISSION_DENIED, "this token is not an agent's token")
-        return identity
+        return token.strip()
 
-    async def _first(self, messages: AsyncIterator[pb.AgentMessage], identity: Identity) -> Registration:
+
+class _Stream:
+    """One agent's stream, through all sessions that follow each other on it."""
+
+    def __init__(self, service: AgentService, messages: AsyncIterator[bytes], context: Context, token: str) -> None:
+        self._service = service
+        self._messages = messages
+        self._context = context
+        self._token = token
+        self._register = b""
+        self._registered = asyncio.Event()
+        self._owed = 0  # Rejoins that the agent has not answered by a Register yet
+        self._session: Session | None = None
+        self._farewell: str | None = None
+        self._leaving = asyncio.Event()
+
+    async def register_first(self, verifier: Verifier) -> None:
+        """Reads the first message, which has to make sense before any other server is bothered with it."""
         try:
             async with asyncio.timeout(REGISTER_WITHIN_S):
-                first = await anext(messages)
+                self._register = await anext(self._messages)
         except StopAsyncIteration:
             raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, "the stream ended before Register") from None
         except TimeoutError:
             raise StreamRefused(grpc.StatusCode.DEADLINE_EXCEEDED, "no Register on this stream") from None
-        if first.WhichOneof("body") != "register":
-            raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, "the first message must be Register")
-        try:
-            registration = registration_of(first.register)
-        except BadMessage as error:
-            raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
-        if identity.node is not None and identity.node != registration.node:
-            raise StreamRefused(grpc.StatusCode.PERMISSION_DENIED, f"this token is for node {identity.node}")
-        return registration
+        checked_registration(verifier, self._token, self._register)
 
+    def say_goodbye(self, why: str) -> None:
+        self._farewell = why
+        self._leaving.set()
 
-class _Stream:
-    """A registered stream until its end."""
-
-    def __init__(
-        self,
-        desk: AgentDesk,
-        links: AgentLinkTable,
-        registration: Registration,
-        greeting: Greeting,
-    ) -> None:
-        self._desk = desk
-        self._links = links
-        self._node = registration.node
-        self._session = greeting.session
-        self._greeting = greeting
-        self._link = Link(registration.node)
-        self._reports: deque[pb.RunReport] = deque()
-        self._reported = asyncio.Event()
-
-    async def run(self, messages: AsyncIterator[pb.AgentMessage], context: Context) -> None:
-        self._links.adopt(self._link)
-        self._link.put(welcome(self._greeting))
+    async def run(self) -> None:
+        """Returns at the end of the stream; raises StreamRefused."""
         tasks = [
-            asyncio.create_task(self._write(context)),
-            asyncio.create_task(self._read(messages)),
-            asyncio.create_task(self._commit_reports()),
-            asyncio.create_task(self._end_after_goodbye()),
+            asyncio.create_task(self._read()),
+            asyncio.create_task(self._serve()),
+            asyncio.create_task(self._leaving.wait()),
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            self._note_end(done)
+            for task in done:
+                _raise_refusal(task.exception())
         finally:
-            self._links.drop(self._link)
-            self._desk.closed(self._node, self._session)
+            if self._session is not None:
+                self._session.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if self._farewell is not None:
+            await self._part(self._farewell)
+
+    async def _part(self, why: str) -> None:
+        goodbye = pb.ServerMessage(goodbye=pb.Goodbye(why=why)).SerializeToString()
+        try:
+            async with asyncio.timeout(GOODBYE_WITHIN_S):
+                await self._context.write(goodbye)
+        except (TimeoutError, grpc.RpcError, grpc.aio.UsageError):
+            return
+
+    async def _read(self) -> None:
+        async for message in self._messages:
+            if self._owed:
+                self._await_register(message)
+            elif (session := self._session) is not None:
+                try:
+                    await session.hear(message)
+                except SessionLost:
+                    continue  # `_serve` is told the same
+
+    def _await_register(self, message: bytes) -> None:
+        """Messages that were under way when the agent was told to rejoin are nobody's business any more."""
+        try:
+            is_register = parsed(message).WhichOneof("body") == "register"
+        except BadMessage as error:
+            raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
+        if is_register:
+            self._owed -= 1
+            if not self._owed:
+                self._register = message
+                self._registered.set()
+
+    async def _serve(self) -> None:
+        lost: Reception | None = None
+        while True:
+            reception = await self._service.reception(lost)
+            session = self._session = reception.open(self._token, self._register)
+            try:
+                has_spoken = await self._deliver(session)
+            finally:
+                self._session = None
+                session.close()
+            if has_spoken is None:
+                return
+            lost = reception
+            if has_spoken:
+                await self._rejoin()
+
+    async def _deliver(self, session: Session) -> bool | None:
+        """Hands on what the session says. None when it has ended; else it was lost, and True when it had said anything."""
+        tasks = [asyncio.create_task(self._write(session)), asyncio.create_task(session.over())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return tasks[0].result() if tasks[0].done() else None
+        finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _note_end(self, done: set[asyncio.Task[None]]) -> None:
-        for task in done:
-            error = task.exception()
-            if isinstance(error, LogError | ReplicaStopped):
-                _log.warning("stream ended: the log takes nothing", extra={"node_id": self._node})
-            elif error is not None and not isinstance(error, grpc.RpcError | grpc.aio.UsageError):
-                _log.error("stream failed", exc_info=error, extra={"node_id": self._node})
-
-    async def _write(self, context: Context) -> None:
-        while (message := await self._link.next_message()) is not None:
-            await context.write(message)
-
-    async def _end_after_goodbye(self) -> None:
-        """Returns when a closed stream has had its time: an agent that reads nothing does not keep it open."""
-        await self._link.closing.wait()
-        await asyncio.sleep(GOODBYE_WITHIN_S)
-
-    async def _read(self, messages: AsyncIterator[pb.AgentMessage]) -> None:
-        async for message in messages:
-            match message.WhichOneof("body"):
-                case "heartbeat":
-                    self._desk.beat(self._node, self._session, beat_of(message.heartbeat))
-                case "run_report":
-                    self._reports.append(message.run_report)
-                    self._reported.set()
-                case "output_chunk":
-                    self._link.take_chunk(message.output_chunk)
-                case "confirmed":
-                    if message.confirmed.session == self._session:
-                        await self._confirm()
-                case _:
-                    _log.warning("message without meaning here", extra={"node_id": self._node})
-
-    async def _confirm(self) -> None:
-        if await self._desk.confirm(self._node, self._session) and not self._link.is_closing:
-            self._link.is_confirmed = True
-            self._desk.opened(self._node, self._session)
-
-    async def _commit_reports(self) -> None:
-        while True:
-            await self._reported.wait()
-            batch = [self._reports.popleft() for _ in range(min(len(self._reports), REPORTS_AT_ONCE))]
-            if not self._reports:
-                self._reported.clear()
-            reports = [report for message in batch if (report := report_of(message)) is not None]
-            if await self._committed(reports):
-                for message in batch:
-                    ack = pb.ReportAck(key=message.key, seq=message.seq)
-                    self._link.put(pb.ServerMessage(report_ack=ack))
-
-    async def _committed(self, reports: list[Report]) -> bool:
-        """Whether the reports are durable. A full log ends no stream: the agent repeats what was not acknowledged."""
-        if not reports:
-            return True
+    async def _write(self, session: Session) -> bool | None:
+        has_spoken = False
         try:
-            await self._desk.report(self._node, self._session, reports)
-        except LogError as error:
-            _log.warning("reports were not recorded: %s", error, extra={"node_id": self._node})
-            await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
-            return False
-        return True
+            while (message := await session.next_message()) is not None:
+                has_spoken = True
+                await self._context.write(message)
+        except SessionLost:
+            return has_spoken
+        return None
+
+    async def _rejoin(self) -> None:
+        self._registered.clear()
+        self._owed += 1
+        await self._context.write(_REJOIN)
+        try:
+            async with asyncio.timeout(REGISTER_WITHIN_S):
+                await self._registered.wait()
+        except TimeoutError:
+            raise StreamRefused(grpc.StatusCode.DEADLINE_EXCEEDED, "no Register after Rejoin") from None
+
+
+def _raise_refusal(error: BaseException | None) -> None:
+    if isinstance(error, StreamRefused):
+        raise error
+    if error is not None and not isinstance(error, grpc.RpcError | grpc.aio.UsageError):
+        _log.error("stream failed", exc_info=error)

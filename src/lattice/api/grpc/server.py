@@ -1,20 +1,32 @@
-"""Sets up the gRPC server that the agents connect to."""
+"""Sets up the gRPC servers: one that the agents connect to, one that the other servers relay their agents to."""
 
 import grpc
 
 from lattice.api.grpc.agent_service import AgentService
-from lattice.wire.pb.agent_pb2_grpc import add_AgentServiceServicer_to_server
+from lattice.api.grpc.relay_frames import MAX_MESSAGE_BYTES
+from lattice.api.grpc.relay_service import RelayService
+from lattice.wire.pb.relay_pb2_grpc import add_RelayServiceServicer_to_server
 
-_OPTIONS = (
+_KEEPALIVE = (
     # Two servers on one port would share its connections silently.
     ("grpc.so_reuseport", 0),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+_OPTIONS = (
+    *_KEEPALIVE,
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_receive_message_length", 16 << 20),
     ("grpc.max_send_message_length", 16 << 20),
+)
+_RELAY_OPTIONS = (
+    *_KEEPALIVE,
+    ("grpc.keepalive_time_ms", 3_000),
+    ("grpc.keepalive_timeout_ms", 3_000),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
 )
 
 
@@ -25,11 +37,27 @@ class BindFailed(Exception):
 def build_server(service: AgentService, listen: str) -> tuple[grpc.aio.Server, int]:
     """A server bound to `listen` (host:port, port 0 = a free one) and its port; raises BindFailed."""
     server = grpc.aio.server(options=_OPTIONS)
-    add_AgentServiceServicer_to_server(service, server)
+    # Without a serializer messages come and go as bytes: those that are only handed on are never taken apart.
+    connect = grpc.stream_stream_rpc_method_handler(service.Connect)
+    handler = grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": connect})
+    server.add_generic_rpc_handlers((handler,))
+    return server, _bound(server, listen, None)
+
+
+def build_relay_server(
+    service: RelayService, listen: str, credentials: grpc.ServerCredentials
+) -> tuple[grpc.aio.Server, int]:
+    """The same for the other servers, who have to show a certificate; raises BindFailed."""
+    server = grpc.aio.server(options=_RELAY_OPTIONS)
+    add_RelayServiceServicer_to_server(service, server)
+    return server, _bound(server, listen, credentials)
+
+
+def _bound(server: grpc.aio.Server, listen: str, credentials: grpc.ServerCredentials | None) -> int:
     try:
-        port = server.add_insecure_port(listen)
+        port = server.add_insecure_port(listen) if credentials is None else server.add_secure_port(listen, credentials)
     except RuntimeError as error:
         raise BindFailed(f"cannot listen on {listen}: {error}") from error
     if not port:
         raise BindFailed(f"cannot listen on {listen}")
-    return server, port
+    return port
