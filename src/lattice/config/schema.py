@@ -90,6 +90,65 @@ class DefaultsSection(Struct, frozen=True, kw_only=True):
     vcluster: Name = "default"
 
 
+class MailSection(Struct, frozen=True, kw_only=True):
+    """The site's mail server; without a host nothing is mailed. `password` is a reference to a secret."""
+
+    host: str = ""
+    port: Annotated[int, Meta(ge=1, le=65535)] = 587
+    security: Literal["none", "starttls", "tls"] = "starttls"
+    user: str = ""
+    password: str = ""
+    sender: str = ""  # `NAME <ADDRESS>`, or an address
+    default_domain: str = ""  # who names no address is written to at USER@default_domain
+    allowed_domains: list[str] = []  # empty = all
+    ca_file: str = ""  # whom to trust instead of the system's authorities
+
+
+class WebhookSection(Struct, frozen=True, kw_only=True):
+    """`secret` is a reference; every user's webhooks are signed with a key derived from it."""
+
+    enabled: bool = False
+    secret: str = ""
+    allow_http: bool = False
+    allow_private: bool = False  # also to addresses inside the site
+    ca_file: str = ""
+
+
+class NotificationsSection(Struct, frozen=True, kw_only=True):
+    mail: MailSection = MailSection()
+    webhook: WebhookSection = WebhookSection()
+    retry: Period = 2.0  # after the first failure; doubled after each, five minutes at the most
+    give_up_after: Period = 4 * 3600.0
+
+
+class IntentSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a submission has to be like; everything that is given has to hold. Lists: one of them."""
+
+    tenant: str | list[str] = []
+    user: str | list[str] = []
+    project: str | list[str] = []
+    lifecycle: Literal["", "bounded", "unbounded", "reactive"] = ""
+    tags: dict[str, str] = {}
+    min_nodes: int | None = None
+    max_nodes: int | None = None
+    min_gpus: int | None = None  # per node
+    max_gpus: int | None = None
+    min_walltime: str | float | None = None
+    max_walltime: str | float | None = None
+
+
+class RuleSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    vcluster: Name
+    when: IntentSection = IntentSection()
+    name: str = ""
+
+
+class SubmissionSection(Struct, frozen=True, kw_only=True):
+    """`rules` choose the vCluster of a submission that names none; the first that holds counts."""
+
+    rules: list[RuleSection] = []
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     data_dir: Annotated[str, Meta(min_length=1)]
     api: ApiSection
@@ -103,4 +162,6 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     archive: ArchiveSection = ArchiveSection()
     object_store: ObjectStoreSection = ObjectStoreSection()
     defaults: DefaultsSection = DefaultsSection()
+    notifications: NotificationsSection = NotificationsSection()
+    submission: SubmissionSection = SubmissionSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"

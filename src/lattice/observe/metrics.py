@@ -61,6 +61,12 @@ class Metrics:
             "Placements that no longer held when they were applied",
             registry=self.registry,
         )
+        self._notifications = Counter(
+            "lattice_notifications",
+            "Notifications by channel and outcome: delivered, failed (tried again), given_up, dropped, off",
+            ["channel", "outcome"],
+            registry=self.registry,
+        )
         self._requests_by_key: dict[tuple[str, str, int], Counter] = {}
         self._durations_by_name: dict[str, Histogram] = {}
 
@@ -87,6 +93,10 @@ class Metrics:
         self._cycles.observe(seconds)
         self._placements.inc(placements)
         self._stale.inc(stale)
+
+    def notification_done(self, channel: str, outcome: str) -> None:
+        """A notification was sent, failed for now, or will not be sent."""
+        self._notifications.labels(channel, outcome).inc()
 
     def show_state(self, read: Callable[[], State]) -> None:
         """Shows the counts of the state, read at each scrape."""
@@ -127,6 +137,11 @@ class _StateFigures(Collector):
             "lattice_allocations_pending",
             "Allocations and tasks that wait to be placed",
             value=counts.get(AllocationState.PENDING, 0) + waiting,
+        )
+        yield GaugeMetricFamily(
+            "lattice_notifications_waiting",
+            "Notifications that wait to be sent",
+            value=len(state.notifications.waiting),
         )
         yield _node_figures(state)
 
