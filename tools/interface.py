@@ -205,10 +205,10 @@ def _message(message: Message, entries: Mapping[str, Mapping[str, Any]]) -> list
     return [*lines, "}"]
 
 
-def generate(drop: Iterable[str] = ()) -> dict[Path, str]:
+def generate(drop: Iterable[str] = (), *, is_fresh: bool = False) -> dict[Path, str]:
     """Everything that belongs into the folder. Raises Breaking."""
     interface = build()
-    numbers = numbered(interface, published(), drop)
+    numbers = numbered(interface, Numbers({}, {}) if is_fresh else published(), drop)
     texts = {FOLDER / name: text for name, text in render(interface, numbers).items()}
     return {**texts, NUMBERS: _written(numbers)}
 

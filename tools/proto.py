@@ -89,9 +89,10 @@ def main() -> int:
     parser.add_argument(
         "--drop", action="append", default=[], metavar="NAME", help="was published and may go; repeatable"
     )
+    parser.add_argument("--fresh", action="store_true", help="number everything anew; only before a release")
     arguments = parser.parse_args()
     try:
-        contract = interface.generate(arguments.drop)
+        contract = interface.generate(arguments.drop, is_fresh=arguments.fresh)
     except (interface.Breaking, NoShape) as problem:
         print(f"proto: {problem}", file=sys.stderr)
         return 1

@@ -1,18 +1,26 @@
 """The operation table as gRPC: which service carries an operation, under which name, with which messages."""
 
 import inspect
+import logging
 import types
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.message import Message
 from msgspec import Struct
 
 from lattice.api.answers import EventAnswer, OtherStatus, TextAnswer
 from lattice.api.operations.table import OPERATIONS, Operation
+from lattice.wire.pb import admin_pb2, allocations_pb2, nodes_pb2
 from lattice.wire.shapes import NoShape, Shape, message_name, shape_of
 
+_log = logging.getLogger(__name__)
+
 PACKAGE = "lattice.v1"
+# Importing these makes their messages known to the pool.
+FILES = (allocations_pb2, nodes_pb2, admin_pb2)
 Service = Literal["AllocationService", "NodeService", "AdminService"]
 SERVICES: tuple[Service, ...] = ("AllocationService", "NodeService", "AdminService")
 # What lies under these addresses belongs to the service; everything else is administration.
@@ -68,6 +76,25 @@ def request_stem(rpc: "Rpc") -> str:
 def rpcs() -> tuple[Rpc, ...]:
     """All of them, in the order of the table. Raises NoShape for a row that cannot be said in protobuf."""
     return tuple(_rpc(operation) for operation in OPERATIONS)
+
+
+def served_rpcs() -> tuple[Rpc, ...]:
+    """Those that can be served: rows that were not generated yet are left out, loudly."""
+    served = []
+    for operation in OPERATIONS:
+        try:
+            rpc = _rpc(operation)
+            message_class(rpc.request_message)
+            message_class(rpc.response.message)
+            served.append(rpc)
+        except (NoShape, KeyError) as error:
+            _log.error("%s is not served on gRPC: %s; run `make proto`", operation.name, error)
+    return tuple(served)
+
+
+def message_class(name: str) -> type[Message]:
+    """The class of a message of ours. Raises KeyError for one that was not generated."""
+    return message_factory.GetMessageClass(descriptor_pool.Default().FindMessageTypeByName(f"{PACKAGE}.{name}"))
 
 
 def _rpc(operation: Operation) -> Rpc:

@@ -10,26 +10,16 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 from msgspec import UNSET, Struct
 
 from lattice.api.errors import ApiError
-from lattice.api.grpc.contract import PACKAGE, Response, choice_name
+from lattice.api.grpc.contract import PACKAGE, Response, choice_name, message_class
 from lattice.api.rest.explain import explain_field
-from lattice.wire.pb import admin_pb2, allocations_pb2, nodes_pb2
 from lattice.wire.shapes import CLEARED, FieldShape, Shape, message_name, shape_of
-
-# Importing these makes their messages known to the pool.
-_FILES = (allocations_pb2, nodes_pb2, admin_pb2)
 
 Read = Callable[[Any], dict[str, Any]]
 Write = Callable[[Any], Message]
-
-
-def message_class(name: str) -> type[Message]:
-    """The class of a message of ours. Raises KeyError for one that was not generated."""
-    return message_factory.GetMessageClass(descriptor_pool.Default().FindMessageTypeByName(f"{PACKAGE}.{name}"))
 
 
 def request_reader(shape: Shape, name: str) -> Callable[[bytes], Struct]:

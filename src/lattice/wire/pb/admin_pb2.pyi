@@ -584,20 +584,28 @@ class RaftStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class MemberView(_message.Message):
-    __slots__ = ("name", "healthy", "applied_index", "digest", "digest_index", "problem")
+    __slots__ = ("name", "healthy", "applied_index", "digest", "digest_index", "problem", "certificate_serial", "certificate_expires_at", "clock_skew_ms", "warning")
     NAME_FIELD_NUMBER: _ClassVar[int]
     HEALTHY_FIELD_NUMBER: _ClassVar[int]
     APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     DIGEST_INDEX_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_SERIAL_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_SKEW_MS_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
     name: str
     healthy: bool
     applied_index: int
     digest: str
     digest_index: int
     problem: str
-    def __init__(self, name: _Optional[str] = ..., healthy: _Optional[bool] = ..., applied_index: _Optional[int] = ..., digest: _Optional[str] = ..., digest_index: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+    certificate_serial: str
+    certificate_expires_at: str
+    clock_skew_ms: int
+    warning: str
+    def __init__(self, name: _Optional[str] = ..., healthy: _Optional[bool] = ..., applied_index: _Optional[int] = ..., digest: _Optional[str] = ..., digest_index: _Optional[int] = ..., problem: _Optional[str] = ..., certificate_serial: _Optional[str] = ..., certificate_expires_at: _Optional[str] = ..., clock_skew_ms: _Optional[int] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class QuorumStatusView(_message.Message):
     __slots__ = ("leader", "server", "digest_index", "members")
@@ -611,24 +619,6 @@ class QuorumStatusView(_message.Message):
     members: _containers.RepeatedCompositeFieldContainer[MemberView]
     def __init__(self, leader: _Optional[str] = ..., server: _Optional[str] = ..., digest_index: _Optional[int] = ..., members: _Optional[_Iterable[_Union[MemberView, _Mapping]]] = ...) -> None: ...
 
-class RaftReplicaRequest(_message.Message):
-    __slots__ = ("index",)
-    INDEX_FIELD_NUMBER: _ClassVar[int]
-    index: int
-    def __init__(self, index: _Optional[int] = ...) -> None: ...
-
-class ReplicaView(_message.Message):
-    __slots__ = ("name", "leads", "applied_index", "digest")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    LEADS_FIELD_NUMBER: _ClassVar[int]
-    APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
-    DIGEST_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    leads: bool
-    applied_index: int
-    digest: str
-    def __init__(self, name: _Optional[str] = ..., leads: _Optional[bool] = ..., applied_index: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
-
 class TransferLeaderRequest(_message.Message):
     __slots__ = ("to", "request_id")
     TO_FIELD_NUMBER: _ClassVar[int]
@@ -637,9 +627,125 @@ class TransferLeaderRequest(_message.Message):
     request_id: str
     def __init__(self, to: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
-class RaftSnapshotRequest(_message.Message):
+class ListServersRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ServerView(_message.Message):
+    __slots__ = ("name", "role", "healthy", "rest", "grpc", "peer", "etcd_version", "database_bytes", "certificate_serial", "certificate_expires_at", "invited_until", "problem")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    HEALTHY_FIELD_NUMBER: _ClassVar[int]
+    REST_FIELD_NUMBER: _ClassVar[int]
+    GRPC_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    ETCD_VERSION_FIELD_NUMBER: _ClassVar[int]
+    DATABASE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_SERIAL_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    INVITED_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    role: str
+    healthy: bool
+    rest: str
+    grpc: str
+    peer: str
+    etcd_version: str
+    database_bytes: int
+    certificate_serial: str
+    certificate_expires_at: str
+    invited_until: str
+    problem: str
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., healthy: _Optional[bool] = ..., rest: _Optional[str] = ..., grpc: _Optional[str] = ..., peer: _Optional[str] = ..., etcd_version: _Optional[str] = ..., database_bytes: _Optional[int] = ..., certificate_serial: _Optional[str] = ..., certificate_expires_at: _Optional[str] = ..., invited_until: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class ListServersResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ServerView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ServerView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class InviteServerRequest(_message.Message):
+    __slots__ = ("name", "valid_for_s", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALID_FOR_S_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    valid_for_s: int
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., valid_for_s: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class InvitationView(_message.Message):
+    __slots__ = ("name", "token", "expires_at")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    token: str
+    expires_at: str
+    def __init__(self, name: _Optional[str] = ..., token: _Optional[str] = ..., expires_at: _Optional[str] = ...) -> None: ...
+
+class RemoveServerRequest(_message.Message):
+    __slots__ = ("name", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RemoveServerResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ServerView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ServerView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class PromoteServerRequest(_message.Message):
+    __slots__ = ("name", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class PromoteServerResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ServerView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ServerView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class RenewCertificatesRequest(_message.Message):
+    __slots__ = ("request_id",)
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    def __init__(self, request_id: _Optional[str] = ...) -> None: ...
+
+class RenewedView(_message.Message):
+    __slots__ = ("name", "renewed", "certificate_serial", "certificate_expires_at", "problem")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RENEWED_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_SERIAL_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    renewed: bool
+    certificate_serial: str
+    certificate_expires_at: str
+    problem: str
+    def __init__(self, name: _Optional[str] = ..., renewed: _Optional[bool] = ..., certificate_serial: _Optional[str] = ..., certificate_expires_at: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class RenewCertificatesResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[RenewedView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[RenewedView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class HistoryRequest(_message.Message):
     __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "all", "tasks", "since", "until", "limit", "cursor")

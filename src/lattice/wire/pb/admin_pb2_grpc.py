@@ -4,7 +4,6 @@ import grpc
 import warnings
 
 from lattice.wire.pb import admin_pb2 as lattice_dot_v1_dot_admin__pb2
-from lattice.wire.pb import allocations_pb2 as lattice_dot_v1_dot_allocations__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -150,20 +149,35 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.RaftStatusRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.QuorumStatusView.FromString,
                 _registered_method=True)
-        self.RaftReplica = channel.unary_unary(
-                '/lattice.v1.AdminService/RaftReplica',
-                request_serializer=lattice_dot_v1_dot_admin__pb2.RaftReplicaRequest.SerializeToString,
-                response_deserializer=lattice_dot_v1_dot_admin__pb2.ReplicaView.FromString,
-                _registered_method=True)
         self.TransferLeader = channel.unary_unary(
                 '/lattice.v1.AdminService/TransferLeader',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.TransferLeaderRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.QuorumStatusView.FromString,
                 _registered_method=True)
-        self.RaftSnapshot = channel.unary_stream(
-                '/lattice.v1.AdminService/RaftSnapshot',
-                request_serializer=lattice_dot_v1_dot_admin__pb2.RaftSnapshotRequest.SerializeToString,
-                response_deserializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
+        self.ListServers = channel.unary_unary(
+                '/lattice.v1.AdminService/ListServers',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ListServersRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ListServersResponse.FromString,
+                _registered_method=True)
+        self.InviteServer = channel.unary_unary(
+                '/lattice.v1.AdminService/InviteServer',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.InviteServerRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.InvitationView.FromString,
+                _registered_method=True)
+        self.RemoveServer = channel.unary_unary(
+                '/lattice.v1.AdminService/RemoveServer',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.RemoveServerRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.RemoveServerResponse.FromString,
+                _registered_method=True)
+        self.PromoteServer = channel.unary_unary(
+                '/lattice.v1.AdminService/PromoteServer',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.PromoteServerRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.PromoteServerResponse.FromString,
+                _registered_method=True)
+        self.RenewCertificates = channel.unary_unary(
+                '/lattice.v1.AdminService/RenewCertificates',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesResponse.FromString,
                 _registered_method=True)
         self.History = channel.unary_unary(
                 '/lattice.v1.AdminService/History',
@@ -341,13 +355,6 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def RaftReplica(self, request, context):
-        """This server's own copy of the state; the servers ask each other for it.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def TransferLeader(self, request, context):
         """Hands leadership to the server named, or to whichever is first; answered by the leader.
         """
@@ -355,8 +362,36 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def RaftSnapshot(self, request, context):
-        """This server's newest snapshot and its archive, for a server that cannot get them from the log any more.
+    def ListServers(self, request, context):
+        """The servers as members: who votes, who still learns, who is invited, and how each is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def InviteServer(self, request, context):
+        """A single-use token by which a new server gets its certificates and joins.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveServer(self, request, context):
+        """Takes a server out for good, or withdraws an invitation; refused where a majority would be lost.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PromoteServer(self, request, context):
+        """Gives a server that has caught up its vote.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenewCertificates(self, request, context):
+        """New keys and certificates for every server; nothing is restarted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -494,20 +529,35 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.RaftStatusRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.QuorumStatusView.SerializeToString,
             ),
-            'RaftReplica': grpc.unary_unary_rpc_method_handler(
-                    servicer.RaftReplica,
-                    request_deserializer=lattice_dot_v1_dot_admin__pb2.RaftReplicaRequest.FromString,
-                    response_serializer=lattice_dot_v1_dot_admin__pb2.ReplicaView.SerializeToString,
-            ),
             'TransferLeader': grpc.unary_unary_rpc_method_handler(
                     servicer.TransferLeader,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.TransferLeaderRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.QuorumStatusView.SerializeToString,
             ),
-            'RaftSnapshot': grpc.unary_stream_rpc_method_handler(
-                    servicer.RaftSnapshot,
-                    request_deserializer=lattice_dot_v1_dot_admin__pb2.RaftSnapshotRequest.FromString,
-                    response_serializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.SerializeToString,
+            'ListServers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListServers,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ListServersRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ListServersResponse.SerializeToString,
+            ),
+            'InviteServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.InviteServer,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.InviteServerRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.InvitationView.SerializeToString,
+            ),
+            'RemoveServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveServer,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.RemoveServerRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.RemoveServerResponse.SerializeToString,
+            ),
+            'PromoteServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.PromoteServer,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.PromoteServerRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.PromoteServerResponse.SerializeToString,
+            ),
+            'RenewCertificates': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenewCertificates,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesResponse.SerializeToString,
             ),
             'History': grpc.unary_unary_rpc_method_handler(
                     servicer.History,
@@ -1152,33 +1202,6 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
-    def RaftReplica(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/lattice.v1.AdminService/RaftReplica',
-            lattice_dot_v1_dot_admin__pb2.RaftReplicaRequest.SerializeToString,
-            lattice_dot_v1_dot_admin__pb2.ReplicaView.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
     def TransferLeader(request,
             target,
             options=(),
@@ -1206,7 +1229,7 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
-    def RaftSnapshot(request,
+    def ListServers(request,
             target,
             options=(),
             channel_credentials=None,
@@ -1216,12 +1239,120 @@ class AdminService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_stream(
+        return grpc.experimental.unary_unary(
             request,
             target,
-            '/lattice.v1.AdminService/RaftSnapshot',
-            lattice_dot_v1_dot_admin__pb2.RaftSnapshotRequest.SerializeToString,
-            lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
+            '/lattice.v1.AdminService/ListServers',
+            lattice_dot_v1_dot_admin__pb2.ListServersRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ListServersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InviteServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/InviteServer',
+            lattice_dot_v1_dot_admin__pb2.InviteServerRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.InvitationView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/RemoveServer',
+            lattice_dot_v1_dot_admin__pb2.RemoveServerRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.RemoveServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PromoteServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/PromoteServer',
+            lattice_dot_v1_dot_admin__pb2.PromoteServerRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.PromoteServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenewCertificates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/RenewCertificates',
+            lattice_dot_v1_dot_admin__pb2.RenewCertificatesRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.RenewCertificatesResponse.FromString,
             options,
             channel_credentials,
             insecure,

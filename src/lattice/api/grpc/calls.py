@@ -1,0 +1,176 @@
+"""One operation over gRPC: admit, decode, call, encode, count; the counterpart of `rest/endpoint.py`.
+
+Requests are read here and not by the library, so that bytes which are no message get an answer like any other mistake.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import count
+
+import grpc
+
+from lattice.api.admission import admit
+from lattice.api.answers import EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece
+from lattice.api.context import Context
+from lattice.api.errors import ApiError, translated
+from lattice.api.grpc.contract import Rpc, message_class
+from lattice.api.grpc.convert import answer_writer, event_writer, request_reader
+from lattice.api.grpc.statuses import REQUEST_ID, status_of, trailers
+from lattice.api.limits import MAX_BODY_BYTES
+from lattice.api.services import Services
+from lattice.ports.identity import Identity
+
+_log = logging.getLogger(__name__)
+_numbers = count(1)
+
+CallContext = grpc.aio.ServicerContext[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What the metadata of a call says."""
+
+    authorization: str
+    tenant: str
+    request_id: str
+    is_stale_enough: bool
+
+    @classmethod
+    def of(cls, context: CallContext) -> "Caller":
+        said = {str(key): value for key, value in context.invocation_metadata() or ()}
+        return cls(
+            authorization=_text(said.get("authorization")),
+            tenant=_text(said.get("x-lattice-tenant")),
+            request_id=_text(said.get(REQUEST_ID)),
+            is_stale_enough=_text(said.get("x-lattice-consistency")) == "stale",
+        )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+class Call:
+    """One operation; `answer` for one message, `pieces` for a stream of them."""
+
+    def __init__(self, rpc: Rpc) -> None:
+        self.rpc = rpc
+        self._operation = rpc.operation
+        self._decode = request_reader(rpc.request, rpc.request_message)
+        response = rpc.response
+        if response.kind == "events":
+            self._encode_event = event_writer(response)
+        elif response.kind == "text":
+            self._piece = message_class(response.message)
+        else:
+            self._encode = answer_writer(response)
+
+    async def answer(self, services: Services, request: bytes, context: CallContext) -> bytes:
+        started = services.clock.monotonic_s()
+        caller = Caller.of(context)
+        try:
+            answer, _ = await self._run(services, request, caller)
+            status = self._operation.status
+            if isinstance(answer, OtherStatus):
+                status, answer = answer.status, answer.answer
+            encoded = self._encode(answer)
+        except Exception as error:
+            seconds = services.clock.monotonic_s() - started
+            self._count(services, translated(error).status, seconds)
+            await refuse(context, error, self._operation.name, caller.request_id or self._given_id(services))
+            raise
+        self._count(services, status, services.clock.monotonic_s() - started)
+        return encoded
+
+    async def pieces(self, services: Services, request: bytes, context: CallContext) -> AsyncGenerator[bytes, None]:
+        caller = Caller.of(context)
+        status = 200
+        try:
+            answer, identity = await self._run(services, request, caller)
+            if isinstance(answer, TextAnswer):
+                async with aclosing(answer.pieces) as text:
+                    async for piece in text:
+                        yield self._encoded_piece(piece)
+            elif isinstance(answer, EventAnswer):
+                events = _until_expiry(answer, identity, services)
+                async with aclosing(events) as opened:
+                    async for event in opened:
+                        yield self._encode_event(event.data, event.id, event.event)
+        except Exception as error:  # noqa: BLE001 - the edge: everything becomes an answer
+            status = translated(error).status
+            await refuse(context, error, self._operation.name, caller.request_id or self._given_id(services))
+        finally:
+            self._count(services, status, None)
+
+    async def _run(self, services: Services, request: bytes, caller: Caller) -> tuple[object, Identity]:
+        identity = admit(services, self._operation, caller.authorization)
+        if len(request) > MAX_BODY_BYTES:
+            raise ApiError(
+                "too_large",
+                "the request is too large",
+                current=f"{len(request):,} bytes",
+                limit=f"{MAX_BODY_BYTES:,} bytes",
+                hint="put large data into files that the script reads",
+            )
+        record = self._decode(request)
+        if services.before_read is not None and self._operation.method == "GET" and not caller.is_stale_enough:
+            await services.before_read()
+        context = Context(services, identity, caller.tenant, caller.request_id)
+        return await self._operation.handle(context, record), identity
+
+    def _encoded_piece(self, piece: TextPiece) -> bytes:
+        return self._piece(data=piece.data, dropped=piece.dropped or None).SerializeToString()
+
+    def _count(self, services: Services, status: int, seconds: float | None) -> None:
+        services.metrics.request_done(self._operation.name, "GRPC", status, seconds)
+
+    def _given_id(self, services: Services) -> str:
+        return f"{services.boot}-g{next(_numbers):x}"
+
+
+async def refuse(context: CallContext, error: Exception, operation: str, request_id: str) -> None:
+    """Ends the call with the error; failures of ours are logged with what was asked, never with its content."""
+    shown = translated(error)
+    if shown.status >= 500:
+        _log.error(
+            "%s failed: %s",
+            operation,
+            error,
+            exc_info=error if shown.code == "internal" else None,
+            extra={"operation": operation, "request_id": request_id, "status": shown.status},
+        )
+    sent = trailers(shown, request_id if request_id.isascii() and request_id.isprintable() else "")
+    await context.abort(status_of(shown), shown.view.message, sent)
+
+
+async def _until_expiry(
+    answer: EventAnswer[object], identity: Identity, services: Services
+) -> AsyncGenerator[ServerEvent[object], None]:
+    """The events, until the token that opened the stream is no longer valid."""
+    upcoming: asyncio.Future[ServerEvent[object] | None] | None = None
+    try:
+        while True:
+            left = None
+            if identity.expires_at:
+                left = identity.expires_at - services.clock.now_ms() / 1000
+                if left <= 0:
+                    raise ApiError("unauthenticated", "the token has expired", hint="log in again")
+            upcoming = upcoming or asyncio.ensure_future(_next(answer.events))
+            await asyncio.wait((upcoming,), timeout=left)
+            if upcoming.done():
+                event, upcoming = upcoming.result(), None
+                if event is None:
+                    return
+                yield event
+    finally:
+        if upcoming is not None:
+            upcoming.cancel()
+            await asyncio.gather(upcoming, return_exceptions=True)
+        await answer.events.aclose()
+
+
+async def _next(events: AsyncIterator[ServerEvent[object]]) -> ServerEvent[object] | None:
+    return await anext(events, None)
