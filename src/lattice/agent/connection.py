@@ -1,10 +1,12 @@
 """The stream to a server: keeps one open, to whichever server answers, and one queue of what is to be sent."""
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Protocol
 
 import grpc.aio
@@ -22,6 +24,10 @@ OUTPUT_LIMIT = 16
 _log = logging.getLogger(__name__)
 
 
+class OutboxClosed(Exception):
+    """Another outbox has taken its place."""
+
+
 class Outbox:
     """What is to be sent on one stream: control messages first, output as there is room."""
 
@@ -30,10 +36,11 @@ class Outbox:
         self._output: deque[pb.AgentMessage] = deque()
         self._filled = asyncio.Event()
         self._room = asyncio.Semaphore(OUTPUT_LIMIT)
+        self._is_closed = False
 
     def post(self, message: pb.AgentMessage) -> bool:
         """Queue a control message; False when there are too many. Reports are repeated by the state anyway."""
-        if len(self._control) >= CONTROL_LIMIT:
+        if len(self._control) >= CONTROL_LIMIT or self._is_closed:
             return False
         self._control.append(message)
         self._filled.set()
@@ -45,8 +52,16 @@ class Outbox:
         self._output.append(message)
         self._filled.set()
 
+    def close(self) -> None:
+        """What was not sent is of no use any more."""
+        self._is_closed = True
+        self._filled.set()
+
     async def take(self) -> pb.AgentMessage:
+        """The next message; raises OutboxClosed."""
         while True:
+            if self._is_closed:
+                raise OutboxClosed
             if self._control:
                 return self._control.popleft()
             if self._output:
@@ -75,34 +90,42 @@ class ServerGone(Exception):
         self.on_purpose = on_purpose
 
 
+def preferred(endpoints: Sequence[str], node: str) -> list[str]:
+    """The endpoints as this node tries them: every node has an order of its own, so that all servers get their share of
+    the agents, and the agents of a server that is gone spread over all that are left."""
+    return sorted(dict.fromkeys(endpoints), key=lambda endpoint: sha256(f"{node} {endpoint}".encode()).digest())
+
+
 class Connector:
     """Holds a stream to one of several servers; moves on to the next when it ends."""
 
-    def __init__(self, endpoints: Sequence[str], token: Callable[[], str], handler: Handler) -> None:
-        self._endpoints = list(endpoints)
+    def __init__(self, endpoints: Sequence[str], token: Callable[[], str], handler: Handler, node: str = "") -> None:
+        self._endpoints = preferred(endpoints, node)
         self._token = token
         self._handler = handler
-        # Spread the agents of a site over its servers.
-        random.shuffle(self._endpoints)
 
     async def run(self) -> None:
         """Never returns."""
         failures = 0
         complaints: dict[str, str] = {}
         loop = asyncio.get_running_loop()
+        untried: deque[str] = deque()
         while True:
-            for endpoint in self._endpoints:
-                begin_s = loop.time()
-                try:
-                    await self._stream(endpoint)
-                except ServerGone as gone:
-                    # A server that is away for days says so once.
-                    is_news = gone.answered or complaints.get(endpoint) != str(gone)
-                    complaints[endpoint] = "" if gone.answered else str(gone)
-                    _log.log(logging.WARNING if is_news else logging.DEBUG, "no stream to %s: %s", endpoint, gone)
-                    failures = 0 if gone.answered else failures + 1
-                    if not gone.on_purpose or loop.time() - begin_s < SHORT_STREAM_S:
-                        await asyncio.sleep(delay_s(failures))
+            untried = untried or deque(self._endpoints)
+            endpoint = untried.popleft()
+            begin_s = loop.time()
+            try:
+                await self._stream(endpoint)
+            except ServerGone as gone:
+                # A server that is away for days says so once.
+                is_news = gone.answered or complaints.get(endpoint) != str(gone)
+                complaints[endpoint] = "" if gone.answered else str(gone)
+                _log.log(logging.WARNING if is_news else logging.DEBUG, "no stream to %s: %s", endpoint, gone)
+                failures = 0 if gone.answered else failures + 1
+                if gone.answered:
+                    untried = deque([other for other in self._endpoints if other != endpoint] + [endpoint])
+                if not gone.on_purpose or loop.time() - begin_s < SHORT_STREAM_S:
+                    await asyncio.sleep(delay_s(failures))
 
     async def _stream(self, endpoint: str) -> None:
         """One stream from its opening to its end, which is always raised as ServerGone."""
@@ -110,20 +133,21 @@ class Connector:
             token = self._token()
         except OSError as error:
             raise ServerGone(f"cannot read the token: {error}", answered=False) from error
-        outbox = Outbox()
+        line = _Line()
         async with open_channel(endpoint) as channel:
             call = open_stream(channel, token)
-            self._handler.opened(outbox)
-            sender = asyncio.create_task(_send_all(call, outbox))
+            self._handler.opened(line.outbox)
+            sender = asyncio.create_task(_send_all(call, line))
             try:
-                await self._receive_all(call)
+                await self._receive_all(call, line)
             finally:
                 sender.cancel()
                 call.cancel()
                 self._handler.closed()
 
-    async def _receive_all(self, call: Stream) -> None:
+    async def _receive_all(self, call: Stream, line: "_Line") -> None:
         answered = False
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(FIRST_ANSWER_WITHIN_S) as limit:
                 while True:
@@ -132,20 +156,44 @@ class Connector:
                         raise ServerGone("closed by the server", answered=answered)
                     answered = True
                     limit.reschedule(None)
-                    if message.WhichOneof("body") == "goodbye":
-                        raise ServerGone(message.goodbye.why, answered=True, on_purpose=True)
-                    self._handler.received(message)
+                    match message.WhichOneof("body"):
+                        case "goodbye":
+                            raise ServerGone(message.goodbye.why, answered=True, on_purpose=True)
+                        case "rejoin":
+                            self._rejoin(line)
+                            limit.reschedule(loop.time() + FIRST_ANSWER_WITHIN_S)
+                        case _:
+                            self._handler.received(message)
         except grpc.aio.AioRpcError as error:
             code = error.code().name.lower()
             raise ServerGone(f"{code}: {error.details()}", answered=answered) from error
         except TimeoutError as error:
             raise ServerGone("no answer", answered=answered) from error
 
+    def _rejoin(self, line: "_Line") -> None:
+        """Another server leads: as if the stream had ended and a new one were open, but for the agents' work on the way."""
+        _log.info("another server leads; registering again")
+        self._handler.closed()
+        self._handler.opened(line.renew())
 
-async def _send_all(call: Stream, outbox: Outbox) -> None:
+
+class _Line:
+    """The outbox that is being sent from; a new one for each registration on the same stream."""
+
+    def __init__(self) -> None:
+        self.outbox = Outbox()
+
+    def renew(self) -> Outbox:
+        old, self.outbox = self.outbox, Outbox()
+        old.close()
+        return self.outbox
+
+
+async def _send_all(call: Stream, line: _Line) -> None:
     try:
         while True:
-            await call.write(await outbox.take())
+            with contextlib.suppress(OutboxClosed):
+                await call.write(await line.outbox.take())
     except (grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
         # The reading side learns the same and says why.
         return

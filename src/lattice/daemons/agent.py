@@ -210,7 +210,7 @@ async def serve(
     gc.collect()
     gc.freeze()
     loops = [
-        asyncio.create_task(Connector(endpoints, token, driver).run()),
+        asyncio.create_task(Connector(endpoints, token, driver, settings.facts.node_id).run()),
         asyncio.create_task(driver.pulse()),
         asyncio.create_task(stopped.wait()),
     ]
