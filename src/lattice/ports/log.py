@@ -56,8 +56,21 @@ class Entry(Struct, frozen=True, gc=False):
     payload: bytes
 
 
+class LogStart(Struct, frozen=True, kw_only=True):
+    """Where a restored log begins: its first entry, which holds no commands, and the epoch of what follows."""
+
+    index: int
+    epoch: int
+    payload: bytes
+
+
 class Log(Protocol):
-    """An append-only sequence of entries, indexes from 1 without gaps."""
+    """An append-only sequence of entries, indexes from 1 without gaps; a restored one begins where its state ends."""
+
+    @property
+    def epoch(self) -> int:
+        """Which history this is, known once the log is open: it rises with every log that is begun or restored."""
+        ...
 
     async def open(self) -> None:
         """Opens the log, creating it where it does not exist. Refuses a log that another process holds."""

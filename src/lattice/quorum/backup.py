@@ -1,41 +1,43 @@
-"""Backups of the log: a folder with etcd's database, files that belong to it, and a manifest with the hash of each.
+"""Backups: the whole state at one index in a folder, with the hash of every file. The same whatever the log is made of.
 
-A restore rewinds history. It makes a new cluster, with a token and an epoch that no former member or server has, so that nobody
-continues the old one. Files are copied before the database: a state that is newer than the log would let indexes be given twice.
 ::
 
-    BACKUP/  manifest.json  etcd.db  files/...
+    BACKUP/  manifest.json  manifest.sha256  archive.db  snapshots/INDEX/...
+
+A backup holds no log: the snapshot is taken for it and contains everything up to its index. The archive is copied afterwards and
+may know more, which a restore removes. A folder appears whole or not at all; the hash of the manifest lies beside it, so that a
+single bit that changed anywhere is found.
 """
 
-import asyncio
+import contextlib
 import hashlib
 import os
-import secrets
 import shutil
-from collections.abc import Callable, Mapping
+import sqlite3
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from lattice.quorum.durable import sync_folder
-from lattice.quorum.etcd_client import EtcdClient
-from lattice.quorum.etcd_member import EtcdMember
-from lattice.quorum.etcd_settings import MemberSettings, Origin, has_data, private_folder, write_origin
-from lattice.quorum.logs.etcd import EtcdLog, raise_epoch
+from lattice.ports.backups import BackupError, BackupMissing
+from lattice.quorum.durable import sync_folder, write_private
+from lattice.quorum.snapshots import SnapshotDamaged, SnapshotFolder
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
-DATABASE = "etcd.db"
-FILES = "files"
-_HASH_BYTES = 32
+MANIFEST_HASH = "manifest.sha256"
+ARCHIVE = "archive.db"
+SNAPSHOTS = "snapshots"
 _CHUNK_BYTES = 1 << 20
-_RESTORE_WITHIN_S = 600.0
-_CHECK_PAGE = 256
+_COPY_PAGES = 1000
+
+# Called with bytes done, bytes in all, and what is being done.
+Progress = Callable[[int, int, str], None]
 
 
-class BackupError(Exception):
-    """The backup cannot be made, is damaged, or cannot be restored here; the text says which and why."""
+def no_progress(_done: int, _total: int, _what: str) -> None:
+    """For callers that show none."""
 
 
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,234 +49,196 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds. The log in it goes at least from `first_index` to `last_index`."""
+    """What a backup holds: the state right after entry `index` of the log of that epoch."""
 
     format: int
     created_at: str
+    server: str
     epoch: int
-    first_index: int
-    last_index: int
-    etcd_version: str
-    files: list[StoredFile]
+    index: int
+    digest: str
+    files: tuple[StoredFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(stored.size_bytes for stored in self.files)
 
 
-async def create(client: EtcdClient, target: Path, files: Mapping[str, Path] | None = None) -> Manifest:
-    """Writes a backup into the new folder `target`; it appears whole or not at all."""
-    scratch = await asyncio.to_thread(_begin, target)
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup is made of: a snapshot that was just taken, the archive beside it, and whose they are."""
+
+    snapshots: SnapshotFolder
+    archive: Path
+    server: str
+    epoch: int
+    index: int
+    digest: str
+
+
+def write(source: Source, target: Path, progress: Progress = no_progress) -> Manifest:
+    """Writes the backup into the new folder `target`. Blocks."""
+    if target.exists():
+        raise BackupError(f"{target} exists already; choose another name")
+    scratch = target.with_name(f".{target.name}.part")
     try:
-        stored = [
-            await asyncio.to_thread(_copy, source, scratch, f"{FILES}/{name}")
-            for name, source in sorted((files or {}).items())
-        ]
-        first, last, epoch = await _describe(client)
-        stored.append(await _download(client, scratch))
-        manifest = Manifest(
-            format=FORMAT_VERSION,
-            created_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            epoch=epoch,
-            first_index=first,
-            last_index=last,
-            etcd_version=(await client.status()).version,
-            files=stored,
-        )
-        await asyncio.to_thread(_finish, scratch, target, manifest)
-    except BaseException:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         shutil.rmtree(scratch, ignore_errors=True)
-        raise
+        scratch.mkdir(mode=0o700)
+        try:
+            manifest = _fill(source, scratch, progress)
+            scratch.rename(target)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        sync_folder(target.parent)
+    except OSError as error:
+        raise BackupError(f"{error.filename or target}: {error.strerror or error}") from error
     return manifest
 
 
-def verify(backup: Path) -> Manifest:
-    """The manifest, after every file was found whole. Raises BackupError."""
+def verify(backup: Path, progress: Progress = no_progress) -> Manifest:
+    """The manifest, after every file was found whole and the state could be loaded. Raises BackupError. Blocks."""
     manifest = read_manifest(backup)
+    done = 0
     for stored in manifest.files:
-        path = backup / _safe(stored.name)
-        try:
-            size, digest = _digest(path)
-        except OSError as error:
-            raise BackupError(f"{path}: {error.strerror}") from error
-        if (size, digest) != (stored.size_bytes, stored.sha256):
-            raise BackupError(f"{path} is damaged: it is not what {MANIFEST} says")
-    _check_database(backup / DATABASE)
+        progress(done, manifest.size_bytes, f"checking {stored.name}")
+        _check_file(backup, stored)
+        done += stored.size_bytes
+    _check_nothing_else(backup, manifest)
+    progress(done, manifest.size_bytes, "loading the state")
+    _check_state(backup, manifest)
+    _check_archive(backup / ARCHIVE, manifest)
+    progress(done, manifest.size_bytes, "done")
     return manifest
-
-
-async def verify_entries(
-    backup: Path, settings: MemberSettings, check: Callable[[int, bytes], None] | None = None
-) -> Manifest:
-    """Like `verify`, and reads every entry of the log through a member of its own; `check` may raise over one.
-
-    `settings` name an unused folder and free addresses; nothing of them is left.
-    """
-    manifest = await asyncio.to_thread(verify, backup)
-    member = await restore(backup, settings)
-    try:
-        log = EtcdLog(member.client())
-        await log.open()
-        try:
-            first, last = await log.bounds()
-            if first > manifest.first_index or last < manifest.last_index:
-                raise BackupError(f"the log in {backup} goes from {first} to {last}, not as far as {MANIFEST} says")
-            for index in range(first, last + 1, _CHECK_PAGE):
-                for entry in await log.read(index, _CHECK_PAGE):
-                    if check is not None:
-                        check(entry.index, entry.payload)
-        finally:
-            await log.close()
-    finally:
-        await member.stop()
-        shutil.rmtree(settings.folder, ignore_errors=True)
-    return manifest
-
-
-async def restore(backup: Path, settings: MemberSettings, *, epoch_at_least: int = 0) -> EtcdMember:
-    """The first member of a new cluster that begins with the backup, running; others join it.
-
-    Refuses a folder that holds a member. `epoch_at_least` is for histories that continued after the backup was made.
-    """
-    manifest = await asyncio.to_thread(verify, backup)
-    if has_data(settings) or settings.origin.exists():
-        raise BackupError(f"{settings.folder} holds a member; a backup is restored into an empty folder only")
-    token = f"lattice-{secrets.token_hex(8)}"
-    private_folder(settings.folder)
-    shutil.rmtree(settings.data, ignore_errors=True)
-    await _unpack(backup / DATABASE, settings, token)
-    cluster = {settings.name: settings.peer_url}
-    write_origin(settings, Origin(name=settings.name, token=token, cluster=cluster, is_joining=False))
-    member = EtcdMember(settings)
-    try:
-        await member.restart()
-        async with member.client() as client:
-            await raise_epoch(client, max(manifest.epoch + 1, epoch_at_least))
-    except BaseException:
-        await member.stop()
-        raise
-    return member
 
 
 def read_manifest(backup: Path) -> Manifest:
+    """What a folder says that it holds, if the manifest itself is whole."""
     path = backup / MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        data = path.read_bytes()
+        expected = (backup / MANIFEST_HASH).read_bytes().strip()
     except OSError as error:
-        raise BackupError(f"{path}: {error.strerror}; is this a backup?") from error
+        raise BackupMissing(f"{error.filename}: {error.strerror}; is {backup} a backup?") from error
+    if hashlib.sha256(data).hexdigest().encode() != expected:
+        raise BackupError(f"{path} is damaged: it does not match {MANIFEST_HASH}")
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.DecodeError as error:
         raise BackupError(f"{path} cannot be read: {error}") from error
     if manifest.format > FORMAT_VERSION:
         raise BackupError(f"{backup} is in format {manifest.format}, this version of Lattice reads {FORMAT_VERSION}")
-    if all(stored.name != DATABASE for stored in manifest.files):
-        raise BackupError(f"{path} names no database")
     return manifest
 
 
-async def _describe(client: EtcdClient) -> tuple[int, int, int]:
-    log = EtcdLog(client.at(client.endpoint))
-    await log.open()
+def in_folder(folder: Path) -> Iterator[tuple[Path, Manifest]]:
+    """The backups in a folder, oldest first; what is none, or has no readable manifest, is passed over."""
+    found = []
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir() and not path.name.startswith("."):
+            with contextlib.suppress(BackupError):
+                found.append((path, read_manifest(path)))
+    yield from sorted(found, key=lambda pair: (pair[1].created_at, pair[1].index, pair[0].name))
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """A consistent copy of a SQLite file that may be in use."""
+    if not source.exists():
+        raise BackupError(f"{source}: no such file")
     try:
-        return *await log.bounds(), log.epoch
-    finally:
-        await log.close()
+        with (
+            contextlib.closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as live,
+            contextlib.closing(sqlite3.connect(target)) as copy,
+        ):
+            live.backup(copy, pages=_COPY_PAGES)
+            copy.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as error:
+        raise BackupError(f"{source} cannot be copied: {error}") from error
+    target.chmod(0o600)
 
 
-async def _download(client: EtcdClient, folder: Path) -> StoredFile:
-    digest, size = hashlib.sha256(), 0
-    with (folder / DATABASE).open("xb") as file:
-        async for piece in client.snapshot():
-            await asyncio.to_thread(file.write, piece)
-            digest.update(piece)
-            size += len(piece)
-        file.flush()
-        await asyncio.to_thread(os.fsync, file.fileno())
-    await asyncio.to_thread(_check_database, folder / DATABASE)
-    return StoredFile(name=DATABASE, size_bytes=size, sha256=digest.hexdigest())
+def _fill(source: Source, folder: Path, progress: Progress) -> Manifest:
+    names = [
+        f"{SNAPSHOTS}/{source.index}/{path.name}" for path in sorted(source.snapshots.path(source.index).iterdir())
+    ]
+    if not names:
+        raise BackupError(f"snapshot {source.index} is gone already; try again")
+    (folder / SNAPSHOTS / str(source.index)).mkdir(parents=True, mode=0o700)
+    for done, name in enumerate(names):
+        progress(done, len(names) + 1, f"copying {name}")
+        shutil.copyfile(source.snapshots.path(source.index) / PurePosixPath(name).name, folder / name)
+        (folder / name).chmod(0o600)
+    progress(len(names), len(names) + 1, f"copying {ARCHIVE}")
+    copy_database(source.archive, folder / ARCHIVE)
+    files = tuple(_stored(folder, name) for name in (*names, ARCHIVE))
+    manifest = Manifest(
+        format=FORMAT_VERSION,
+        created_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        server=source.server,
+        epoch=source.epoch,
+        index=source.index,
+        digest=source.digest,
+        files=files,
+    )
+    data = msgspec.json.format(msgspec.json.encode(manifest))
+    write_private(folder / MANIFEST, data)
+    write_private(folder / MANIFEST_HASH, hashlib.sha256(data).hexdigest().encode() + b"\n")
+    for part in (folder / SNAPSHOTS / str(source.index), folder / SNAPSHOTS, folder):
+        sync_folder(part)
+    return manifest
 
 
-def _check_database(path: Path) -> None:
-    """etcd puts a hash of the database behind it: a transfer that was cut off shows here."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        left = path.stat().st_size - _HASH_BYTES
-        while left > 0 and (piece := file.read(min(_CHUNK_BYTES, left))):
-            digest.update(piece)
-            left -= len(piece)
-        if left != 0 or file.read() != digest.digest():
-            raise BackupError(f"{path} is damaged: the database does not match its own hash")
-
-
-def _copy(source: Path, folder: Path, name: str) -> StoredFile:
-    target = folder / _safe(name)
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        shutil.copyfile(source, target)
-    except OSError as error:
-        raise BackupError(f"{source}: {error.strerror}") from error
-    with target.open("rb") as file:
+def _stored(folder: Path, name: str) -> StoredFile:
+    with (folder / name).open("rb") as file:
         os.fsync(file.fileno())
-    size, digest = _digest(target)
-    return StoredFile(name=name, size_bytes=size, sha256=digest)
-
-
-def _begin(target: Path) -> Path:
-    if target.exists():
-        raise BackupError(f"{target} exists already; choose another name")
-    scratch = target.with_name(target.name + ".part")
-    shutil.rmtree(scratch, ignore_errors=True)
-    private_folder(scratch)
-    return scratch
-
-
-def _finish(scratch: Path, target: Path, manifest: Manifest) -> None:
-    with (scratch / MANIFEST).open("xb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(manifest)))
-        file.flush()
-        os.fsync(file.fileno())
-    sync_folder(scratch)
-    scratch.rename(target)
-    sync_folder(target.parent)
-
-
-def _digest(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
-        return file.tell(), digest.hexdigest()
+        return StoredFile(name=name, size_bytes=file.tell(), sha256=digest.hexdigest())
 
 
-def _safe(name: str) -> PurePosixPath:
+def _check_file(backup: Path, stored: StoredFile) -> None:
+    path = backup / safe(stored.name)
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = file.tell()
+    except OSError as error:
+        raise BackupError(f"{path}: {error.strerror}") from error
+    if (size, digest) != (stored.size_bytes, stored.sha256):
+        raise BackupError(f"{path} is damaged: it is not what {MANIFEST} says")
+
+
+def _check_nothing_else(backup: Path, manifest: Manifest) -> None:
+    known = {stored.name for stored in manifest.files} | {MANIFEST, MANIFEST_HASH}
+    for path in sorted(backup.rglob("*")):
+        name = path.relative_to(backup).as_posix()
+        if not path.is_dir() and name not in known:
+            raise BackupError(f"{path} does not belong to the backup")
+
+
+def _check_state(backup: Path, manifest: Manifest) -> None:
+    try:
+        state = SnapshotFolder(backup / SNAPSHOTS).load(manifest.index)
+    except SnapshotDamaged as error:
+        raise BackupError(f"the state cannot be loaded: {error}") from error
+    if state.digest() != manifest.digest:
+        raise BackupError(f"{backup}: the state does not have the digest that {MANIFEST} names")
+
+
+def _check_archive(path: Path, manifest: Manifest) -> None:
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
+            (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+            (complete_to,) = db.execute("SELECT complete_to FROM progress").fetchone()
+    except sqlite3.Error as error:
+        raise BackupError(f"{path} cannot be read: {error}") from error
+    if verdict != "ok":
+        raise BackupError(f"{path} is damaged: {verdict}")
+    if complete_to < manifest.index:
+        raise BackupError(f"{path} is complete up to entry {complete_to} only, the state is at {manifest.index}")
+
+
+def safe(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise BackupError(f"not a name of a file in a backup: {name!r}")
     return path
-
-
-async def _unpack(database: Path, settings: MemberSettings, token: str) -> None:
-    program = shutil.which("etcdutl") or shutil.which("etcdctl")
-    if program is None:
-        raise BackupError(
-            "neither etcdutl nor etcdctl is installed (Debian: etcd-client); one of them restores backups"
-        )
-    process = await asyncio.create_subprocess_exec(
-        program,
-        "snapshot",
-        "restore",
-        str(database),
-        f"--name={settings.name}",
-        f"--initial-cluster={settings.name}={settings.peer_url}",
-        f"--initial-cluster-token={token}",
-        f"--initial-advertise-peer-urls={settings.peer_url}",
-        f"--data-dir={settings.data}",
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={"ETCDCTL_API": "3", "PATH": os.environ.get("PATH", "")},
-    )
-    try:
-        async with asyncio.timeout(_RESTORE_WITHIN_S):
-            output, _ = await process.communicate()
-    except BaseException:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-        raise
-    if process.returncode != 0:
-        words = output.decode(errors="replace").strip().splitlines()[-1:]
-        raise BackupError(f"{program} could not restore {database}: {' '.join(words)}")

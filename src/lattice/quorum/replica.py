@@ -28,7 +28,7 @@ from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.group_commit import Committed, GroupCommit, Waiter, fail
 from lattice.quorum.head_reader import HeadReader
 from lattice.quorum.snapshot_keeper import SnapshotKeeper
-from lattice.quorum.snapshots import SnapshotFolder
+from lattice.quorum.snapshots import SnapshotFolder, Written
 
 SNAPSHOT_EVERY = 20_000
 SNAPSHOT_ON_STOP = 1_000
@@ -38,6 +38,7 @@ _SLICE_S = 0.004
 _UNAPPLIED_ENTRIES = 2
 _DRAIN_S = 10.0
 _LAST_SNAPSHOT_S = 20.0
+_BETWEEN_S = 0.002
 # Entries whose digests are remembered: replicas are compared at the newest one that all have.
 _DIGESTS = 2000
 
@@ -88,6 +89,7 @@ class LogReplica:
         self._tasks: list[asyncio.Task[None]] = []
         self._role: asyncio.Task[None] | None = None
         self._digests: dict[int, str] = {}
+        self._is_between = True  # entries: only then the state belongs to an index
         self._refusal = "the replica has not started"
         self._stopped = asyncio.Event()
 
@@ -102,6 +104,11 @@ class LogReplica:
     @property
     def is_leader(self) -> bool:
         return not self._refusal
+
+    @property
+    def epoch(self) -> int:
+        """Which history the log is, once it is open."""
+        return self._log.epoch
 
     # proposing
 
@@ -165,6 +172,19 @@ class LogReplica:
     def digest_at(self, index: int) -> str | None:
         """The state's digest right after an entry; None when that was too long ago, or is still to come."""
         return self.state.digest() if index == self.applied_index else self._digests.get(index)
+
+    async def snapshot_now(self, *, makes_room: bool = False) -> Written:
+        """A snapshot of the state as it is now; raises one of `snapshot_keeper.FAILURES`.
+
+        With `makes_room` the log is trimmed up to it, whoever leads and whether that can be recorded or not.
+        """
+        keeper = self.snapshots
+        if keeper is None:
+            raise ReplicaStopped("this server keeps no snapshots: its log is in memory only")
+        while keeper.is_busy or not self._is_between:
+            await keeper.wait_idle()
+            await asyncio.sleep(_BETWEEN_S)
+        return await keeper.take(self.applied_index, self.state, makes_room=makes_room)
 
     async def wait_stopped(self) -> None:
         """Returns when the replica has ended; `failure` then says why, None after `stop`."""
@@ -337,6 +357,7 @@ class LogReplica:
 
     async def _apply_entry(self, committed: Committed) -> None:
         self._applying = committed.waiters
+        self._is_between = False
         waiters = iter(committed.waiters)
         slice_end = time.monotonic() + _SLICE_S
         for envelope in committed.envelopes:
@@ -352,6 +373,7 @@ class LogReplica:
                 await asyncio.sleep(0)
                 slice_end = time.monotonic() + _SLICE_S
         self._applier.index = committed.index
+        self._is_between = True
         if self._heads is not None:
             self._remember_digest(committed.index)
         self.counters.commands += len(committed.envelopes)

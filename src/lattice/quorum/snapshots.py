@@ -64,6 +64,9 @@ class SnapshotFolder:
         self._path = path
         self._keep = keep
 
+    def path(self, index: int) -> Path:
+        return self._path / str(index)
+
     def indexes(self) -> list[int]:
         """The indexes of all complete snapshots, oldest first."""
         if not self._path.is_dir():

@@ -15,8 +15,8 @@ from lattice.ports.log import Conflict, Entry, Log, LogCorrupt, LogFull, LogUnav
 from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.etcd_client import EtcdClient, EtcdUnavailable
 from lattice.quorum.logs import etcd_space
-from lattice.quorum.logs.etcd import EtcdLog, raise_epoch
-from lattice.quorum.logs.etcd_keys import MAX_PAYLOAD_BYTES, entry_key
+from lattice.quorum.logs.etcd import EtcdLog
+from lattice.quorum.logs.etcd_keys import EPOCH, MAX_PAYLOAD_BYTES, entry_key
 from lattice.quorum.replica import LogReplica
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd
@@ -157,11 +157,12 @@ def test_a_restored_cluster_takes_nothing_from_a_server_of_the_former_one(etcd: 
     async def scenario() -> None:
         async with opened(etcd.log()) as former, etcd.client() as client:
             await fill(former, 1)
-            assert await raise_epoch(client, 7) == 7
-            with pytest.raises(Conflict, match="epoch 7"):
+            later = former.epoch + 7
+            await client.put(pb.PutRequest(key=EPOCH, value=b"%d" % later))
+            with pytest.raises(Conflict, match=f"epoch {later}"):
                 await former.append(1, b"old history")
             async with opened(etcd.log()) as log:
-                assert log.epoch == 7
+                assert log.epoch == later
                 assert await log.append(1, b"new history") == 2
 
     in_time(scenario())

@@ -6,7 +6,7 @@ the newest entry is never trimmed. An error is not a failure: the transaction ma
 its value, is tried again at the same index, and finds itself in the answer of the failed compare when an earlier try got through.
 ::
 
-    lattice/epoch         how often the cluster was begun or restored; an append of an older epoch is refused
+    lattice/epoch         which history this is; an append of another epoch is refused
     lattice/log/head      the newest index, written with each entry
     lattice/log/e/INDEX   20 digits -> format, checksum, id of the append, payload
 
@@ -27,6 +27,7 @@ from lattice.ports.log import (
     LogCorrupt,
     LogError,
     LogFull,
+    LogStart,
     LogUnavailable,
     Trimmed,
 )
@@ -38,8 +39,8 @@ from lattice.quorum.etcd_client import (
     EtcdUnavailable,
 )
 from lattice.quorum.logs import etcd_space
+from lattice.quorum.logs.epochs import new_epoch
 from lattice.quorum.logs.etcd_keys import (
-    EPOCH,
     HEAD,
     MAX_PAYLOAD_BYTES,
     append_request,
@@ -70,10 +71,16 @@ _log = logging.getLogger(__name__)
 
 
 class EtcdLog:
-    """A log in etcd. The client is the log's own: `close` closes it, and it may be opened only once."""
+    """A log in etcd. The client is the log's own: `close` closes it, and it may be opened only once.
 
-    def __init__(self, client: EtcdClient, *, append_within_s: float = APPEND_WITHIN_S) -> None:
+    `start` is where a new one begins that goes on after a restore; a log that was begun otherwise is refused then.
+    """
+
+    def __init__(
+        self, client: EtcdClient, *, append_within_s: float = APPEND_WITHIN_S, start: LogStart | None = None
+    ) -> None:
         self._client = client
+        self._start = start
         self._append_within_s = append_within_s
         self._epoch = 0
         self._first = 1
@@ -83,7 +90,7 @@ class EtcdLog:
 
     @property
     def epoch(self) -> int:
-        """How often the cluster was begun or restored, as this server knows it."""
+        """Which history this is: it rises with every log that is begun or restored."""
         return self._epoch
 
     async def open(self) -> None:
@@ -92,9 +99,15 @@ class EtcdLog:
         self._closed = asyncio.get_running_loop().create_future()
         self._opened = True
         try:
-            answer = await self._retried(setup_request())
-            epoch = answer.responses[0].response_range.kvs if not answer.succeeded else ()
-            self._epoch = read_number(epoch[0].value) if epoch else 1
+            epoch = new_epoch() if self._start is None else self._start.epoch
+            answer = await self._retried(setup_request(epoch, self._start))
+            found = answer.responses[0].response_range.kvs if not answer.succeeded else ()
+            self._epoch = read_number(found[0].value) if found else epoch
+            if self._start is not None and self._epoch != epoch:
+                raise LogCorrupt(
+                    f"the members hold a log of epoch {self._epoch}, not the restored one ({epoch}): another server began "
+                    "it; empty the folders of all members, restore one server, and let the others join it"
+                )
             self._first, _ = await self.bounds()
         except BaseException:
             await self.close()
@@ -330,15 +343,6 @@ class EtcdLog:
     def _check_open(self) -> None:
         if not self._opened:
             raise LogUnavailable("the log is closed")
-
-
-async def raise_epoch(client: EtcdClient, at_least: int) -> int:
-    """Lets nobody continue the former history: the epoch becomes `at_least`, or one more than it was; returns it."""
-    answer = await client.txn(pb.TxnRequest(success=[_get(EPOCH)]))
-    found = answer.responses[0].response_range.kvs
-    epoch = max(at_least, (read_number(found[0].value) if found else 0) + 1)
-    await client.put(pb.PutRequest(key=EPOCH, value=b"%d" % epoch))
-    return epoch
 
 
 def _get(key: bytes, *, keys_only: bool = False) -> pb.RequestOp:

@@ -3,7 +3,7 @@
 import os
 import zlib
 
-from lattice.ports.log import LogCorrupt
+from lattice.ports.log import LogCorrupt, LogStart
 from lattice.wire.pb import etcd_pb2 as pb
 
 EPOCH = b"lattice/epoch"
@@ -58,11 +58,13 @@ def unframe(index: int, value: bytes) -> tuple[bytes, bytes]:
     return append_id, payload
 
 
-def setup_request() -> pb.TxnRequest:
-    """Begins the log, unless that was done once. Entry 0 is what the first append finds present."""
+def setup_request(epoch: int, start: LogStart | None = None) -> pb.TxnRequest:
+    """Begins the log, unless that was done once. Entry 0, or that of a restore, is what the first append finds present."""
+    index = 0 if start is None else start.index
+    entry = b"" if start is None else frame(new_append_id(), start.payload)
     return pb.TxnRequest(
         compare=[_is_absent(EPOCH)],
-        success=[_put(EPOCH, b"1"), _put(HEAD, b"0"), _put(entry_key(0), b"")],
+        success=[_put(EPOCH, b"%d" % epoch), _put(HEAD, b"%d" % index), _put(entry_key(index), entry)],
         failure=[_get(EPOCH)],
     )
 

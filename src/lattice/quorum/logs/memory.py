@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from lattice.ports.log import Conflict, Entry, LogUnavailable, Trimmed
+from lattice.quorum.logs.epochs import new_epoch
 
 _TAIL_PAGE = 64
 
@@ -16,6 +17,11 @@ class MemoryLog:
         self._payloads: list[bytes] = []
         self._opened = False
         self._grown = asyncio.Event()
+        self._epoch = new_epoch()
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
 
     async def open(self) -> None:
         self._opened = True

@@ -24,10 +24,12 @@ from lattice.ports.log import (
     LogError,
     LogFull,
     LogHeld,
+    LogStart,
     LogUnavailable,
     Trimmed,
 )
 from lattice.quorum.durable import create_private
+from lattice.quorum.logs.epochs import new_epoch
 
 FORMAT_VERSION = 1
 _TAIL_PAGE = 64
@@ -40,13 +42,17 @@ _T = TypeVar("_T")
 
 
 class SqliteLog:
-    """A durable log in one file."""
+    """A durable log in one file; `start` is where a new one begins that goes on after a restore."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, start: LogStart | None = None) -> None:
         self._path = path
-        self._store = _Store(path)
+        self._store = _Store(path, start)
         self._thread: ThreadPoolExecutor | None = None
         self._grown = asyncio.Event()
+
+    @property
+    def epoch(self) -> int:
+        return self._store.epoch
 
     async def open(self) -> None:
         if self._thread is not None:
@@ -112,8 +118,10 @@ class SqliteLog:
 class _Store:
     """The file itself; every method runs in the log's thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, start: LogStart | None) -> None:
         self._path = path
+        self._start = start
+        self.epoch = 0
         self._lock_fd = -1
         self._db: sqlite3.Connection | None = None
         self._first = 1
@@ -124,7 +132,8 @@ class _Store:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock_fd = _take_lock(self._path)
             try:
-                self._db = _connect(self._path)
+                self._db = _connect(self._path, self._start)
+                (self.epoch,) = self._db.execute("SELECT max(epoch) FROM history").fetchone()
                 self._load_bounds()
             except BaseException:
                 self.close()
@@ -207,6 +216,21 @@ class _Store:
             self._load_bounds()
 
 
+def begin_file(path: Path, start: LogStart) -> None:
+    """Writes a log that goes on from `start`; for one that nobody has open."""
+    store = _Store(path, start)
+    store.open()
+    store.close()
+
+
+def epoch_of_file(path: Path) -> int:
+    """The epoch of a log that nobody has open."""
+    store = _Store(path, None)
+    store.open()
+    store.close()
+    return store.epoch
+
+
 def _take_lock(path: Path) -> int:
     fd = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -224,7 +248,7 @@ def _take_lock(path: Path) -> int:
     return fd
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, start: LogStart | None) -> sqlite3.Connection:
     create_private(path)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
     try:
@@ -232,26 +256,36 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA locking_mode=EXCLUSIVE")
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
-        _check_format(db, path)
+        _check_format(db, path, start)
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _check_format(db: sqlite3.Connection, path: Path) -> None:
+def _check_format(db: sqlite3.Connection, path: Path, start: LogStart | None) -> None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > FORMAT_VERSION:
         raise LogCorrupt(
             f"{path}: written in format {version}, this version of Lattice reads up to {FORMAT_VERSION}; start the newer version"
         )
-    if version == 0:
+    has_history = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'history'").fetchone()[0]
+    if version == 0 or not has_history:
         db.execute("BEGIN IMMEDIATE")
         db.execute(
             "CREATE TABLE IF NOT EXISTS entries (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, payload BLOB NOT NULL)"
         )
+        # Logs of the first releases had no epochs: theirs is 1.
+        epoch = 1 if version else new_epoch() if start is None else start.epoch
+        db.execute("CREATE TABLE IF NOT EXISTS history (epoch INTEGER NOT NULL)")
+        db.execute("INSERT INTO history VALUES (?)", (epoch,))
+        if start is not None and not version:
+            row = (start.index, zlib.crc32(start.payload), start.payload)
+            db.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
         db.execute(f"PRAGMA user_version={FORMAT_VERSION}")
         db.execute("COMMIT")
+    if start is not None and db.execute("SELECT max(epoch) FROM history").fetchone()[0] != start.epoch:
+        raise LogCorrupt(f"{path} holds another log than the restored one; restore into an empty folder")
 
 
 def _corrupt(path: Path, what: str) -> LogCorrupt:
