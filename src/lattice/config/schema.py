@@ -43,12 +43,22 @@ class QuorumSection(Struct, frozen=True, kw_only=True):
     lease_s: Annotated[int, Meta(ge=2, le=60)] = 4
 
 
+class GrpcTlsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """gRPC with TLS on an address of its own, for clients. With `client_authority` they show a certificate, too."""
+
+    listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = ""  # empty = none
+    certificate: str = ""
+    key: str = ""
+    client_authority: str = ""
+
+
 class ApiSection(Struct, frozen=True, kw_only=True):
     """Port 0 = a free one. `advertised_url` is what workloads are told; without it, where REST listens."""
 
     hmac_secret: str
     rest_listen: Listen = "127.0.0.1:8080"
     grpc_listen: Listen = "127.0.0.1:50051"
+    grpc_tls: GrpcTlsSection = GrpcTlsSection()
     advertised_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
     allocation_token_lifetime: Period = 86400.0  # at the most; work that takes longer gets new ones
 

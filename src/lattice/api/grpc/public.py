@@ -22,7 +22,7 @@ class Health:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = ("", _AGENTS, *names)
-        self._servicer = health.aio.HealthServicer()
+        self._servicer = health.aio.HealthServicer()  # type: ignore[attr-defined] # the stubs lack it
 
     def add_to(self, server: grpc.aio.Server) -> None:
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
