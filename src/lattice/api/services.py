@@ -5,14 +5,16 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from lattice.api.notifications import NotificationPolicy
 from lattice.api.streams import Feed
+from lattice.core.model.intent import IntentRule
 from lattice.core.model.observations import Observations
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
 from lattice.ports.identity import Verifier
 from lattice.ports.object_store import ObjectStore
-from lattice.ports.quorum import QuorumView
+from lattice.ports.quorum import Membership, QuorumView
 from lattice.ports.replica import Replica
 from lattice.ports.scheduling import SchedulingView
 
@@ -21,7 +23,7 @@ from lattice.ports.scheduling import SchedulingView
 class Services:
     """`objects` is None where no object store is configured; `is_ready` says whether the state is complete.
 
-    `quorum` and `before_read`, which returns when the state contains everything acknowledged, are None on a server that is alone.
+    `quorum`, `membership` and `before_read`, which returns when the state contains everything acknowledged, are None on a server that is alone.
     """
 
     replica: Replica
@@ -34,10 +36,13 @@ class Services:
     metrics: Metrics = field(default_factory=Metrics)
     is_ready: Callable[[], bool] = lambda: True
     quorum: QuorumView | None = None
+    membership: Membership | None = None
     before_read: Callable[[], Awaitable[None]] | None = None
     server_name: str = "server"
     default_tenant: str = "default"
     default_vcluster: str = "default"
+    notifications: NotificationPolicy = field(default_factory=NotificationPolicy)
+    rules: tuple[IntentRule, ...] = ()  # which vCluster a submission gets that names none
     # Changes of limits build on what they read and are made one at a time.
     administration: asyncio.Lock = field(default_factory=asyncio.Lock)
     feed: Feed = field(init=False)

@@ -58,10 +58,21 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         configure("server", config.log_level, fields={"server": config.name})
         secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode)
         beginning = _beginning(options, config)
+        check_settings(config)
     except (ConfigError, SecretError) as error:
         _leave(_complain(error, EXIT_USAGE))
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     _leave(run(config, secret, beginning))
+
+
+def check_settings(config: ServerConfig) -> None:
+    """What can be said of the settings before anything is started. Raises ConfigError and SecretError."""
+    from lattice.config.rules import intent_rules
+    from lattice.daemons.outlets import Outlets
+    from lattice.ports.clock import SystemClock
+
+    intent_rules(config.submission)
+    Outlets(config, SystemClock())
 
 
 def _beginning(options: argparse.Namespace, config: ServerConfig) -> Beginning:

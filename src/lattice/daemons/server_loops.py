@@ -1,7 +1,7 @@
 """The loops of a server, built from its configuration and run as tasks. Leader only."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lattice.config.schema import ServerConfig
@@ -10,6 +10,7 @@ from lattice.control.archiving import Archiving
 from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.energy import EnergyPrices
 from lattice.control.node_watch import NodeWatch, WatchSettings
+from lattice.control.notifying import Notifying, NotifyingSettings
 from lattice.control.reconcile import Reconcile, ReconcileSettings
 from lattice.control.scheduling import Scheduling, SchedulingSettings
 from lattice.control.tracing import TraceCapture
@@ -19,6 +20,7 @@ from lattice.integrations.energy.prices import open_prices
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
+from lattice.ports.notifications import Sender
 from lattice.ports.replica import Replica
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 
@@ -36,6 +38,7 @@ class Loops:
         *,
         mint: Callable[[Allocation], str],
         api_url: str,
+        senders: Mapping[str, Sender],
     ) -> None:
         timings = _Timings(config)
         self.observations = Observations()
@@ -62,6 +65,7 @@ class Loops:
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
         self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
+        self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
         self._tasks: list[asyncio.Task[None]] = []
 
     def _node_opened(self, node: str) -> None:
@@ -75,10 +79,11 @@ class Loops:
         self.node_watch.reset()
         self.archiving.reset()
         self.tracing.reset()
+        self.notifying.reset()
 
     def start(self) -> None:
         loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
-        for loop in loops:
+        for loop in (*loops, self.notifying):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.energy is not None:
             self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
@@ -99,6 +104,8 @@ class _Timings:
         self.scheduling = SchedulingSettings(
             cycle_interval_s=config.scheduling.cycle_interval_s, merge_s=config.scheduling.merge_ms / 1000
         )
+        told = config.notifications
+        self.notifying = NotifyingSettings(retry_s=told.retry, give_up_after_s=told.give_up_after)
         self.sessions = SessionSettings(
             server_name=config.name,
             heartbeat_interval_s=agent.heartbeat_interval_s,

@@ -17,16 +17,21 @@ from lattice.api.auth.tokens import TokenVerifier, sign_token
 from lattice.api.grpc.agent_links import AgentLinkTable
 from lattice.api.grpc.agent_service import AgentService
 from lattice.api.grpc.agent_session import DeskReception
+from lattice.api.grpc.operations import OperationServices
+from lattice.api.grpc.public import Health, UnusableCertificate, offer, tls_credentials
 from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.rest.app import Entrance, build_app
 from lattice.api.services import Services
+from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.control.loop import failures
 from lattice.control.orders import token_lifetime_s
 from lattice.control.settings import seconds_setting
 from lattice.core.model.allocations import Allocation
+from lattice.core.model.intent import unknown_targets
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
+from lattice.daemons.outlets import Outlets
 from lattice.daemons.server_loops import Loops
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.observe.metrics import Metrics
@@ -61,6 +66,8 @@ class ServerProcess:
         self._secret = secret
         self._clock = SystemClock()
         self._verifier = TokenVerifier(secret, self._clock)
+        self._outlets = Outlets(config, self._clock)
+        self._rules = intent_rules(config.submission)
         self._data_dir = Path(config.data_dir)
         self._endpoints_file = self._data_dir / ENDPOINTS_FILE
         self._metrics = Metrics()
@@ -72,6 +79,8 @@ class ServerProcess:
         self._loops: Loops | None = None
         self._services: Services | None = None
         self._grpc: GrpcServer | None = None
+        self._operations = OperationServices()
+        self._health: Health | None = None
         self._rest: RestServer | None = None
         self._rest_task: asyncio.Task[None] | None = None
 
@@ -121,21 +130,49 @@ class ServerProcess:
         await make_defaults(self._replica, wanted)
         api_url = config.api.advertised_url or f"http://{reachable(rest)}"
         loops = self._loops = Loops(
-            config, self._replica, self._links, self._clock, self._metrics, mint=self._mint, api_url=api_url
+            config,
+            self._replica,
+            self._links,
+            self._clock,
+            self._metrics,
+            mint=self._mint,
+            api_url=api_url,
+            senders=self._outlets.senders,
         )
+        self._report_rules()
         self._agents.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
         try:
             self._grpc, grpc_port = build_server(self._agents, str(grpc))
         except BindFailed as error:
             raise ListenFailed(f"api.grpc_listen: {error}") from error
         self._services = self._build_services(loops)
+        self._offer_operations(self._grpc)
         # All that was loaded stays: no collection needs to look at it again.
         gc.collect()
         gc.freeze()
         loops.start()
+        self._operations.serve(self._services)
         await self._grpc.start()
+        await self._report_health(is_serving=True)
         self._entrance.open(build_app(self._services))
         await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
+
+    def _offer_operations(self, server: GrpcServer) -> None:
+        """The API beside the agents' streams, and with TLS where that is configured. Raises ListenFailed."""
+        self._health = offer(server, self._operations)
+        tls = self._config.api.grpc_tls
+        if not tls.listen:
+            return
+        authority = Path(tls.client_authority) if tls.client_authority else None
+        try:
+            credentials = tls_credentials(Path(tls.certificate), Path(tls.key), authority)
+            server.add_secure_port(tls.listen, credentials)
+        except (UnusableCertificate, RuntimeError) as error:
+            raise ListenFailed(f"api.grpc_tls: {error}") from error
+
+    async def _report_health(self, *, is_serving: bool) -> None:
+        if self._health is not None:
+            await self._health.set(is_serving=is_serving)
 
     def _build_services(self, loops: Loops) -> Services:
         config = self._config
@@ -153,7 +190,13 @@ class ServerProcess:
             server_name=config.name,
             default_tenant=config.defaults.tenant,
             default_vcluster=config.defaults.vcluster,
+            notifications=self._outlets.policy,
+            rules=self._rules,
         )
+
+    def _report_rules(self) -> None:
+        for problem in unknown_targets(self._rules, self._replica.state.vclusters):
+            _log.warning("submission.rules: %s; it is passed over until it does", problem)
 
     def _mint(self, allocation: Allocation) -> str:
         grace_s = seconds_setting(self._replica.state, "agent.grace_s", self._config.node_agent.stop_grace_s)
@@ -213,6 +256,7 @@ class ServerProcess:
         if self._loops is not None:
             await self._loops.stop()
         if self._grpc is not None:
+            await self._report_health(is_serving=False)
             await self._grpc.stop(GRPC_PATIENCE_S)
         if self._rest_task is not None:
             await asyncio.gather(self._rest_task, return_exceptions=True)

@@ -107,6 +107,8 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     constraints: ConstraintsView
     exclusive: bool
     per_node: bool
+    notify_on: tuple[str, ...] = ()
+    notify_to: tuple[str, ...] = ()
 
 
 class AllocationView(Struct, frozen=True, kw_only=True):
@@ -148,6 +150,8 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     archived: bool
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
+    warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
+    chosen_by: str | UnsetType = UNSET  # of a submission: the rule that chose its vCluster
 
 
 class CancelAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -316,4 +320,6 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
         ),
         exclusive=request.exclusive,
         per_node=record.per_node,
+        notify_on=() if record.notify is None else record.notify.on,
+        notify_to=() if record.notify is None else record.notify.to,
     )

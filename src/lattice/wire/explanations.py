@@ -1,6 +1,6 @@
 """Why an allocation waits and when it will start, on the wire."""
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from lattice.ports.scheduling import Outlook
 from lattice.wire.times import rfc3339
@@ -18,6 +18,9 @@ class ExplanationView(Struct, frozen=True, kw_only=True):
     rank: int | None
     predicted_start: str | None
     predicted_nodes: tuple[str, ...]
+    vcluster: str | UnsetType = UNSET  # of a dry run, as are the two below: where it would go
+    chosen_by: str | UnsetType = UNSET
+    warnings: tuple[str, ...] | UnsetType = UNSET
 
 
 def explanation_view(outlook: Outlook, *, allocation_id: str | None, state: str, reason: str) -> ExplanationView:

@@ -12,6 +12,7 @@ from lattice.core.model.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.wire.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
 from lattice.wire.node_names import node_names
+from lattice.wire.notifications import NotifyRequest, parse_notify
 from lattice.wire.problems import BadField
 from lattice.wire.tasks import parse_tasks
 from lattice.wire.texts import (
@@ -99,6 +100,7 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     begin: str | None = None
     tasks: str | None = None
     on_quota: OnQuota | None = None
+    notify: NotifyRequest | None = None
     dry_run: bool = False  # only say what would become of it
 
 
@@ -136,6 +138,7 @@ def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
         tasks=tasks,
         concurrency=concurrency,
         queue_on_quota=wanted.on_quota is OnQuota.QUEUE,
+        notify=None if wanted.notify is None else parse_notify(wanted.notify),
         payload=_payload(work),
     )
 

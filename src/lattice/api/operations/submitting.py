@@ -1,9 +1,13 @@
 """Submit."""
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from lattice.api.answers import OtherStatus
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
+from lattice.api.intake import Intake, take_in
 from lattice.api.lookup import find_number, view_of
 from lattice.api.operations.explaining import foresee
 from lattice.wire.allocations import AllocationView
@@ -20,12 +24,25 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
         tenant=context.chosen_tenant(Permission.SUBMIT, request.tenant),
         vcluster=context.services.default_vcluster,
     )
-    command = submit_command(request, submitter)
+    intake = take_in(context, submit_command(request, submitter), names_vcluster=bool(request.vcluster))
     if request.dry_run:
-        return OtherStatus(200, await foresee(context, command))
-    accepted = await context.carry_out(command, request.request_id)
+        return OtherStatus(200, await _foreseen(context, intake))
+    accepted = await context.carry_out(intake.command, request.request_id)
     found = await find_number(context, accepted.number)
     if found is None:
         raise ApiError("conflict", "this request_id was used for something that is no submission")
     # No cycle has seen a new one yet; asking for its reason would cost more than the rest of the view.
-    return view_of(context, found, is_new=not accepted.repeated)
+    view = view_of(context, found, is_new=not accepted.repeated)
+    if not intake.warnings and not intake.chosen_by:
+        return view
+    return replace(view, warnings=tuple(intake.warnings) or UNSET, chosen_by=intake.chosen_by or UNSET)
+
+
+async def _foreseen(context: Context, intake: Intake) -> ExplanationView:
+    foreseen = await foresee(context, intake.command)
+    return replace(
+        foreseen,
+        vcluster=intake.command.vcluster,
+        chosen_by=intake.chosen_by or UNSET,
+        warnings=tuple(intake.warnings) or UNSET,
+    )
