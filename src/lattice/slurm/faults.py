@@ -1,0 +1,27 @@
+"""What is wrong with a Slurm command line, script or value, in the words and with the exit code of Slurm's own programs."""
+
+
+class Fault(Exception):
+    """Lines for stderr, already complete, and the exit code that goes with them."""
+
+    def __init__(self, *lines: str, code: int = 1) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+        self.code = code
+
+
+WRONG_LINE = 255
+
+
+def usage_fault(program: str, text: str) -> Fault:
+    """A line that getopt would refuse."""
+    return Fault(f"{program}: {text}", f'Try "{program} --help" for more information', code=WRONG_LINE)
+
+
+def error(program: str, text: str, *, code: int = 1) -> Fault:
+    return Fault(f"{program}: error: {text}", code=code)
+
+
+def bad_value(program: str, option: str) -> Fault:
+    """The value of an option cannot be read."""
+    return error(program, f"Invalid --{option} specification", code=WRONG_LINE)

@@ -1,0 +1,100 @@
+"""Lists of hosts in Slurm's notation, `n[1-3,5],m07`: read and written, padding kept."""
+
+import re
+from collections.abc import Iterable
+
+MAX_HOSTS = 100_000
+_NUMBERED = re.compile(r"(.*?)(\d+)$", re.DOTALL)
+
+
+class BadHostlist(ValueError):
+    """The text is not a list of hosts."""
+
+
+def expand(text: str) -> list[str]:
+    """The names, in order, as often as they were given."""
+    names: list[str] = []
+    for item in _items(text):
+        names += _expand_item(item)
+        if len(names) > MAX_HOSTS:
+            raise BadHostlist(f"more than {MAX_HOSTS} hosts")
+    return names
+
+
+def fold(names: Iterable[str]) -> str:
+    """The shortest usual notation; hosts with one prefix and width that follow each other share brackets."""
+    blocks: list[tuple[str, int, list[int]]] = []
+    for name in names:
+        found = _NUMBERED.match(name)
+        if found is None or len(found[2]) > 15:
+            blocks.append((name, -1, []))
+            continue
+        prefix, digits = found.groups()
+        width = len(digits) if digits[0] == "0" and len(digits) > 1 else 0
+        number = int(digits)
+        last = blocks[-1] if blocks else None
+        if last is not None and last[0] == prefix and _same_width(last[1], width, digits):
+            last[2].append(number)
+        else:
+            blocks.append((prefix, width, [number]))
+    return ",".join(_block(*block) for block in blocks)
+
+
+def _same_width(kept: int, width: int, digits: str) -> bool:
+    """008, 009, 010 are one block; 8, 9, 10 are one too; 08 and 8 are not."""
+    return kept == width or (kept > 0 and width == 0 and len(digits) == kept)
+
+
+def _block(prefix: str, width: int, numbers: list[int]) -> str:
+    if width < 0:
+        return prefix
+    spans = _spans(sorted(set(numbers)))
+    text = ",".join(f"{low:0{width}}" if low == high else f"{low:0{width}}-{high:0{width}}" for low, high in spans)
+    return f"{prefix}{text}" if len(spans) == 1 and spans[0][0] == spans[0][1] else f"{prefix}[{text}]"
+
+
+def _spans(numbers: list[int]) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    return spans
+
+
+def _items(text: str) -> list[str]:
+    """The list cut at commas outside brackets."""
+    items, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        if char == "[":
+            depth += 1
+        elif char == "]":
+            depth -= 1
+        elif char in ", \n" and not depth:
+            items.append(text[start:at])
+            start = at + 1
+        if depth not in (0, 1):
+            raise BadHostlist(f"brackets do not match in {text!r}")
+    if depth:
+        raise BadHostlist(f"brackets do not match in {text!r}")
+    return [item for item in (*items, text[start:]) if item]
+
+
+def _expand_item(item: str) -> list[str]:
+    head, bracket, rest = item.partition("[")
+    if not bracket:
+        return [item]
+    inside, _, tail = rest.partition("]")
+    names = [f"{head}{number}" for part in inside.split(",") for number in _numbers(part)]
+    return [name + end for name in names for end in _expand_item(tail)] if tail else names
+
+
+def _numbers(part: str) -> list[str]:
+    low, dash, high = part.partition("-")
+    if not low.isdigit() or (dash and not high.isdigit()):
+        raise BadHostlist(f"{part!r} is not a range of numbers")
+    first, last = int(low), int(high or low)
+    if last < first or last - first >= MAX_HOSTS:
+        raise BadHostlist(f"{part!r} is not a range of numbers")
+    return [f"{number:0{len(low)}}" for number in range(first, last + 1)]

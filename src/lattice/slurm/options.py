@@ -1,0 +1,202 @@
+"""Every option of sbatch, salloc and srun, and what becomes of it: the table behind parsing and the migration guide."""
+
+from enum import Enum, StrEnum
+from typing import NamedTuple
+
+
+class Takes(Enum):
+    NOTHING = "nothing"
+    VALUE = "value"
+    MAYBE = "maybe"  # only joined to it: --exclusive=user, -Xvalue
+
+
+class Fate(StrEnum):
+    MAPPED = "mapped"  # has its effect
+    SHOWN = "shown"  # is shown and exported, and a limit where nodes are shared
+    IGNORED = "ignored"  # accepted, with a warning on stderr
+    SILENT = "silent"  # accepted without a word: what it asks for is so anyway
+    REFUSED = "refused"
+
+
+class Option(NamedTuple):
+    """`also` are further full names; `programs` the first letters of those that have it: (b)atch, (a)lloc, (r)un."""
+
+    name: str
+    short: str = ""
+    takes: Takes = Takes.VALUE
+    fate: Fate = Fate.MAPPED
+    note: str = ""  # what it becomes, or why it has no effect
+    also: tuple[str, ...] = ()
+    programs: str = "bar"
+
+
+_NOTHING, _MAYBE = Takes.NOTHING, Takes.MAYBE
+_SHOWN, _IGNORED, _SILENT, _REFUSED = Fate.SHOWN, Fate.IGNORED, Fate.SILENT, Fate.REFUSED
+_PINNING = "processes are not pinned finer than their share of a node"
+_LAUNCHER = "belongs to Slurm's own launcher"
+
+OPTIONS: tuple[Option, ...] = (
+    Option("account", "A", note="tenant"),
+    Option("acctg-freq", fate=_IGNORED, note="usage is measured at the end of each run"),
+    Option("array", "a", note="task group", programs="b"),
+    Option("batch", fate=_IGNORED, note="the first node runs the script", programs="b"),
+    Option("bb", fate=_IGNORED, note="there is no burst buffer", programs="bar"),
+    Option("bbf", fate=_IGNORED, note="there is no burst buffer"),
+    Option("bcast", takes=_MAYBE, fate=_IGNORED, note="programs are started where they lie", programs="r"),
+    Option("begin", "b", note="not before"),
+    Option("bell", takes=_NOTHING, fate=_SILENT, programs="a"),
+    Option("chdir", "D", note="working directory"),
+    Option("cluster-constraint", fate=_IGNORED, note="there is one cluster"),
+    Option("clusters", "M", fate=_REFUSED, note="only the own cluster may be named", also=("cluster",), programs="ba"),
+    Option("comment", note="kept and shown"),
+    Option("compress", takes=_MAYBE, fate=_IGNORED, note="programs are started where they lie", programs="r"),
+    Option("constraint", "C", note="features of nodes"),
+    Option("container", fate=_IGNORED, note="OCI bundles are not started this way"),
+    Option("contiguous", takes=_NOTHING, fate=_IGNORED, note="placement follows the topology"),
+    Option("core-spec", "S", fate=_IGNORED, note="no cores are set aside"),
+    Option("cores-per-socket", fate=_IGNORED, note=_PINNING),
+    Option("cpu-bind", fate=_IGNORED, note=_PINNING, programs="r"),
+    Option("cpu-freq", fate=_IGNORED, note="the frequency is the site's"),
+    Option("cpus-per-gpu", fate=_SHOWN, note="counted into the CPUs of a task"),
+    Option("cpus-per-task", "c", fate=_SHOWN, note="CPUs of each node, where nodes are shared"),
+    Option("deadline", note="ended when it cannot be done by then"),
+    Option("delay-boot", fate=_IGNORED, note="nodes are not booted for a job"),
+    Option("dependency", "d", note="waits for other jobs"),
+    Option("disable-status", "X", takes=_NOTHING, fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("distribution", "m", fate=_IGNORED, note="ranks are laid out in blocks"),
+    Option("epilog", fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("error", "e", note="file for stderr", programs="br"),
+    Option("exact", takes=_NOTHING, fate=_SILENT, programs="r"),
+    Option("exclude", "x", note="not on these nodes"),
+    Option("exclusive", takes=_MAYBE, note="whole nodes"),
+    Option("export", note="variables handed on", programs="br"),
+    Option("export-file", fate=_IGNORED, note="variables come with --export", programs="b"),
+    Option("extra-node-info", "B", fate=_IGNORED, note=_PINNING),
+    Option(
+        "get-user-env", takes=_MAYBE, fate=_IGNORED, note="the environment is that of the submission", programs="ba"
+    ),
+    Option("gid", fate=_IGNORED, note="work runs as its user"),
+    Option("gpu-bind", fate=_IGNORED, note=_PINNING),
+    Option("gpu-freq", fate=_IGNORED, note="the frequency is the site's"),
+    Option("gpus", "G", note="GPUs of all nodes together"),
+    Option("gpus-per-node", note="GPUs of each node"),
+    Option("gpus-per-socket", fate=_IGNORED, note=_PINNING),
+    Option("gpus-per-task", note="GPUs of each task"),
+    Option("gres", note="gpu[:type]:n of each node"),
+    Option("gres-flags", fate=_IGNORED, note=_PINNING),
+    Option("het-group", fate=_REFUSED, note="there are no heterogeneous jobs", programs="r"),
+    Option("help", "h", takes=_NOTHING, note="the options"),
+    Option("hint", fate=_IGNORED, note=_PINNING),
+    Option("hold", "H", takes=_NOTHING, note="held by the user"),
+    Option("ignore-pbs", takes=_NOTHING, fate=_SILENT, programs="b"),
+    Option(
+        "immediate",
+        "I",
+        takes=_MAYBE,
+        fate=_IGNORED,
+        note="use --test-only to learn when it would start",
+        programs="ar",
+    ),
+    Option("input", "i", note="file for stdin", programs="br"),
+    Option("interactive", takes=_NOTHING, fate=_SILENT, programs="r"),
+    Option("job-name", "J", note="name"),
+    Option("jobid", note="the allocation of a step", programs="ar"),
+    Option("kill-command", "K", takes=_MAYBE, fate=_SILENT, programs="a"),
+    Option("kill-on-bad-exit", "K", takes=_MAYBE, note="whether the first failure ends the rest", programs="r"),
+    Option("kill-on-invalid-dep", note="what becomes of it when a dependency cannot be satisfied", programs="b"),
+    Option("label", "l", takes=_NOTHING, note="lines begin with their rank", programs="r"),
+    Option("launch-cmd", takes=_NOTHING, fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("licenses", "L", fate=_IGNORED, note="licences are not counted"),
+    Option("mail-type", note="notifications"),
+    Option("mail-user", note="whom to notify"),
+    Option("mcs-label", fate=_IGNORED, note="tenants are kept apart anyway"),
+    Option("mem", fate=_SHOWN, note="memory of each node"),
+    Option("mem-bind", fate=_IGNORED, note=_PINNING),
+    Option("mem-per-cpu", fate=_SHOWN, note="memory of each node, by its CPUs"),
+    Option("mem-per-gpu", fate=_SHOWN, note="memory of each node, by its GPUs"),
+    Option("mincpus", fate=_SHOWN, note="CPUs of each node, where nodes are shared"),
+    Option("mpi", fate=_SILENT, programs="r"),
+    Option("msg-timeout", fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("multi-prog", takes=_NOTHING, note="several programs by rank", programs="r"),
+    Option("network", fate=_IGNORED, note="the network is the site's"),
+    Option("nice", takes=_MAYBE, fate=_IGNORED, note="the order comes from class and fair share"),
+    Option("no-allocate", "Z", takes=_NOTHING, fate=_REFUSED, note="work runs in allocations alone", programs="r"),
+    Option("no-bell", takes=_NOTHING, fate=_SILENT, programs="a"),
+    Option("no-kill", "k", takes=_MAYBE, fate=_IGNORED, note="a lost node ends the run"),
+    Option("no-requeue", takes=_NOTHING, note="never run again", programs="b"),
+    Option("no-shell", takes=_NOTHING, note="nodes alone, no command", programs="a"),
+    Option("nodefile", "F", note="only on the nodes in this file"),
+    Option("nodelist", "w", note="only on these nodes"),
+    Option("nodes", "N", note="nodes"),
+    Option("ntasks", "n", note="tasks"),
+    Option("ntasks-per-core", fate=_IGNORED, note=_PINNING),
+    Option("ntasks-per-gpu", fate=_IGNORED, note=_PINNING),
+    Option("ntasks-per-node", note="tasks of each node", also=("tasks-per-node",)),
+    Option("ntasks-per-socket", fate=_IGNORED, note=_PINNING),
+    Option("open-mode", note="append or truncate", programs="br"),
+    Option("output", "o", note="file for stdout", programs="br"),
+    Option("overcommit", "O", takes=_NOTHING, fate=_IGNORED, note=_PINNING),
+    Option("overlap", takes=_NOTHING, note="shares the CPUs of other steps", programs="r"),
+    Option(
+        "oversubscribe",
+        "s",
+        takes=_NOTHING,
+        fate=_IGNORED,
+        note="the vCluster says whether nodes are shared",
+        also=("share",),
+    ),
+    Option("parsable", takes=_NOTHING, note="prints the id alone", programs="b"),
+    Option("partition", "p", note="vCluster"),
+    Option("power", fate=_IGNORED, note="power is the site's"),
+    Option("prefer", fate=_IGNORED, note="features are wanted or not"),
+    Option("preserve-env", "E", takes=_NOTHING, fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("priority", fate=_IGNORED, note="the order comes from class and fair share"),
+    Option("profile", fate=_IGNORED, note="no profiles are taken"),
+    Option("prolog", fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("propagate", takes=_MAYBE, fate=_IGNORED, note="limits are those of the node", programs="br"),
+    Option("pty", takes=_NOTHING, note="a terminal", programs="r"),
+    Option("qos", "q", note="preemption class"),
+    Option("quiet", "Q", takes=_NOTHING, note="no notices"),
+    Option("quit-on-interrupt", takes=_NOTHING, fate=_IGNORED, note="the second interrupt ends the step", programs="r"),
+    Option("reboot", takes=_NOTHING, fate=_IGNORED, note="nodes are not booted for a job"),
+    Option("relative", "r", fate=_IGNORED, note="steps begin at the first node", programs="r"),
+    Option("requeue", takes=_NOTHING, note="run again when a node is lost", programs="b"),
+    Option("reservation", note="inside this reservation"),
+    Option("resv-ports", takes=_MAYBE, fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("send-libs", takes=_MAYBE, fate=_IGNORED, note="programs are started where they lie", programs="r"),
+    Option("signal", note="a signal before the end"),
+    Option("slurmd-debug", fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("sockets-per-node", fate=_IGNORED, note=_PINNING),
+    Option("spread-job", takes=_NOTHING, fate=_IGNORED, note="placement follows the topology"),
+    Option("switches", fate=_IGNORED, note="placement follows the topology"),
+    Option("task-epilog", fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("task-prolog", fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("test-only", takes=_NOTHING, note="says when it would start", programs="br"),
+    Option("thread-spec", fate=_IGNORED, note="no threads are set aside"),
+    Option("threads", "T", fate=_IGNORED, note=_LAUNCHER, programs="r"),
+    Option("threads-per-core", fate=_IGNORED, note=_PINNING),
+    Option("time", "t", note="walltime"),
+    Option("time-min", fate=_IGNORED, note="the walltime is not shortened"),
+    Option("tmp", fate=_IGNORED, note="scratch space is not counted"),
+    Option("tres-per-task", fate=_IGNORED, note=_PINNING, programs="r"),
+    Option("uenv", note="user environment"),
+    Option("uid", fate=_IGNORED, note="work runs as its user"),
+    Option("unbuffered", "u", takes=_NOTHING, fate=_SILENT, programs="r"),
+    Option("usage", takes=_NOTHING, note="the options, in short"),
+    Option("use-min-nodes", takes=_NOTHING, fate=_IGNORED, note="a range takes what is free"),
+    Option("verbose", "v", takes=_NOTHING, fate=_SILENT),
+    Option("version", "V", takes=_NOTHING, note="the version"),
+    Option("view", note="view of a user environment"),
+    Option("wait", "W", takes=_NOTHING, note="waits for the end", programs="b"),
+    Option("wait", "W", note="how long after the first end", programs="r"),
+    Option("wait-all-nodes", fate=_IGNORED, note="all nodes are ready when work starts", programs="ba"),
+    Option("wckey", note="kept and shown"),
+    Option("whole", takes=_NOTHING, fate=_SILENT, programs="r"),
+    Option("wrap", note="a command instead of a script", programs="b"),
+)
+
+
+def options_of(program: str) -> tuple[Option, ...]:
+    """The options of sbatch, salloc or srun."""
+    letter = program[1]
+    return tuple(option for option in OPTIONS if letter in option.programs)

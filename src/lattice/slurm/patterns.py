@@ -1,0 +1,27 @@
+"""File names with patterns: `slurm-%j.out`, `log/%x_%A_%4a.txt`."""
+
+import re
+from collections.abc import Mapping
+
+BATCH_DEFAULT = "slurm-%j.out"
+ARRAY_DEFAULT = "slurm-%A_%a.out"
+LETTERS = "jJAaxuNnts"
+_PATTERN = re.compile(r"%(\d*)([a-zA-Z%])")
+
+
+def fill(pattern: str, values: Mapping[str, str]) -> str:
+    """The pattern with its letters replaced; one without a value stays as it is. A width pads numbers with zeros."""
+    # A backslash anywhere switches all patterns off.
+    if "\\" in pattern:
+        return pattern.replace("\\", "")
+
+    def replaced(found: re.Match[str]) -> str:
+        width, letter = found.groups()
+        if letter == "%":
+            return "%"
+        value = values.get(letter)
+        if value is None:
+            return found[0]
+        return value.zfill(min(int(width), 10)) if width and value.isdigit() else value
+
+    return _PATTERN.sub(replaced, pattern)

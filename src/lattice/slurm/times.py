@@ -1,0 +1,140 @@
+"""Slurm's times: limits (`d-h:m:s` and its shorter forms), moments (`now+2hours`, `16:00`, ISO), and how both are printed.
+
+Moments are wall-clock seconds; what depends on the zone is worked out with the local time of the caller.
+"""
+
+import re
+import time
+from datetime import datetime, timedelta
+
+UNLIMITED = -1
+NOT_SET = "N/A"
+
+_WORDS = {"unlimited", "infinite"}
+_LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?$")
+_OFFSET = re.compile(r"now\s*(?:([+-])\s*(\d+)\s*([a-z]*))?$", re.IGNORECASE)
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?\s*(am|pm)?$", re.IGNORECASE)
+_UNITS = (("second", 1), ("minute", 60), ("hour", 3600), ("day", 86400), ("week", 604800))
+_NAMED = {"midnight": (0, 0, 0), "noon": (12, 0, 0), "fika": (15, 0, 0), "elevenses": (11, 0, 0), "teatime": (16, 0, 0)}
+_DATES = ("%Y-%m-%d", "%m/%d/%y", "%m/%d/%Y", "%m/%d", "%m%d%y", "%m.%d.%y")
+
+
+def parse_limit(text: str) -> int | None:
+    """Seconds of a time limit, UNLIMITED, or None for what is no limit."""
+    wanted = text.strip().lower()
+    if wanted in _WORDS or wanted == "-1":
+        return UNLIMITED
+    found = _LIMIT.match(wanted)
+    if found is None:
+        return None
+    days, *fields = found.groups()
+    numbers = [int(field) for field in fields if field is not None]
+    if days is not None:
+        hours, minutes, seconds = (*numbers, 0, 0)[:3]
+        total = int(days) * 86400 + hours * 3600 + minutes * 60 + seconds
+    elif len(numbers) == 3:
+        total = numbers[0] * 3600 + numbers[1] * 60 + numbers[2]
+    else:
+        total = numbers[0] * 60 + (numbers[1] if len(numbers) == 2 else 0)
+    return total or UNLIMITED
+
+
+def parse_moment(text: str, now: float) -> float | None:
+    """Seconds since 1970 of a moment such as `now+1hour`, `16:00`, `tomorrow`, `2026-01-31T12:00`; None for anything else."""
+    wanted = text.strip()
+    offset = _OFFSET.match(wanted)
+    if offset is not None:
+        return _offset(offset, now)
+    if wanted.isdigit() and len(wanted) > 8:
+        return float(wanted)
+    # Local times of the caller are what is meant, so none of these carries a zone.
+    today = datetime.fromtimestamp(now)  # noqa: DTZ006
+    day, clock = _split(wanted)
+    base = _day(day, today)
+    at = (0, 0, 0) if clock is None else _clock(clock)
+    if base is None or at is None:
+        return None
+    moment = base.replace(hour=at[0], minute=at[1], second=at[2], microsecond=0)
+    # A time of day without a date means the next such time.
+    if day is None and moment.timestamp() <= now:
+        moment += timedelta(days=1)
+    return moment.timestamp()
+
+
+def _offset(found: re.Match[str], now: float) -> float | None:
+    sign, count, unit = found.groups()
+    if count is None:
+        return now
+    scale = next(
+        (factor for name, factor in _UNITS if unit and f"{name}s".startswith(unit.lower())), 1 if not unit else 0
+    )
+    if not scale:
+        return None
+    return now + int(count) * scale * (-1 if sign == "-" else 1)
+
+
+def _split(text: str) -> tuple[str | None, str | None]:
+    """Date and time of day; `1970-01-01-00:00:01` is taken too."""
+    for separator in ("T", "-", " "):
+        day, found, clock = text.rpartition(separator)
+        if found and ":" in clock:
+            return day, clock
+    if ":" in text or text.lower() in _NAMED:
+        return None, text
+    return text, None
+
+
+def _day(text: str | None, today: datetime) -> datetime | None:
+    if text is None or text.lower() == "today":
+        return today
+    if text.lower() == "tomorrow":
+        return today + timedelta(days=1)
+    for form in _DATES:
+        try:
+            day = datetime.strptime(text, form)  # noqa: DTZ007
+        except ValueError:
+            continue
+        return day if "y" in form.lower() else day.replace(year=today.year)
+    return None
+
+
+def _clock(text: str) -> tuple[int, int, int] | None:
+    if text.lower() in _NAMED:
+        return _NAMED[text.lower()]
+    found = _CLOCK.match(text)
+    if found is None:
+        return None
+    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
+    half = (found[4] or "").lower()
+    if half:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    return (hour, minute, second) if hour < 24 and minute < 60 and second < 60 else None
+
+
+def format_span(seconds: int, *, short: bool = True) -> str:
+    """`m:ss`, `h:mm:ss` or `d-hh:mm:ss` as squeue prints; without `short` always `[d-]hh:mm:ss`, as sacct and scontrol do."""
+    minutes, second = divmod(max(0, seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    if days:
+        return f"{days}-{hour:02}:{minute:02}:{second:02}"
+    if hour or not short:
+        return f"{hour:02}:{minute:02}:{second:02}" if not short else f"{hour}:{minute:02}:{second:02}"
+    return f"{minute}:{second:02}"
+
+
+def format_limit(seconds: int, *, short: bool = True) -> str:
+    """A limit; whole minutes, rounded up, as Slurm keeps them. 0 and less = none."""
+    if seconds <= 0:
+        return "UNLIMITED"
+    return format_span(-(-seconds // 60) * 60, short=short)
+
+
+def format_moment(seconds: float | None, form: str = "", missing: str = NOT_SET) -> str:
+    """Local time in ISO form; `form` is the value of SLURM_TIME_FORMAT."""
+    if seconds is None:
+        return missing
+    local = time.localtime(seconds)
+    if form and form not in ("standard", "relative") and "%" in form:
+        return time.strftime(form, local)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", local)
