@@ -163,6 +163,8 @@ class QuorumProcess(ServerProcess):
             server_name=config.name,
             default_tenant=config.defaults.tenant,
             default_vcluster=config.defaults.vcluster,
+            notifications=self._outlets.policy,
+            rules=self._rules,
         )
 
     async def _confirm_reads(self) -> None:
@@ -215,8 +217,16 @@ class QuorumProcess(ServerProcess):
         await make_defaults(term, wanted)
         api_url = config.api.advertised_url or ",".join(peer.rest for peer in self._peers.values())
         loops = self._loops = Loops(
-            config, term, self._links, self._clock, self._metrics, mint=self._mint, api_url=api_url
+            config,
+            term,
+            self._links,
+            self._clock,
+            self._metrics,
+            mint=self._mint,
+            api_url=api_url,
+            senders=self._outlets.senders,
         )
+        self._report_rules()
         services = self._services = self._services_of(term, loops)
         loops.start()
         self._reception = DeskReception(self._verifier, loops.sessions, self._links)
