@@ -43,6 +43,8 @@ class CommandGenerator:
             (40, self.place),
             (18, self.report),
             (4, self.cancel),
+            (4, self.tasks_wish),
+            (4, self.fold),
             (3, self.wish),
             (6, self.register),
             (6, self.confirm),
@@ -152,6 +154,30 @@ class CommandGenerator:
         if record is None or not record.parts:
             return cmd.RollbackRun(number=number, run=1, node=self.random.choice(NODES))
         return cmd.RollbackRun(number=record.number, run=record.run, node=self.random.choice(record.parts).node)
+
+    def tasks_wish(self) -> cmd.AnyCommand:
+        """Something for a range of tasks, now and then one that does not exist."""
+        rnd, groups = self.random, list(self.state.groups.values())[-5:]
+        if not groups:
+            return self.cancel()
+        group = rnd.choice(groups)
+        bounds = sorted(rnd.sample(range(group.size + 3), k=min(group.size + 3, rnd.choice((2, 2, 4)))))
+        positions = tuple(zip(bounds[::2], bounds[1::2], strict=False))
+        number = group.number if rnd.random() < 0.95 else self.some_number()
+        hold = rnd.choice((Hold.USER, Hold.OPERATOR))
+        return rnd.choice(
+            (
+                cmd.CancelAllocation(number=number, positions=positions),
+                cmd.HoldAllocation(number=number, positions=positions, hold=hold),
+                cmd.ReleaseAllocation(number=number, positions=positions, as_operator=rnd.random() < 0.5),
+                cmd.RequeueAllocation(number=number, positions=positions, hold=rnd.random() < 0.3),
+                cmd.UpdateAllocation(number=number, concurrency=rnd.choice((-1, 0, 1, 3))),
+            )
+        )
+
+    def fold(self) -> cmd.AnyCommand:
+        ended = [record.number for record in self.state.allocations.values() if record.is_terminal]
+        return cmd.FoldTasks(numbers=(*ended[:20], self.some_number()))
 
     def archive(self) -> cmd.AnyCommand:
         ended = [record.number for record in self.state.allocations.values() if record.is_terminal]

@@ -3,6 +3,8 @@
 Knows the promises, not the rules: it reads records and answers only.
 """
 
+from msgspec.structs import replace
+
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.invariants import check
 from lattice.core.machine.outcomes import Outcome, Rejected
@@ -51,7 +53,11 @@ class Witness:
         for number, old in self.allocations.items():
             new = self.state.allocations.get(number)
             if new is None:
-                if not old.is_terminal or not isinstance(envelope.command, cmd.ArchiveAllocations):
+                row = self.state.find(number)
+                if isinstance(envelope.command, cmd.FoldTasks) and row is not None:
+                    if replace(row, parts=old.parts) != old or not old.is_terminal:
+                        findings.append(f"a{number} was folded into something else")
+                elif not old.is_terminal or not isinstance(envelope.command, cmd.ArchiveAllocations):
                     findings.append(f"a{number} vanished as {old.state}")
                 continue
             if new is old:

@@ -205,6 +205,10 @@ class _Touched:
             case ev.AllocationEnded() | ev.AllocationRequeued():
                 self.numbers[event.number] = None
                 self.ended[event.number] = None
+            case ev.DagSubmitted() | ev.DagCancelled() | ev.DagEnded():
+                return
+            case ev.TasksUnblocked():
+                self.numbers[event.group] = None
             case ev.TaskGroupSubmitted():
                 self.numbers[event.group.number] = None
             case ev.TaskReleased():
@@ -212,7 +216,7 @@ class _Touched:
                 self.numbers[event.group + 1 + event.position] = None
             case ev.TasksCancelled() | ev.TaskGroupHeld():
                 self.numbers[event.group] = None
-            case ev.AllocationsArchived():
+            case ev.AllocationsArchived() | ev.TasksFolded():
                 self.numbers.update(dict.fromkeys(event.numbers))
             case ev.NodeRegistered() | ev.NodeMoved():
                 self.nodes[event.node] = None

@@ -10,8 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from lattice.core.machine.commands import Envelope
+from lattice.core.machine.folded import FoldedChunk
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.dags import Dag
 from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Node
 from lattice.core.model.notifications import Notification, NotifyDefault
@@ -101,10 +103,12 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("nodes", view.nodes.values(), RECORDS_PER_CHUNK)
     yield from _chunks("allocations", view.allocations.values(), RECORDS_PER_CHUNK)
     yield from _chunks("groups", view.groups.values(), RECORDS_PER_CHUNK)
+    yield from _chunks("folded", (chunk for rows in view.folded.values() for chunk in rows.chunks()), 1)
     yield from _payload_chunks(view.payloads)
     yield from _chunks("ledger", view.ledger.values(), RECORDS_PER_CHUNK)
     yield from _chunks("notifications", view.notifications.values(), RECORDS_PER_CHUNK)
     yield from _chunks("notify_defaults", view.notify_defaults.values(), RECORDS_PER_CHUNK)
+    yield from _chunks("dags", view.dags.values(), RECORDS_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
 
 
@@ -135,10 +139,12 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "nodes": msgspec.msgpack.Decoder(tuple[Node, ...]),
     "allocations": msgspec.msgpack.Decoder(tuple[Allocation, ...]),
     "groups": msgspec.msgpack.Decoder(tuple[TaskGroup, ...]),
+    "folded": msgspec.msgpack.Decoder(tuple[FoldedChunk, ...]),
     "payloads": msgspec.msgpack.Decoder(tuple[tuple[int, bytes], ...]),
     "ledger": msgspec.msgpack.Decoder(tuple[Ledger, ...]),
     "notifications": msgspec.msgpack.Decoder(tuple[Notification, ...]),
     "notify_defaults": msgspec.msgpack.Decoder(tuple[NotifyDefault, ...]),
+    "dags": msgspec.msgpack.Decoder(tuple[Dag, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
 
@@ -191,10 +197,14 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.put_node(record)
             case TaskGroup():
                 state.put_group(record)
+            case FoldedChunk():
+                state.load_rows(record)
             case Ledger():
                 state.put_ledger(record)
             case Recent():
                 state.put_recent(record)
+            case Dag():
+                state.dependencies.put_dag(record)
             case Notification():
                 state.notifications.put(record)
             case NotifyDefault():

@@ -6,6 +6,8 @@ A command is a wish. `decide` turns it into events or refuses it; nothing here h
 from msgspec import Struct
 
 from lattice.core.model.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
+from lattice.core.model.dependencies import Clauses, Condition, EndedWork
+from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import DownCause, Hardware, Share
 from lattice.core.model.notifications import Notify, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
@@ -38,6 +40,42 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     queue_on_quota: bool = False  # wait for headroom whatever the tenant's setting
     notify: Notify | None = None  # None: what the user wants by default
     payload: bytes = b""
+    depends_on: Clauses = ()
+    ended: tuple[EndedWork, ...] = ()  # predecessors that had ended when it was proposed
+    mutex: str = ""
+    keep_on_invalid_dependency: bool = False
+    deadline_at: int = 0
+
+
+class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One alternative of what a member of a DAG needs, by the other member's name."""
+
+    ref: str
+    condition: Condition = Condition.SUCCESS
+    delay_s: int = 0
+
+
+class DagMember(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`needs` are clauses over other members; what lies outside the DAG is in `submission.depends_on`."""
+
+    ref: str
+    submission: SubmitAllocation
+    needs: tuple[tuple[Edge, ...], ...] = ()
+
+
+class SubmitDag(Command, tag="submit_dag", frozen=True, kw_only=True):
+    """All members or none."""
+
+    name: str
+    user: str
+    tenant: str
+    members: tuple[DagMember, ...]
+
+
+class CancelDag(Command, tag="cancel_dag", frozen=True, kw_only=True):
+    """Ends every member that has not ended."""
+
+    number: int
 
 
 class PlaceAllocation(Command, tag="place_allocation", frozen=True, kw_only=True):
@@ -67,6 +105,7 @@ class ReportPart(Command, tag="report_part", frozen=True, kw_only=True):
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
     elapsed_s: float = 0.0
+    prologue_failed: bool = False  # with ENDED: the site's prologue did, nothing of the allocation ran
 
 
 class LosePart(Command, tag="lose_part", frozen=True, kw_only=True):
@@ -78,9 +117,10 @@ class LosePart(Command, tag="lose_part", frozen=True, kw_only=True):
 
 
 class CancelAllocation(Command, tag="cancel_allocation", frozen=True, kw_only=True):
-    """Number of an allocation, of a task or of a whole group."""
+    """Number of an allocation, of a task or of a whole group; `positions` = only these tasks of the group."""
 
     number: int
+    positions: Intervals = ()
 
 
 class ExpireAllocation(Command, tag="expire_allocation", frozen=True, kw_only=True):
@@ -88,6 +128,12 @@ class ExpireAllocation(Command, tag="expire_allocation", frozen=True, kw_only=Tr
 
     number: int
     run: int
+
+
+class EnforceDeadline(Command, tag="enforce_deadline", frozen=True, kw_only=True):
+    """The allocation or group can no longer end before its deadline."""
+
+    number: int
 
 
 class RollbackRun(Command, tag="rollback_run", frozen=True, kw_only=True):
@@ -101,11 +147,13 @@ class RollbackRun(Command, tag="rollback_run", frozen=True, kw_only=True):
 class HoldAllocation(Command, tag="hold_allocation", frozen=True, kw_only=True):
     number: int
     hold: Hold = Hold.USER
+    positions: Intervals = ()
 
 
 class ReleaseAllocation(Command, tag="release_allocation", frozen=True, kw_only=True):
     number: int
     as_operator: bool = False
+    positions: Intervals = ()
 
 
 class RequeueAllocation(Command, tag="requeue_allocation", frozen=True, kw_only=True):
@@ -113,6 +161,7 @@ class RequeueAllocation(Command, tag="requeue_allocation", frozen=True, kw_only=
 
     number: int
     hold: bool = False
+    positions: Intervals = ()
 
 
 class UpdateAllocation(Command, tag="update_allocation", frozen=True, kw_only=True):
@@ -120,12 +169,19 @@ class UpdateAllocation(Command, tag="update_allocation", frozen=True, kw_only=Tr
     walltime_s: int | None = None
     preemption_class: int | None = None
     name: str | None = None
+    concurrency: int | None = None  # of a task group: how many tasks may run at once, 0 = all
     set_tags: tuple[tuple[str, str], ...] = ()
     drop_tags: tuple[str, ...] = ()
 
 
 class ArchiveAllocations(Command, tag="archive_allocations", frozen=True, kw_only=True):
     """Finished allocations and groups leave the hot state."""
+
+    numbers: tuple[int, ...]
+
+
+class FoldTasks(Command, tag="fold_tasks", frozen=True, kw_only=True):
+    """Ended tasks of groups that are still here become rows of their group."""
 
     numbers: tuple[int, ...]
 
@@ -242,6 +298,9 @@ class RecordSnapshot(Command, tag="record_snapshot", frozen=True, kw_only=True):
 
 AnyCommand = (
     SubmitAllocation
+    | SubmitDag
+    | CancelDag
+    | EnforceDeadline
     | PlaceAllocation
     | ReportPart
     | LosePart
@@ -253,6 +312,7 @@ AnyCommand = (
     | RequeueAllocation
     | UpdateAllocation
     | ArchiveAllocations
+    | FoldTasks
     | RegisterNode
     | ConfirmNode
     | DegradeNode

@@ -8,9 +8,12 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import (
     administration,
     allocations,
+    dags,
+    deadlines,
     nodes,
     notifications,
     placement,
+    ranges,
     reservations,
     runs,
     submission,
@@ -30,12 +33,12 @@ def decide(state: State, envelope: cmd.Envelope) -> Decision:
             return runs.report(state, command, at)
         case cmd.PlaceAllocation():
             return placement.place(state, command, at)
-        case cmd.LosePart():
-            return runs.lose(state, command, at)
-        case cmd.ExpireAllocation():
-            return runs.expire(state, command)
-        case cmd.RollbackRun():
-            return runs.roll_back(state, command)
+        case cmd.LosePart() | cmd.ExpireAllocation() | cmd.RollbackRun() | cmd.EnforceDeadline():
+            return _decide_run(state, command, at)
+        case cmd.SubmitDag():
+            return dags.submit(state, command, at)
+        case cmd.CancelDag():
+            return dags.cancel(state, command, envelope.actor)
         case (
             cmd.CancelAllocation()
             | cmd.HoldAllocation()
@@ -43,14 +46,13 @@ def decide(state: State, envelope: cmd.Envelope) -> Decision:
             | cmd.RequeueAllocation()
             | cmd.UpdateAllocation()
             | cmd.ArchiveAllocations()
+            | cmd.FoldTasks()
         ):
             return _decide_allocation(state, command)
         case cmd.SetTenant() | cmd.SetProject() | cmd.SetVcluster() | cmd.SetSetting() | cmd.RecordSnapshot():
             return _decide_administration(state, command, at)
-        case cmd.SetReservation():
-            return reservations.set_reservation(state, command, envelope.actor, at)
-        case cmd.DeleteReservation():
-            return reservations.delete_reservation(state, command)
+        case cmd.SetReservation() | cmd.DeleteReservation():
+            return _decide_reservation(state, command, envelope.actor, at)
         case cmd.SetNotifyDefault() | cmd.NoteTimeLimit() | cmd.SettleNotifications():
             return _decide_notification(state, command, at)
         case _:
@@ -64,6 +66,7 @@ _AllocationCommand = (
     | cmd.RequeueAllocation
     | cmd.UpdateAllocation
     | cmd.ArchiveAllocations
+    | cmd.FoldTasks
 )
 _AdministrationCommand = cmd.SetTenant | cmd.SetProject | cmd.SetVcluster | cmd.SetSetting | cmd.RecordSnapshot
 _NodeCommand = (
@@ -79,20 +82,46 @@ _NodeCommand = (
 )
 
 
+def _decide_run(
+    state: State, command: cmd.LosePart | cmd.ExpireAllocation | cmd.RollbackRun | cmd.EnforceDeadline, at: int
+) -> Decision:
+    match command:
+        case cmd.LosePart():
+            return runs.lose(state, command, at)
+        case cmd.ExpireAllocation():
+            return runs.expire(state, command)
+        case cmd.RollbackRun():
+            return runs.roll_back(state, command)
+        case cmd.EnforceDeadline():
+            return deadlines.enforce(state, command, at)
+        case _:
+            assert_never(command)
+
+
+def _decide_reservation(
+    state: State, command: cmd.SetReservation | cmd.DeleteReservation, actor: str, at: int
+) -> Decision:
+    if isinstance(command, cmd.SetReservation):
+        return reservations.set_reservation(state, command, actor, at)
+    return reservations.delete_reservation(state, command)
+
+
 def _decide_allocation(state: State, command: _AllocationCommand) -> Decision:
     match command:
         case cmd.CancelAllocation():
-            return allocations.cancel(state, command)
+            return ranges.cancel(state, command) if command.positions else allocations.cancel(state, command)
         case cmd.HoldAllocation():
-            return allocations.hold(state, command)
+            return ranges.hold(state, command) if command.positions else allocations.hold(state, command)
         case cmd.ReleaseAllocation():
-            return allocations.release(state, command)
+            return ranges.release(state, command) if command.positions else allocations.release(state, command)
         case cmd.RequeueAllocation():
-            return allocations.requeue(state, command)
+            return ranges.requeue(state, command) if command.positions else allocations.requeue(state, command)
         case cmd.UpdateAllocation():
             return allocations.update(state, command)
         case cmd.ArchiveAllocations():
             return allocations.archive(state, command)
+        case cmd.FoldTasks():
+            return ranges.fold(state, command)
         case _:
             assert_never(command)
 

@@ -31,5 +31,9 @@ class Digest:
     def remove(self, kind: bytes, record: object) -> None:
         self.value = (self.value - record_hash(kind, record)) % _MODULUS
 
+    def shift(self, by: int) -> None:
+        """Adds (or takes away) the sum of several records at once."""
+        self.value = (self.value + by) % _MODULUS
+
     def hexdigest(self) -> str:
         return f"{self.value:032x}"

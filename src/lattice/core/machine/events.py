@@ -4,6 +4,9 @@ from msgspec import Struct
 
 from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
+from lattice.core.model.dags import Dag, DagState
+from lattice.core.model.dependencies import Clauses, TaskWait
+from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
 from lattice.core.model.notifications import Notification, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
@@ -32,17 +35,60 @@ class TaskReleased(Event, tag="task_released", frozen=True, kw_only=True):
 
 
 class TasksCancelled(Event, tag="tasks_cancelled", frozen=True, kw_only=True):
-    """All tasks of a group that were still entries in its list are given up together."""
+    """Pending tasks of a group are given up together; without positions all that are pending."""
 
     group: int
     count: int
+    positions: Intervals = ()
+    cause: Cause = Cause.CANCELLED
 
 
 class TaskGroupHeld(Event, tag="task_group_held", frozen=True, kw_only=True):
-    """Pending tasks of a group are held (or released, with Hold.NONE)."""
+    """Which pending tasks of a group are held from now on: all by `hold`, else those of the intervals."""
 
     group: int
     hold: Hold
+    held: Intervals = ()
+    held_by_operator: Intervals = ()
+
+
+class TasksFolded(Event, tag="tasks_folded", frozen=True, kw_only=True):
+    """Ended tasks left the records for the rows of their groups."""
+
+    numbers: tuple[int, ...]
+
+
+class WaitChanged(Event, tag="wait_changed", frozen=True, kw_only=True):
+    """An allocation or group waits for less than before; when nothing is left it is in the queue from `eligible_at` on."""
+
+    number: int
+    waits_for: Clauses
+    eligible_at: int
+
+
+class TasksUnblocked(Event, tag="tasks_unblocked", frozen=True, kw_only=True):
+    """Tasks of a group no longer wait for theirs in other groups; `waits` is what is left."""
+
+    group: int
+    waits: tuple[TaskWait, ...]
+
+
+class DagSubmitted(Event, tag="dag_submitted", frozen=True, kw_only=True):
+    """Its members follow as events of their own."""
+
+    dag: Dag
+
+
+class DagCancelled(Event, tag="dag_cancelled", frozen=True, kw_only=True):
+    dag: int
+    by: str
+
+
+class DagEnded(Event, tag="dag_ended", frozen=True, kw_only=True):
+    """The last member has ended."""
+
+    dag: int
+    state: DagState
 
 
 class AllocationPlaced(Event, tag="allocation_placed", frozen=True, kw_only=True):
@@ -92,6 +138,7 @@ class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=
     message: str = ""
     hold: Hold = Hold.NONE
     elapsed_s: float = 0.0  # how long the run took that is over; 0 = until now
+    avoid: str = ""  # a node whose prologue failed: not there again
 
 
 class AllocationHeld(Event, tag="allocation_held", frozen=True, kw_only=True):
@@ -108,6 +155,7 @@ class AllocationUpdated(Event, tag="allocation_updated", frozen=True, kw_only=Tr
     walltime_s: int
     preemption_class: int
     name: str
+    concurrency: int | None = None  # of a task group, when it was to change
     tags: tuple[tuple[str, str], ...] | None = None  # None = as they were
 
 
@@ -197,6 +245,11 @@ class SnapshotRecorded(Event, tag="snapshot_recorded", frozen=True, kw_only=True
 
 AnyEvent = (
     AllocationSubmitted
+    | WaitChanged
+    | TasksUnblocked
+    | DagSubmitted
+    | DagCancelled
+    | DagEnded
     | TaskGroupSubmitted
     | TaskReleased
     | TasksCancelled
@@ -211,6 +264,7 @@ AnyEvent = (
     | AllocationReleased
     | AllocationUpdated
     | AllocationsArchived
+    | TasksFolded
     | NodeRegistered
     | NodeMoved
     | TenantSet

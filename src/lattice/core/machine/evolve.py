@@ -9,7 +9,8 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.state import SnapshotPointer, State, task_record
+from lattice.core.machine.groups import evolve_group
+from lattice.core.machine.state import SnapshotPointer, State
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
 from lattice.core.model.ledger import Ledger, run_amounts
 from lattice.core.model.nodes import Node, NodeState, Share, Tenure
@@ -31,16 +32,28 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             _requeued(state, event, at)
         case ev.AllocationHeld() | ev.AllocationReleased() | ev.AllocationUpdated() | ev.AllocationsArchived():
             _evolve_wish(state, event)
-        case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld():
-            _evolve_group(state, event, at)
+        case (
+            ev.TaskGroupSubmitted()
+            | ev.TaskReleased()
+            | ev.TasksCancelled()
+            | ev.TaskGroupHeld()
+            | ev.TasksFolded()
+        ):
+            evolve_group(state, event, at)
         case ev.NodeRegistered() | ev.NodeMoved():
             _evolve_node(state, event, at)
-        case ev.TenantSet() | ev.ProjectSet() | ev.VclusterSet() | ev.SettingSet() | ev.SnapshotRecorded():
+        case (
+            ev.TenantSet()
+            | ev.ProjectSet()
+            | ev.VclusterSet()
+            | ev.SettingSet()
+            | ev.SnapshotRecorded()
+            | ev.ReservationSet()
+            | ev.ReservationDeleted()
+        ):
             _evolve_administration(state, event)
-        case ev.ReservationSet():
-            state.put_reservation(event.reservation)
-        case ev.ReservationDeleted():
-            state.drop_reservation(event.name)
+        case ev.WaitChanged() | ev.TasksUnblocked() | ev.DagSubmitted() | ev.DagCancelled() | ev.DagEnded():
+            _evolve_dependency(state, event, at)
         case (
             ev.TimeLimitNeared()
             | ev.NotificationQueued()
@@ -55,9 +68,16 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
 
 _RunEvent = ev.PartChanged | ev.AllocationSubmitted | ev.AllocationPlaced | ev.AllocationStarted
 _WishEvent = ev.AllocationHeld | ev.AllocationReleased | ev.AllocationUpdated | ev.AllocationsArchived
-_GroupEvent = ev.TaskGroupSubmitted | ev.TaskReleased | ev.TasksCancelled | ev.TaskGroupHeld
 _NodeEvent = ev.NodeRegistered | ev.NodeMoved
-_AdministrationEvent = ev.TenantSet | ev.ProjectSet | ev.VclusterSet | ev.SettingSet | ev.SnapshotRecorded
+_AdministrationEvent = (
+    ev.TenantSet
+    | ev.ProjectSet
+    | ev.VclusterSet
+    | ev.SettingSet
+    | ev.SnapshotRecorded
+    | ev.ReservationSet
+    | ev.ReservationDeleted
+)
 
 
 def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
@@ -72,6 +92,10 @@ def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
             state.put_setting(event.key, event.value)
         case ev.SnapshotRecorded():
             state.snapshot = SnapshotPointer(index=event.index, digest=event.digest, sha256=event.sha256)
+        case ev.ReservationSet():
+            state.put_reservation(event.reservation)
+        case ev.ReservationDeleted():
+            state.drop_reservation(event.name)
 
 
 _NotificationEvent = (
@@ -93,6 +117,36 @@ def _evolve_notification(state: State, event: _NotificationEvent) -> None:
             book.put_default(event.default)
         case ev.NotificationDropped():
             pass  # told to those who count; nothing of it stays
+
+
+_DependencyEvent = ev.WaitChanged | ev.TasksUnblocked | ev.DagSubmitted | ev.DagCancelled | ev.DagEnded
+
+
+def _evolve_dependency(state: State, event: _DependencyEvent, at: int) -> None:
+    book = state.dependencies
+    match event:
+        case ev.WaitChanged():
+            _wait_changed(state, event)
+        case ev.TasksUnblocked():
+            group = replace(state.groups[event.group], task_waits=event.waits)
+            state.put_group(replace(group, blocked=group.blocked_now()))
+        case ev.DagSubmitted():
+            book.put_dag(event.dag)
+            state.next_number = event.dag.number + 1
+        case ev.DagCancelled():
+            book.put_dag(replace(book.dags[event.dag], cancelled_by=event.by))
+        case ev.DagEnded():
+            book.put_dag(replace(book.dags[event.dag], state=event.state, ended_at=at))
+
+
+def _wait_changed(state: State, event: ev.WaitChanged) -> None:
+    group = state.groups.get(event.number)
+    if group is None:
+        _change(state, event.number, waits_for=event.waits_for, eligible_at=event.eligible_at)
+        return
+    template = replace(group.template, waits_for=event.waits_for, eligible_at=event.eligible_at)
+    group = replace(group, template=template)
+    state.put_group(replace(group, blocked=group.blocked_now()))
 
 
 # allocations
@@ -313,53 +367,22 @@ def _updated(state: State, event: ev.AllocationUpdated) -> None:
         "limit_noted": old.limit_noted if old.walltime_s == event.walltime_s else 0,
     }
     if group is not None:
-        state.put_group(replace(group, template=replace(old, **changes)))
+        concurrency = group.concurrency if event.concurrency is None else event.concurrency
+        state.put_group(replace(group, template=replace(old, **changes), concurrency=concurrency))
     else:
         _change(state, event.number, **changes)
 
 
 def _archived(state: State, event: ev.AllocationsArchived) -> None:
     for number in event.numbers:
+        if number in state.dependencies.dags:
+            state.dependencies.drop_dag(number)
+            continue
         if number in state.groups:
             state.drop_group(number)
         else:
             state.drop_allocation(number)
         state.drop_payload(number)
-
-
-# task groups
-
-
-def _evolve_group(state: State, event: _GroupEvent, at: int) -> None:
-    match event:
-        case ev.TaskGroupSubmitted():
-            state.put_group(event.group)
-            state.put_payload(event.group.number, event.payload)
-            state.next_number = event.group.number + event.group.size + 1
-        case ev.TaskReleased():
-            _task_released(state, event)
-        case ev.TasksCancelled():
-            group = state.groups[event.group]
-            state.put_group(replace(group, pending=(), cancelled=group.cancelled + event.count, ended_at=at))
-            ended = AllocationState.CANCELLED
-            state.finished[ended] = state.finished.get(ended, 0) + event.count
-        case ev.TaskGroupHeld():
-            group = state.groups[event.group]
-            state.put_group(replace(group, template=replace(group.template, hold=event.hold)))
-
-
-def _task_released(state: State, event: ev.TaskReleased) -> None:
-    group = state.groups[event.group]
-    pending: list[tuple[int, int]] = []
-    for start, stop in group.pending:
-        if start <= event.position < stop:
-            pending += [(start, event.position)] if start < event.position else []
-            pending += [(event.position + 1, stop)] if event.position + 1 < stop else []
-        else:
-            pending.append((start, stop))
-    record = task_record(group, event.position)
-    state.put_group(replace(group, pending=tuple(pending), live=group.live + 1))
-    state.put_allocation(record)
 
 
 # nodes

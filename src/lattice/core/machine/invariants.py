@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lattice.core.machine.state import State, UserUse
+from lattice.core.model import intervals
 from lattice.core.model.allocations import Allocation, AllocationState, Part, PartPhase
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import DownCause, Node, NodeState
@@ -130,8 +131,14 @@ def _check_groups(state: State) -> Iterator[str]:
         ended = group.completed + group.failed + group.cancelled
         if group.pending_count + group.live + ended != group.size:
             yield f"group {label} has lost tasks"
-        if group.concurrency and holding > group.concurrency:
-            yield f"group {label} runs {holding} tasks, {group.concurrency} allowed"
+        rows = state.folded.get(group.number)
+        if rows is not None and rows.count + len(tasks) + group.pending_count > group.size:
+            yield f"group {label} has {rows.count} rows beside {len(tasks)} tasks"
+        for name in ("held", "held_by_operator", "blocked"):
+            if intervals.difference(getattr(group, name), group.pending):
+                yield f"group {label} has tasks that are {name} and do not wait"
+        if intervals.intersection(group.held, group.held_by_operator):
+            yield f"group {label} has tasks that are held twice"
         if any(group.is_pending(task.number - group.number - 1) for task in tasks):
             yield f"group {label} has a task that is both pending and released"
 

@@ -8,12 +8,14 @@ from bisect import bisect_right, insort
 from collections import deque
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from lattice.core.machine.dependency_book import DependencyBook
 from lattice.core.machine.digest import Digest
+from lattice.core.machine.folded import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
 from lattice.core.machine.notification_book import NotificationBook
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.dags import Dag
 from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Hardware, Node
 from lattice.core.model.notifications import Notification, NotifyDefault
@@ -55,6 +57,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     nodes: dict[str, Node]
     allocations: dict[int, Allocation]
     groups: dict[int, TaskGroup]
+    folded: dict[int, FoldedTasks]
     payloads: dict[int, bytes]
     tenants: dict[str, Tenant]
     projects: dict[tuple[str, str], Project]
@@ -71,6 +74,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     notifications: dict[int, Notification]
     notify_defaults: dict[str, NotifyDefault]
     next_notification: int
+    dags: dict[int, Dag]
 
 
 _NO_USE = TenantUse()
@@ -84,6 +88,7 @@ class State:
         self.nodes: dict[str, Node] = {}
         self.allocations: dict[int, Allocation] = {}
         self.groups: dict[int, TaskGroup] = {}
+        self.folded: dict[int, FoldedTasks] = {}  # by number of the group
         self.payloads: dict[int, bytes] = {}
         self.tenants: dict[str, Tenant] = {}
         self.projects: dict[tuple[str, str], Project] = {}
@@ -106,6 +111,7 @@ class State:
         self._group_numbers: list[int] = []
         self._digest = Digest()
         self.notifications = NotificationBook(self._digest)
+        self.dependencies = DependencyBook(self._digest)
 
     @classmethod
     def empty(cls) -> "State":
@@ -135,14 +141,20 @@ class State:
         return group if group.number < number <= group.number + group.size else None
 
     def find(self, number: int) -> Allocation | None:
-        """The allocation with this number; a task that is still an entry of its group is made up from the template."""
+        """The allocation with this number; a task that is only an entry or a row of its group is made up from that."""
         record = self.allocations.get(number)
         if record is not None:
             return record
         group = self.group_of(number)
-        if group is None or not group.is_pending(number - group.number - 1):
+        if group is None:
             return None
-        return task_record(group, number - group.number - 1)
+        position = number - group.number - 1
+        if group.is_pending(position):
+            return task_record(group, position)
+        rows = self.folded.get(group.number)
+        if rows is not None and rows.has(position):
+            return rows.record(group, position)
+        return given_up_record(group, position)
 
     def use_of(self, tenant: str) -> TenantUse:
         return self.uses.get(tenant, _NO_USE)
@@ -155,6 +167,7 @@ class State:
             nodes=dict(self.nodes),
             allocations=dict(self.allocations),
             groups=dict(self.groups),
+            folded={number: rows.copy() for number, rows in self.folded.items()},
             payloads=dict(self.payloads),
             tenants=dict(self.tenants),
             projects=dict(self.projects),
@@ -171,6 +184,7 @@ class State:
             notifications=dict(self.notifications.waiting),
             notify_defaults=dict(self.notifications.defaults),
             next_notification=self.notifications.next_number,
+            dags=dict(self.dependencies.dags),
         )
 
     # writing, for evolve and the codec alone
@@ -199,12 +213,14 @@ class State:
             self._digest.remove(b"allocation", old)
         self._digest.add(b"allocation", new)
         self.allocations[new.number] = new
+        self.dependencies.note(old, new)
         if old is None or old.state is not new.state:
             self._count_allocation(old, new)
 
     def drop_allocation(self, number: int) -> None:
         old = self.allocations.pop(number)
         self._digest.remove(b"allocation", old)
+        self.dependencies.note(old, None)
         self._count_allocation(old, None)
 
     def _count_allocation(self, old: Allocation | None, new: Allocation | None) -> None:
@@ -261,13 +277,37 @@ class State:
             self._digest.remove(b"group", old)
         self._digest.add(b"group", new)
         self.groups[new.number] = new
+        self.dependencies.note_group(old, new)
         pending = new.pending_count - (old.pending_count if old is not None else 0)
         if pending:
             self.count_user(new.template.tenant, new.template.user, pending=pending)
 
     def drop_group(self, number: int) -> None:
-        self._digest.remove(b"group", self.groups.pop(number))
+        old = self.groups.pop(number)
+        self._digest.remove(b"group", old)
+        self.dependencies.note_group(old, None)
         self._group_numbers.remove(number)
+        rows = self.folded.pop(number, None)
+        if rows is not None:
+            self._digest.shift(-rows.digest_sum)
+
+    def fold_task(self, number: int) -> None:
+        """An ended task of a group that is still here becomes a row."""
+        record = self.allocations[number]
+        group = self.groups[record.group]
+        self.drop_allocation(number)
+        rows = self.folded.get(group.number)
+        if rows is None:
+            rows = self.folded[group.number] = FoldedTasks(group.number, group.size, base_of(group))
+            self._digest.shift(rows.digest_sum)
+        self._digest.shift(rows.fold(group, record))
+
+    def load_rows(self, chunk: FoldedChunk) -> None:
+        rows = self.folded.get(chunk.number)
+        if rows is None:
+            rows = self.folded[chunk.number] = FoldedTasks(chunk.number, chunk.size, chunk.base)
+            self._digest.shift(rows.digest_sum)
+        self._digest.shift(rows.load(chunk))
 
     def put_payload(self, number: int, payload: bytes) -> None:
         self._digest.add(b"payload", (number, payload))
@@ -325,13 +365,3 @@ class State:
                 break
             self._digest.remove(b"recent", oldest)
             del self.recent[self.recent_order.popleft()]
-
-
-def task_record(group: TaskGroup, position: int) -> Allocation:
-    """The allocation record that a pending task of the group would start from."""
-    return replace(
-        group.template,
-        number=group.number + 1 + position,
-        group=group.number,
-        task_index=group.index_at(position),
-    )

@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lattice.core.model import intervals
+from lattice.core.model.dependencies import Clauses, Dependency, TaskWait, position_in
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import Share
 from lattice.core.model.notifications import Notify
@@ -72,6 +73,7 @@ class StopIntent(StrEnum):
     NODE_LOST = "node_lost"
     PART_FAILED = "part_failed"
     WALLTIME = "walltime"
+    DEADLINE = "deadline"
     ROLLBACK = "rollback"  # it was not started in time; not counted unless it ran after all
 
 
@@ -161,6 +163,15 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     peak_memory_mb: int = 0
     notify: Notify | None = None
     limit_noted: int = 0  # percent of the present run's walltime that was last told of
+    depends_on: Clauses = ()  # as it was submitted
+    waits_for: Clauses = ()  # what of that is still open; Pending and not in the queue while there is anything
+    mutex: str = ""  # one at a time per tenant, user and name
+    keep_on_invalid_dependency: bool = False  # stays Pending when it can never start
+    dag: int = 0  # number of the DAG, 0 = none
+    dag_ref: str = ""  # its name in the DAG
+    deadline_at: int = 0  # ended when it cannot end before; 0 = none
+    prologue_failures: int = 0  # in a row
+    avoided: tuple[str, ...] = ()  # nodes whose prologue failed for it
 
     @property
     def is_terminal(self) -> bool:
@@ -201,6 +212,7 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     held: Intervals = ()  # by their user; `template.hold` holds all
     held_by_operator: Intervals = ()
     blocked: Intervals = ()  # by what they depend on
+    task_waits: tuple[TaskWait, ...] = ()  # what single tasks wait for, by predecessor
     given_up: tuple[GivenUp, ...] = ()
     concurrency: int = 0  # 0 = no limit
     live: int = 0  # tasks that are records of their own and not terminal
@@ -228,6 +240,24 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
         free = intervals.difference(self.pending, self.blocked)
         return intervals.difference(intervals.difference(free, self.held), self.held_by_operator)
 
+    def blocked_now(self) -> Intervals:
+        """What `blocked` must be: all that wait while the group waits as a whole, else what waits task by task."""
+        if self.template.waits_for:
+            return self.pending
+        found: Intervals = ()
+        for wait in self.task_waits:
+            found = intervals.union(found, wait.blocked)
+        return intervals.intersection(found, self.pending)
+
+    def waits_at(self, position: int) -> Clauses:
+        """What the pending task at the position waits for, as a record of its own would."""
+        clauses = self.template.waits_for
+        for wait in self.task_waits:
+            if intervals.contains(wait.blocked, position):
+                theirs = position_in(wait.indices, self.index_at(position))
+                clauses = (*clauses, (Dependency(number=wait.number + 1 + (theirs or 0)),))
+        return clauses
+
     def index_at(self, position: int) -> int:
         """The task index at a position of the block."""
         for first, last, step in self.indices:
@@ -239,12 +269,7 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
 
     def position_of(self, index: int) -> int | None:
         """The position of a task index; None when the group has no such task."""
-        offset = 0
-        for first, last, step in self.indices:
-            if first <= index <= last and (index - first) % step == 0:
-                return offset + (index - first) // step
-            offset += (last - first) // step + 1
-        return None
+        return position_in(self.indices, index)
 
     def positions_of(self, low: int, high: int, step: int = 1) -> Intervals:
         """The positions of all its task indices among low, low + step, ... up to high."""

@@ -198,7 +198,7 @@ class _Pass:
         if not self._snapshot.queue.block[row]:
             yield number
             return
-        for start, stop in self._snapshot.groups[number].pending:
+        for start, stop in self._snapshot.groups[number].startable:
             yield from range(number + 1 + start, number + 1 + stop)
 
     def _choose(self, row: int, shape: Shape, demand: Demand) -> Rows | None:

@@ -1,8 +1,10 @@
 """The queue: pending allocations and groups with pending tasks, in order of submission and number."""
 
 import numpy as np
+from msgspec.structs import replace
 
 from lattice.core.model.allocations import Allocation, Request, TaskGroup
+from lattice.core.model.intervals import count
 from lattice.core.scheduler.predictor import Predictor
 from lattice.core.scheduler.snapshot import HOLDS, PENDING, QueueColumns, Shape
 from lattice.core.scheduler.tables import Bools, Interned, Names, Rows, Slots
@@ -31,9 +33,15 @@ class QueueTable:
         self._put(allocation, first=allocation.number, count=1, block=0, group=allocation.group)
 
     def put_group(self, group: TaskGroup) -> None:
-        """A group that has pending tasks."""
-        first = group.number + 1 + group.pending[0][0]
-        self._put(group.template, first=first, count=group.pending_count, block=group.size, group=group.number)
+        """A group that has pending tasks. When each of them is held or blocked, it stands there as held or not at all."""
+        startable = group.startable
+        waiting = startable or group.held_by_operator or group.held
+        if not waiting:
+            self.drop(group.number)
+            return
+        template = group.template if startable else replace(group.template, hold=group.hold_at(waiting[0][0]))
+        first = group.number + 1 + waiting[0][0]
+        self._put(template, first=first, count=count(waiting), block=group.size, group=group.number)
 
     def drop(self, number: int) -> None:
         """Forgets the row; harmless when there is none."""

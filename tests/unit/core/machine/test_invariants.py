@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
+from lattice.core.machine.folded import FoldedTasks, base_of
 from lattice.core.machine.invariants import check
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import AllocationState, Cause, PartPhase, Request, StopIntent
@@ -96,8 +97,25 @@ def test_each_planted_fault_is_named(fault: Callable[[State], None], words: str)
     assert any(words in finding for finding in check(state)), check(state)
 
 
-def test_a_group_above_its_concurrency_is_named() -> None:
+def test_a_group_with_more_rows_than_tasks_is_named() -> None:
     state = sound_state()
-    state.put_group(replace(state.groups[4], concurrency=1, holding=2))
-    state.put_allocation(replace(state.allocations[5], number=6, task_index=1))
-    assert any("1 allowed" in finding for finding in check(state)), check(state)
+    group = state.groups[4]
+    rows = state.folded[4] = FoldedTasks(4, group.size, base_of(group))
+    for position in range(group.size):
+        rows.fold(group, replace(state.allocations[5], number=5 + position, cause=Cause.EXIT))
+    assert any("rows beside" in finding for finding in check(state)), check(state)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"held": ((90, 91),)}, "are held and do not wait"),
+        ({"held_by_operator": ((90, 91),)}, "are held_by_operator and do not wait"),
+        ({"blocked": ((90, 91),)}, "are blocked and do not wait"),
+        ({"pending": ((1, 9),), "held": ((2, 3),), "held_by_operator": ((2, 4),)}, "are held twice"),
+    ],
+)
+def test_tasks_that_are_held_wrongly_are_named(changes: dict[str, object], words: str) -> None:
+    state = sound_state()
+    state.put_group(replace(state.groups[4], **changes))
+    assert any(words in finding for finding in check(state)), check(state)

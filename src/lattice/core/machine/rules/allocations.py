@@ -3,13 +3,12 @@
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import runs
+from lattice.core.machine.rules import ranges
 from lattice.core.machine.rules.submission import check_walltime
 from lattice.core.machine.rules.tags import changed_tags, check_tags
-from lattice.core.machine.rules.tasks import live_tasks, materialise, task_records
+from lattice.core.machine.rules.tasks import materialise, task_records
 from lattice.core.machine.state import State
-from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
-from lattice.core.model.allocations import Allocation, AllocationState, Hold, StopIntent, TaskGroup
+from lattice.core.model.allocations import Allocation, AllocationState, Hold
 from lattice.core.model.ids import allocation_id
 
 Events = tuple[ev.AnyEvent, ...]
@@ -19,36 +18,20 @@ _MAX_ARCHIVED_AT_ONCE = 10_000
 def cancel(state: State, command: cmd.CancelAllocation) -> Events | Rejected:
     group = state.groups.get(command.number)
     if group is not None:
-        return _cancel_group(state, group)
+        return ranges.cancel_tasks(state, group, ranges.everything(group))
     found = materialise(state, command.number)
     if found is None:
         return _not_found(command.number)
     allocation, released = found
     if allocation.is_terminal:
         return _conflict(allocation, f"is already {allocation.state}")
-    return (*released, _cancel_one(allocation))
-
-
-def _cancel_one(allocation: Allocation) -> ev.AnyEvent:
-    if next_allocation_state(allocation.state, AllocationTrigger.STOP) is not None:
-        return ev.AllocationStopping(number=allocation.number, intent=StopIntent.CANCEL)
-    return runs.cancelled(allocation)
-
-
-def _cancel_group(state: State, group: TaskGroup) -> Events | Rejected:
-    if group.is_done:
-        return Rejected(code="conflict", message=f"task group {allocation_id(group.number)} has already ended")
-    events: list[ev.AnyEvent] = []
-    if group.pending:
-        events.append(ev.TasksCancelled(group=group.number, count=group.pending_count))
-    events += [_cancel_one(task) for task in live_tasks(state, group)]
-    return tuple(events)
+    return (*released, ranges.cancel_one(allocation))
 
 
 def hold(state: State, command: cmd.HoldAllocation) -> Events | Rejected:
     group = state.groups.get(command.number)
     if group is not None:
-        return _hold_group(state, group, command.hold)
+        return ranges.hold_tasks(state, group, ranges.everything(group), command.hold)
     found = materialise(state, command.number)
     if found is None:
         return _not_found(command.number)
@@ -60,22 +43,10 @@ def hold(state: State, command: cmd.HoldAllocation) -> Events | Rejected:
     return (*released, ev.AllocationHeld(number=allocation.number, hold=command.hold))
 
 
-def _hold_group(state: State, group: TaskGroup, wanted: Hold) -> Events | Rejected:
-    if group.is_done:
-        return Rejected(code="conflict", message=f"task group {allocation_id(group.number)} has already ended")
-    if group.template.hold is Hold.OPERATOR and wanted is Hold.USER:
-        return ()
-    tasks = [task for task in live_tasks(state, group) if task.state is AllocationState.PENDING]
-    return (
-        ev.TaskGroupHeld(group=group.number, hold=wanted),
-        *(ev.AllocationHeld(number=task.number, hold=wanted) for task in tasks if task.hold is not Hold.OPERATOR),
-    )
-
-
 def release(state: State, command: cmd.ReleaseAllocation) -> Events | Rejected:
     group = state.groups.get(command.number)
     if group is not None:
-        return _release_group(state, group, as_operator=command.as_operator)
+        return ranges.release_tasks(state, group, ranges.everything(group), as_operator=command.as_operator)
     found = materialise(state, command.number)
     if found is None:
         return _not_found(command.number)
@@ -87,17 +58,6 @@ def release(state: State, command: cmd.ReleaseAllocation) -> Events | Rejected:
     if allocation.hold is Hold.OPERATOR and not command.as_operator:
         return _held_by_operator(allocation.number)
     return (*released, ev.AllocationReleased(number=allocation.number))
-
-
-def _release_group(state: State, group: TaskGroup, *, as_operator: bool) -> Events | Rejected:
-    if group.template.hold is Hold.OPERATOR and not as_operator:
-        return _held_by_operator(group.number)
-    held = [task for task in live_tasks(state, group) if task.hold is not Hold.NONE]
-    own = [task for task in held if as_operator or task.hold is Hold.USER]
-    return (
-        ev.TaskGroupHeld(group=group.number, hold=Hold.NONE),
-        *(ev.AllocationReleased(number=task.number) for task in own),
-    )
 
 
 def _held_by_operator(number: int) -> Rejected:
@@ -112,27 +72,17 @@ def requeue(state: State, command: cmd.RequeueAllocation) -> Events | Rejected:
     """Ends the present run and runs again under the same id; terminal states never change."""
     group = state.groups.get(command.number)
     if group is not None:
-        running = [task for task in live_tasks(state, group) if _can_requeue(task)]
-        if not running:
-            return Rejected(code="conflict", message=f"task group {allocation_id(group.number)} has no running task")
-        return tuple(event for task in running for event in _requeue_one(task, command))
+        return ranges.requeue_tasks(state, group, ranges.everything(group), hold=command.hold)
     allocation = state.find(command.number)
     if allocation is None:
         return _not_found(command.number)
     if not _can_requeue(allocation):
         return _conflict(allocation, f"is {allocation.state}; only starting or running allocations can be requeued")
-    return _requeue_one(allocation, command)
+    return ranges.requeue_one(allocation, hold=command.hold)
 
 
 def _can_requeue(allocation: Allocation) -> bool:
     return allocation.state in (AllocationState.STARTING, AllocationState.RUNNING)
-
-
-def _requeue_one(allocation: Allocation, command: cmd.RequeueAllocation) -> Events:
-    stopping = ev.AllocationStopping(number=allocation.number, intent=StopIntent.REQUEUE)
-    if not command.hold:
-        return (stopping,)
-    return (ev.AllocationHeld(number=allocation.number, hold=Hold.USER), stopping)
 
 
 def update(state: State, command: cmd.UpdateAllocation) -> Events | Rejected:
@@ -147,7 +97,11 @@ def update(state: State, command: cmd.UpdateAllocation) -> Events | Rejected:
         allocation, released = found
     if allocation.is_terminal or (group is not None and group.is_done):
         return _conflict(allocation, "has already ended")
-    refusal = _check_update(state, allocation, command) or check_tags(allocation, command)
+    refusal = (
+        _check_update(state, allocation, command)
+        or check_tags(allocation, command)
+        or ranges.check_concurrency(group, command)
+    )
     if refusal is not None:
         return refusal
     updated = ev.AllocationUpdated(
@@ -157,6 +111,7 @@ def update(state: State, command: cmd.UpdateAllocation) -> Events | Rejected:
             allocation.preemption_class if command.preemption_class is None else command.preemption_class
         ),
         name=allocation.name if command.name is None else command.name,
+        concurrency=command.concurrency,
         tags=changed_tags(allocation.tags, command),
     )
     return (*released, updated)
@@ -189,12 +144,27 @@ def archive(state: State, command: cmd.ArchiveAllocations) -> Events:
 
 
 def _is_archivable(state: State, number: int) -> bool:
+    dag = state.dependencies.dags.get(number)
+    if dag is not None:
+        # The DAG goes last as well: its members are found by it.
+        gone = all(member not in state.allocations and member not in state.groups for member in dag.members)
+        return dag.is_ended and gone
+    if _is_in_running_dag(state, number):
+        return False
     group = state.groups.get(number)
     if group is not None:
         # The group goes last: its tasks find their payload and their counters in it.
         return group.is_done and not task_records(state, group)
     record = state.allocations.get(number)
     return record is not None and record.is_terminal
+
+
+def _is_in_running_dag(state: State, number: int) -> bool:
+    record = state.allocations.get(number)
+    group = state.groups.get(record.group if record is not None else number)
+    head = group.template if group is not None else record
+    dag = state.dependencies.dags.get(head.dag) if head is not None else None
+    return dag is not None and not dag.is_ended
 
 
 def _not_found(number: int) -> Rejected:

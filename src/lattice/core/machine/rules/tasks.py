@@ -6,13 +6,18 @@ from lattice.core.model.allocations import Allocation, TaskGroup
 
 
 def materialise(state: State, number: int) -> tuple[Allocation, tuple[ev.AnyEvent, ...]] | None:
-    """The record of an allocation and the events that must come first for it to exist; None when there is none."""
+    """An allocation and the events that must come first for it to be a record of its own; None when there is none.
+
+    A task that ended as a row or an entry of its group stays one: nothing happens to it any more.
+    """
     record = state.allocations.get(number)
     if record is not None:
         return record, ()
     record = state.find(number)
     if record is None:
         return None
+    if record.is_terminal:
+        return record, ()
     position = number - record.group - 1
     return record, (ev.TaskReleased(group=record.group, position=position),)
 
