@@ -9,9 +9,11 @@ as a line over a pipe that exec closes.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import signal
+import termios
 
 from lattice.agent.cgroups import Cgroup
 from lattice.agent.shim_fork import fork_into
@@ -24,6 +26,8 @@ MOST_ID = (1 << 32) - 2
 MOST_NUMBER = (1 << 63) - 1
 MOST_S = 1e9
 MOST_CPU = (1 << 16) - 1
+# Of a file's name in the report of a failure.
+MOST_PATH = 100
 SPARE_DESCRIPTORS = 64
 # Two pipes, two files with their tails, the group's events, the report of exec.
 DESCRIPTORS_PER_RUN = 8
@@ -136,16 +140,55 @@ class Inheritance:
             signal.signal(number, signal.SIG_DFL)
 
 
+class Wiring:
+    """What a process gets as its descriptors 0 to 2: descriptors of ours, -1 for nothing, or files that it opens as its
+    user. With `terminal` all three are the slave side of a terminal, which becomes its controlling one."""
+
+    __slots__ = ("err", "err_path", "in_path", "out", "out_path", "stdin", "terminal")
+
+    def __init__(self, out: int, err: int, stdin: int = -1, *, terminal: bool = False) -> None:
+        self.stdin, self.out, self.err, self.terminal = stdin, out, err, terminal
+        self.in_path = self.out_path = self.err_path = b""
+
+    def open_files(self) -> None:
+        """In the child, as the user, in the directory of the run."""
+        if self.in_path:
+            _open_as(0, self.in_path, os.O_RDONLY)
+        write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        if self.out_path:
+            _open_as(1, self.out_path, write)
+        if self.err_path == self.out_path and self.err_path:
+            os.dup2(1, 2)
+        elif self.err_path:
+            _open_as(2, self.err_path, write)
+
+
+def _open_as(number: int, path: bytes, flags: int) -> None:
+    try:
+        fd = os.open(path, flags, 0o666)
+    except OSError as error:
+        raise UnopenedFile(error.errno or 0, path) from error
+    os.dup2(fd, number)
+    os.close(fd)
+
+
+class UnopenedFile(Exception):
+    """A file of the user's choice cannot be opened."""
+
+    def __init__(self, code: int, path: bytes) -> None:
+        super().__init__(code, path)
+        self.code = code
+        self.path = path
+
+
 def spawn(
     launch: Launch,
     group: Cgroup | ProcessTree,
     inheritance: Inheritance,
-    out: int,
-    err: int,
+    wiring: Wiring,
     report: int,
 ) -> int:
-    """Fork the workload; its pid. `out` and `err` become its output, `report` is closed by exec or
-    carries why there was none."""
+    """Fork the workload; its pid. `report` is closed by exec or carries why there was none."""
     old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
     try:
         pid = fork_into(group.folder) if group.folder else None
@@ -154,7 +197,7 @@ def spawn(
             join_files = group.all_join_files
             pid = os.fork()
         if pid == 0:
-            _become(launch, join_files, inheritance, out, err, report)
+            _become(launch, join_files, inheritance, wiring, report)
         return pid
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
@@ -164,8 +207,7 @@ def _become(
     launch: Launch,
     join_files: tuple[str, ...],
     inheritance: Inheritance,
-    out: int,
-    err: int,
+    wiring: Wiring,
     report: int,
 ) -> None:
     """Never returns."""
@@ -182,7 +224,7 @@ def _become(
             stage = "CPUs"
             os.sched_setaffinity(0, launch.cpus)
         stage = "descriptors"
-        _set_descriptors(out, err, report)
+        _set_descriptors(wiring, report)
         inheritance.restore()
         os.umask(launch.umask)
         stage = "credentials"
@@ -193,21 +235,26 @@ def _become(
         stage = "directory"
         # As the user: root may be nobody on a network file system.
         os.chdir(launch.cwd)
+        stage = "files"
+        wiring.open_files()
         stage = "exec"
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         _exec(launch)
     except OSError as error:
         code = error.errno or 0
+    except UnopenedFile as error:
+        stage, code = "file:" + error.path[:MOST_PATH].hex(), error.code
     finally:
         os.write(report, f"{stage} {code}".encode())
         os._exit(EXIT_NOT_STARTED)
 
 
-def _set_descriptors(out: int, err: int, report: int) -> None:
-    null = os.open("/dev/null", os.O_RDONLY)
-    os.dup2(null, 0)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
+def _set_descriptors(wiring: Wiring, report: int) -> None:
+    null = os.open("/dev/null", os.O_RDWR)
+    for number, fd in enumerate((wiring.stdin, wiring.out, wiring.err)):
+        os.dup2(fd if fd >= 0 else null, number)
+    if wiring.terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     # Everything is close-on-exec already; closed here because chdir may hang for long on a dead
     # file server, and must not hold the agent's connection or other runs' pipes meanwhile.
     os.closerange(3, report)
@@ -233,6 +280,9 @@ def describe_failure(launch: Launch, report: bytes) -> str:
     stage, _, number = report.decode("ascii", "replace").partition(" ")
     code = int(number) if number.isdigit() else 0
     program = launch.argv[0].decode("utf-8", "replace")
+    if stage.startswith("file:"):
+        path = bytes.fromhex(stage[len("file:") :]).decode("utf-8", "replace")
+        return f"cannot open {path}: {os.strerror(code)}"
     if stage == "directory":
         where = launch.cwd.decode("utf-8", "replace")
         return f"cannot enter directory {where}: {os.strerror(code)}"

@@ -21,11 +21,13 @@ from lattice.agent.shim_run import Group, Key, Run
 from lattice.agent.shim_spawn import (
     Inheritance,
     Launch,
+    Wiring,
     describe_failure,
     integer,
     seconds,
     spawn,
 )
+from lattice.agent.shim_steps import StepTable
 from lattice.agent.shim_tree import MARKER, Forest, ProcessTree
 
 Body = dict[str, object]
@@ -63,6 +65,9 @@ class RunTable:
         self._live: dict[Key, Run] = {}
         self._farewells: list[tuple[int, object]] = []
         self._closing = False
+        self._steps = StepTable(
+            loop, tracker, inheritance, output_limit, tell=tell, run_of=self._runs.get, emptied=self._step_ended
+        )
 
     # Requests. Each answers at once, or with None when the answer follows.
 
@@ -76,6 +81,10 @@ class RunTable:
             self._farewells.append((link, request.get("id")))
             self.shutdown()
             return None
+        if str(operation).endswith("_step"):
+            return (
+                _refusal("the shim is shutting down") if self._closing else self._steps.handle(str(operation), request)
+            )
         actions = {"stop": self._stop, "update": self._update, "forget": self._forget}
         action = actions.get(str(operation))
         if action is None:
@@ -119,6 +128,7 @@ class RunTable:
         return {
             "ok": True,
             "runs": [run.status() for run in self._runs.values()],
+            "steps": self._steps.statuses(),
             "cgroup": isinstance(self._tracker, CgroupRoot),
             "memory_limit": self._tracker.can_limit_memory(),
             "pid": os.getpid(),
@@ -135,9 +145,19 @@ class RunTable:
         self._closing = True
         for run in list(self._live.values()):
             self._terminate(run, "stopped", 0.0, "shutdown")
+        self._steps.end_all(why="shutdown")
         self._loop.call_at(boot_now() + SHUTDOWN_MOST_S, self._loop.stop)
-        if not self._live:
+        self._stop_if_done()
+
+    def _stop_if_done(self) -> None:
+        if self._closing and not self._live and not self._steps.live:
             self._loop.stop()
+
+    def _step_ended(self) -> None:
+        for run in list(self._live.values()):
+            if run.main_gone:
+                self._finish_if_empty(run)
+        self._stop_if_done()
 
     def say_goodbye(self) -> None:
         """Answer those who asked for the shutdown; after this a new shim may be started."""
@@ -186,7 +206,7 @@ class RunTable:
         for _ in range(3):
             descriptors.extend(self._inheritance.open_pipe())
         report, report_w, out, out_w, err, err_w = descriptors
-        run.pid = spawn(launch, group, self._inheritance, out_w, err_w, report_w)
+        run.pid = spawn(launch, group, self._inheritance, Wiring(out_w, err_w), report_w)
         descriptors.clear()
         # Before any other fork: a copy of these in another child would keep the pipes open.
         for fd in (report_w, out_w, err_w):
@@ -267,6 +287,8 @@ class RunTable:
         if first:
             # Stopped processes have to wake up to see it.
             run.group.signal(signal.SIGTERM, signal.SIGCONT)
+            if isinstance(self._tracker, Forest):
+                self._steps.end_all(run.key, grace_s=grace_s)
             if run.phase == "starting" and not run.main_gone:
                 os.kill(run.pid, signal.SIGTERM)
 
@@ -280,6 +302,7 @@ class RunTable:
         if run.over or run.group is None:
             return
         run.killing = True
+        self._steps.end_all(run.key)
         self._set_kill_timer(run, boot_now() + again_s, min(again_s * 2, KILL_AGAIN_MOST_S))
         run.group.kill()
         if run.pid and not run.main_gone:
@@ -305,9 +328,12 @@ class RunTable:
                 run.record_exit(status, cpu_s, used.ru_maxrss)
                 self._exec_known(run)
                 touched.append(run)
+            else:
+                self._steps.reaped(pid, status, cpu_s, used.ru_maxrss)
         if isinstance(self._tracker, Forest):
             # Without cgroups only the death of its processes tells that a run may be empty.
             touched = list(self._live.values())
+            self._steps.settle()
         for run in touched:
             self._settle(run)
 
@@ -323,7 +349,8 @@ class RunTable:
             self._finish_if_empty(run)
 
     def _finish_if_empty(self, run: Run) -> bool:
-        if run.group is not None and run.main_gone and not run.group.populated():
+        is_empty = run.group is not None and run.main_gone and not run.group.populated()
+        if is_empty and not self._steps.has_any(run.key):
             self._finish(run)
         return run.over
 
@@ -355,8 +382,7 @@ class RunTable:
         if not run.error or (run.pid and not answered):
             number, attempt = run.key
             self._tell({"event": "ended", "number": number, "run": attempt, **run.outcome()})
-        if self._closing and not self._live:
-            self._loop.stop()
+        self._stop_if_done()
 
     def _release(self, run: Run) -> None:
         for timer in (run.wall_timer, run.kill_timer, run.save_timer):
