@@ -11,6 +11,7 @@ from lattice.core.model.intent import IntentRule
 from lattice.core.model.observations import Observations
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
+from lattice.ports.backups import Backups
 from lattice.ports.clock import Clock
 from lattice.ports.identity import Verifier
 from lattice.ports.object_store import ObjectStore
@@ -38,6 +39,7 @@ class Services:
     quorum: QuorumView | None = None
     membership: Membership | None = None
     before_read: Callable[[], Awaitable[None]] | None = None
+    backups: Backups | None = None
     server_name: str = "server"
     default_tenant: str = "default"
     default_vcluster: str = "default"

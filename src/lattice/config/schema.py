@@ -38,7 +38,9 @@ class QuorumSection(Struct, frozen=True, kw_only=True):
     token: str = ""
     client_listen: str = ""  # empty = the address by which the others reach it
     peer_listen: str = ""
+    internal_listen: str = ""  # for other servers only; empty = the host of `peer` and the port after its
     certificates: str = ""  # empty = `certificates` in the data directory
+    clock_skew_limit: Period = 0.5  # a server whose clock differs by more is warned about
     program: str = "etcd"
     lease_s: Annotated[int, Meta(ge=2, le=60)] = 4
 
@@ -80,8 +82,16 @@ class SchedulingSection(Struct, frozen=True, kw_only=True):
 
 
 class SnapshotsSection(Struct, frozen=True, kw_only=True):
+    """`every_commands` and `keep` are about those on the server's disk; `to_object_store` and `every` about copies elsewhere."""
+
     every_commands: Count = 20_000
     keep: Count = 5
+    to_object_store: bool = False
+    every: Period = 3600.0
+
+
+class BackupSection(Struct, frozen=True, kw_only=True):
+    directory: str = ""  # empty = `backups` in the data directory
 
 
 class ArchiveSection(Struct, frozen=True, kw_only=True):
@@ -169,6 +179,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     node_agent: NodeAgentSection = NodeAgentSection()
     scheduling: SchedulingSection = SchedulingSection()
     snapshots: SnapshotsSection = SnapshotsSection()
+    backup: BackupSection = BackupSection()
     archive: ArchiveSection = ArchiveSection()
     object_store: ObjectStoreSection = ObjectStoreSection()
     defaults: DefaultsSection = DefaultsSection()
