@@ -8,13 +8,14 @@ age and number, both taken from the commands themselves.
 from hashlib import blake2b
 
 import msgspec
+from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.commands import Envelope
+from lattice.core.machine.commands import AnyCommand, Envelope, SubmitAllocation, SubmitDag
 from lattice.core.machine.decide import decide
 from lattice.core.machine.evolve import evolve
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
-from lattice.core.machine.rules import notifications
+from lattice.core.machine.rules import dependencies, notifications
 from lattice.core.machine.state import Recent, State
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -27,7 +28,7 @@ def apply(state: State, envelope: Envelope) -> Outcome:
     state.last_at = envelope.at
     if not envelope.command_id:
         return _carry_out(state, envelope)
-    fingerprint = blake2b(_encode(envelope.command), digest_size=8).digest()
+    fingerprint = blake2b(_encode(_wish(envelope.command)), digest_size=8).digest()
     recent = state.recent.get(envelope.command_id)
     if recent is not None:
         return _answer_again(recent, fingerprint)
@@ -38,17 +39,39 @@ def apply(state: State, envelope: Envelope) -> Outcome:
     return outcome
 
 
+def _wish(command: AnyCommand) -> AnyCommand:
+    """The command as its sender means it: what was looked up for it may differ when it is repeated."""
+    match command:
+        case SubmitAllocation() if command.ended:
+            return replace(command, ended=())
+        case SubmitDag():
+            members = tuple(replace(each, submission=replace(each.submission, ended=())) for each in command.members)
+            return replace(command, members=members)
+        case _:
+            return command
+
+
 def _carry_out(state: State, envelope: Envelope) -> Outcome:
     decision = decide(state, envelope)
     if isinstance(decision, Rejected):
         return decision
+    events = told = _fold(state, decision, envelope.at)
+    # What depends on what happened follows in the same command, and what depends on that.
+    while told:
+        told = _fold(state, dependencies.settle(state, told, envelope.at), envelope.at)
+        events += told
+    return Accepted(events=events, number=_number_of(decision))
+
+
+def _fold(state: State, events: tuple[ev.AnyEvent, ...], at: int) -> tuple[ev.AnyEvent, ...]:
+    """The events, now part of the state, and the notifications that they gave rise to."""
     told: tuple[ev.AnyEvent, ...] = ()
-    for event in decision:
+    for event in events:
         subject = notifications.subject_of(state, event)
-        evolve(state, event, envelope.at)
+        evolve(state, event, at)
         if subject is not None:
-            told += _tell(state, subject, event, envelope.at)
-    return Accepted(events=decision + told, number=_number_of(decision))
+            told += _tell(state, subject, event, at)
+    return events + told
 
 
 def _tell(state: State, subject: notifications.Subject, event: ev.AnyEvent, at: int) -> tuple[ev.AnyEvent, ...]:
@@ -65,6 +88,8 @@ def _number_of(events: tuple[ev.AnyEvent, ...]) -> int:
             return submitted.allocation.number
         case (ev.TaskGroupSubmitted() as submitted,):
             return submitted.group.number
+        case (ev.DagSubmitted() as submitted,):
+            return submitted.dag.number
         case _:
             return 0
 

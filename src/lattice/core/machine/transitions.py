@@ -74,6 +74,7 @@ ALLOCATION_TABLE: dict[tuple[A, AllocationTrigger], A] = {
     **{(state, _U.COMPLETE): A.COMPLETED for state in _ACTIVE},
     (A.STOPPING, _U.COMPLETE): A.COMPLETED,  # only a run that ended well before its rollback reached it
     **{(state, _U.FAIL): A.FAILED for state in (*_ACTIVE, A.STOPPING)},
+    **{(state, _U.FAIL): A.FAILED for state in (*_BEFORE, A.SUSPENDED)},  # only by a deadline
     **{(state, _U.CANCEL): A.CANCELLED for state in (*_BEFORE, A.SUSPENDED, A.STOPPING)},
     **{(state, _U.REQUEUE): A.PENDING for state in (*_ACTIVE, A.STOPPING)},
 }

@@ -8,6 +8,17 @@ def allocation_id(number: int) -> str:
     return f"a{number}"
 
 
+def dag_id(number: int) -> str:
+    """The id of a DAG. DAGs have their numbers from the same sequence as allocations."""
+    return f"d{number}"
+
+
+def parse_dag_id(text: str) -> int | None:
+    """The number behind `d17`, `dag-17` or `17`; None when it is none of these."""
+    digits = text[4:] if text.startswith("dag-") else text[1:] if text[:1] == "d" else text
+    return None if digits[:1] == "a" else parse_allocation_id(digits)
+
+
 def parse_allocation_id(text: str) -> int | None:
     """The number behind an id or a plain number; None when it is neither."""
     digits = text[1:] if text[:1] == "a" else text

@@ -24,6 +24,10 @@ SETTINGS: dict[str, Setting] = {
         kind="seconds", default="0", help="storage bandwidth that running work may ask for, 0 = no limit"
     ),
     "scheduler.trace_capture": Setting(kind="bool", default="false", help="write a trace of submissions and ends"),
+    "scheduling.max_dag_size": Setting(kind="count", default="1000", help="allocations that one DAG may have"),
+    "scheduling.max_prologue_retries": Setting(
+        kind="count", default="3", help="further nodes that are tried after a failed prologue"
+    ),
     "sensitive.pool_size": Setting(kind="count", default="0", help="nodes that may be claimed, 0 = none set"),
     "agent.grace_s": Setting(kind="seconds", default="30", help="time between SIGTERM and SIGKILL"),
     "accounting.enabled": Setting(kind="bool", default="false", help="report usage to the accounting service"),

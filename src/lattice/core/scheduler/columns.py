@@ -57,7 +57,7 @@ class Columns:
     def put_allocation(self, allocation: Allocation) -> None:
         self._held.put(allocation)
         self._use.put(allocation, *self._amounts(allocation))
-        if allocation.state is AllocationState.PENDING:
+        if allocation.state is AllocationState.PENDING and not allocation.waits_for:
             self._queue.put_allocation(allocation)
         else:
             self._queue.drop(allocation.number)

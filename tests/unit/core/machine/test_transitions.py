@@ -24,12 +24,12 @@ Quarantine: disable>Down
 """
 
 ALLOCATIONS = """
-Pending:       place>Starting cancel>Cancelled
-Staging:       place>Starting cancel>Cancelled
+Pending:       place>Starting fail>Failed cancel>Cancelled
+Staging:       place>Starting fail>Failed cancel>Cancelled
 Starting:      started>Running stop>Stopping complete>Completed fail>Failed requeue>Pending
 Running:       stop>Stopping complete>Completed fail>Failed requeue>Pending
 Checkpointing: stop>Stopping complete>Completed fail>Failed requeue>Pending
-Suspended:     cancel>Cancelled
+Suspended:     fail>Failed cancel>Cancelled
 Stopping:      stop>Stopping complete>Completed fail>Failed cancel>Cancelled requeue>Pending
 Completed:
 Failed:

@@ -4,6 +4,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import quotas, reservations
+from lattice.core.machine.rules.deadlines import due_at
 from lattice.core.machine.rules.tasks import materialise
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger, next_allocation_state
@@ -46,6 +47,10 @@ def _check_allocation(state: State, allocation: Allocation, command: cmd.PlaceAl
         return _stale(f"{label} is at run {allocation.run}")
     if allocation.hold is not Hold.NONE or allocation.eligible_at > at:
         return _stale(f"{label} is held or not eligible yet")
+    if allocation.waits_for:
+        return _stale(f"{label} waits for other allocations")
+    if 0 < due_at(allocation) <= at:
+        return _stale(f"{label} could not end before its deadline")
     group = state.groups.get(allocation.group)
     if group is not None and group.concurrency and group.holding >= group.concurrency:
         return _stale(f"task group {allocation_id(group.number)} is at its concurrency limit")

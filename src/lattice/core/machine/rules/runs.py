@@ -140,6 +140,8 @@ def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.Allocat
     if intent is StopIntent.NODE_LOST:
         gone = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} was lost")
         return _fail(allocation, Cause.NODE, gone, at)
+    if intent is StopIntent.DEADLINE:
+        return _end(allocation, AllocationTrigger.FAIL, Cause.DEADLINE, allocation.parts[0])
     if intent is StopIntent.WALLTIME:
         return _fail(allocation, Cause.WALLTIME, allocation.parts[0], at)
     if intent is StopIntent.ROLLBACK and bad is None and not _ended_by_itself(allocation):

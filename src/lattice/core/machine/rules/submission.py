@@ -1,13 +1,18 @@
 """Judges a submission: known names, limits of the vCluster, quota, and whether the machine could ever run it."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
+from lattice.core.machine.dependency_book import MutexKey, mutex_key
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import notifications, quotas
+from lattice.core.machine.rules import dependencies, notifications, quotas
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Lifecycle, Request, TaskGroup
+from lattice.core.model.dependencies import Clauses, Condition, Dependency
 from lattice.core.model.nodes import NodeState
 from lattice.core.model.shares import matches, suits
 from lattice.core.model.tenants import SENSITIVE, Tenant, Vcluster
@@ -18,7 +23,29 @@ MAX_REQUEUE = 100
 MAX_TASKS = 100_000
 
 
+SubmittedEvent = ev.AllocationSubmitted | ev.TaskGroupSubmitted
+
+
+@dataclass(slots=True)
+class Batch:
+    """What was judged before in the same command and is not in the state yet: other members of a DAG."""
+
+    number: int  # for the next one
+    dag: int = 0
+    pending: int = 0
+    planned: dict[int, TaskGroup | None] = field(default_factory=dict)
+    mutexes: dict[MutexKey, int] = field(default_factory=dict)
+
+
 def submit(state: State, command: cmd.SubmitAllocation, at: int) -> tuple[ev.AnyEvent, ...] | Rejected:
+    submitted = judge(state, command, at, Batch(state.next_number))
+    return submitted if isinstance(submitted, Rejected) else (submitted,)
+
+
+def judge(
+    state: State, command: cmd.SubmitAllocation, at: int, batch: Batch, dag_ref: str = ""
+) -> SubmittedEvent | Rejected:
+    """The event of one submission, noted in the batch; or why it is refused."""
     tenant = state.tenants.get(command.tenant)
     if tenant is None:
         return _unknown("tenant", command.tenant, state.tenants)
@@ -30,26 +57,79 @@ def submit(state: State, command: cmd.SubmitAllocation, at: int) -> tuple[ev.Any
         _check_shape(command, size)
         or notifications.check_wish(state, command)
         or _check_membership(state, command, vcluster)
-        or _check_tenant(state, command, tenant, size)
+        or _check_tenant(state, command, tenant, size, batch.pending)
         or _check_vcluster(command, vcluster)
         or check_feasible(state, command.request, vcluster)
         or _check_claim(state, command, vcluster)
-        or quotas.check_submission(state, tenant, command.request.nodes, queue=command.queue_on_quota)
+        # What waits for others cannot start now, so it need not fit now either.
+        or quotas.check_submission(
+            state, tenant, command.request.nodes, queue=command.queue_on_quota or bool(command.depends_on)
+        )
     )
     if refusal is not None:
         return refusal
-    record = _record(state, command, vcluster, at)
-    if not command.tasks:
-        return (ev.AllocationSubmitted(allocation=record, payload=command.payload),)
-    group = TaskGroup(
+    record = replace(_record(state, command, vcluster, at), number=batch.number, dag=batch.dag, dag_ref=dag_ref)
+    refusal = _check_deadline(record, at)
+    if refusal is not None:
+        return refusal
+    return _submitted(state, command, record, size, batch)
+
+
+def _submitted(
+    state: State, command: cmd.SubmitAllocation, record: Allocation, size: int, batch: Batch
+) -> SubmittedEvent | Rejected:
+    group = _group(command, record, size) if command.tasks else None
+    waits = dependencies.open_waits(state, command.depends_on, command.ended, group, batch.planned)
+    if isinstance(waits, Rejected):
+        return waits
+    waits_for = (*waits.waits_for, *_mutex_clause(state, record, batch))
+    eligible_at = max(record.eligible_at, waits.eligible_at)
+    record = replace(record, waits_for=waits_for, eligible_at=eligible_at)
+    batch.pending += size or 1
+    batch.number += size + 1
+    if record.mutex:
+        batch.mutexes[mutex_key(record)] = record.number
+    if group is None:
+        batch.planned[record.number] = None
+        return ev.AllocationSubmitted(allocation=record, payload=command.payload)
+    group = replace(group, template=record, task_waits=waits.task_waits)
+    group = replace(group, blocked=group.blocked_now())
+    batch.planned[record.number] = group
+    return ev.TaskGroupSubmitted(group=group, payload=command.payload)
+
+
+def _group(command: cmd.SubmitAllocation, record: Allocation, size: int) -> TaskGroup:
+    return TaskGroup(
         number=record.number,
         template=record,
         indices=command.tasks,
         size=size,
         pending=((0, size),),
-        concurrency=command.concurrency,
+        concurrency=1 if command.mutex else command.concurrency,
     )
-    return (ev.TaskGroupSubmitted(group=group, payload=command.payload),)
+
+
+def _mutex_clause(state: State, record: Allocation, batch: Batch) -> Clauses:
+    """Each waits for the one before it, in order of submission."""
+    if not record.mutex:
+        return ()
+    key = mutex_key(record)
+    before = batch.mutexes.get(key) or state.dependencies.before_under_mutex(key, record.number)
+    return ((Dependency(number=before, condition=Condition.MUTEX),),) if before else ()
+
+
+def _check_deadline(record: Allocation, at: int) -> Rejected | None:
+    earliest = max(at, record.eligible_at) + record.walltime_s * 1000
+    if not record.deadline_at or earliest <= record.deadline_at:
+        return None
+    left_s = max(0, record.deadline_at - max(at, record.eligible_at)) // 1000
+    return Rejected(
+        code="infeasible",
+        message="the deadline comes before the allocation could end",
+        current=f"{format_duration(left_s)} until the deadline",
+        requested=f"a walltime of {format_duration(record.walltime_s)}" if record.walltime_s else "some time to run",
+        hint="Ask for a shorter walltime or a later deadline.",
+    )
 
 
 def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
@@ -79,7 +159,7 @@ def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at:
     bounded = command.lifecycle is Lifecycle.BOUNDED
     walltime_s = command.walltime_s or (vcluster.default_walltime_s if bounded else 0)
     return Allocation(
-        number=state.next_number,
+        number=0,
         name=command.name,
         user=command.user,
         account=command.account,
@@ -97,6 +177,10 @@ def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at:
         requeue=command.requeue,
         max_requeue=command.max_requeue,
         tags=command.tags,
+        depends_on=command.depends_on,
+        mutex=command.mutex,
+        keep_on_invalid_dependency=command.keep_on_invalid_dependency,
+        deadline_at=command.deadline_at,
         notify=notifications.wish_of(state, command),
     )
 
@@ -138,7 +222,9 @@ def _check_membership(state: State, command: cmd.SubmitAllocation, vcluster: Vcl
     return _unknown("project", command.project, known) if known else None
 
 
-def _check_tenant(state: State, command: cmd.SubmitAllocation, tenant: Tenant, size: int) -> Rejected | None:
+def _check_tenant(
+    state: State, command: cmd.SubmitAllocation, tenant: Tenant, size: int, also_pending: int
+) -> Rejected | None:
     if command.preemption_class > tenant.max_class:
         return Rejected(
             code="forbidden",
@@ -147,7 +233,7 @@ def _check_tenant(state: State, command: cmd.SubmitAllocation, tenant: Tenant, s
             limit=f"class {tenant.max_class}",
         )
     limit = tenant.max_pending_per_user
-    pending = state.user_use(tenant.name, command.user).pending
+    pending = state.user_use(tenant.name, command.user).pending + also_pending
     added = size if command.tasks else 1
     if limit is not None and pending + added > limit:
         return Rejected(
