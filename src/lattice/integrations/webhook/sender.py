@@ -59,11 +59,7 @@ class WebhookSender:
     async def _post(self, url: SplitResult, notification: Notification) -> int:
         host = url.hostname or ""
         port = url.port or (443 if url.scheme == "https" else 80)
-        address = await self._checked_address(host, port)
-        trust = (self._trust or ssl.create_default_context()) if url.scheme == "https" else None
-        reader, writer = await asyncio.open_connection(
-            address, port, ssl=trust, server_hostname=host if trust else None, limit=_LONGEST_LINE
-        )
+        reader, writer = await self._connected(url.scheme, host, port)
         try:
             writer.write(self._request(url, notification))
             await writer.drain()
@@ -71,12 +67,26 @@ class WebhookSender:
         finally:
             writer.transport.abort()
 
-    async def _checked_address(self, host: str, port: int) -> str:
+    async def _connected(self, scheme: str, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the first of the host's addresses that takes one."""
+        trust = (self._trust or ssl.create_default_context()) if scheme == "https" else None
+        name = host if trust else None
+        problem: OSError | None = None
+        for address in await self._checked_addresses(host, port):
+            try:
+                return await asyncio.open_connection(
+                    address, port, ssl=trust, server_hostname=name, limit=_LONGEST_LINE
+                )
+            except OSError as error:
+                problem = error
+        raise problem or OSError(f"{host} has no address")
+
+    async def _checked_addresses(self, host: str, port: int) -> list[str]:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
         if not self._allow_private and any(not _is_public(address) for address in addresses):
             raise Undeliverable(f"{host} is not a public address, and only those are allowed here")
-        return addresses[0]
+        return addresses
 
     def _request(self, url: SplitResult, notification: Notification) -> bytes:
         body = msgspec.json.encode(notice_view(notification))
