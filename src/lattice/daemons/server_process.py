@@ -38,9 +38,11 @@ from lattice.observe.metrics import Metrics
 from lattice.ports.clock import SystemClock
 from lattice.ports.log import Log
 from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.backup_desk import BackupDesk
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica, ReplicaCounters
+from lattice.quorum.restore import carry_out_request, refuse_unfinished
 from lattice.quorum.snapshots import SnapshotFolder
 
 _log = logging.getLogger(__name__)
@@ -76,6 +78,7 @@ class ServerProcess:
         self._agents = AgentService(self._verifier)
         self._entrance = Entrance()
         self._replica = self._build_replica()
+        self._backups = self._build_backups()
         self._loops: Loops | None = None
         self._services: Services | None = None
         self._grpc: GrpcServer | None = None
@@ -100,6 +103,13 @@ class ServerProcess:
             counters=counters,
         )
 
+    def _build_backups(self) -> BackupDesk | None:
+        config = self._config
+        if config.quorum.kind == "sqlite" and config.log.kind != "sqlite":
+            return None
+        folder = Path(config.backup.directory) if config.backup.directory else self._data_dir / "backups"
+        return BackupDesk(self._replica, self._data_dir, folder, config.name, config.quorum.kind)
+
     async def start(self) -> None:
         """Returns when agents and clients are served. Raises ListenFailed, LogError and what else keeps it from that."""
         api = self._config.api
@@ -121,7 +131,12 @@ class ServerProcess:
             undo.pop_all()
 
     async def _prepare(self) -> None:
-        """What has to be there before the log can be opened; nothing for a server that is alone."""
+        """What has to be there before the log can be opened: the backup, where one was asked for."""
+        refuse_unfinished(self._data_dir)
+        restored = await asyncio.to_thread(carry_out_request, self._data_dir)
+        if restored is not None:
+            start, former = restored
+            _log.warning("restored %s: goes on from entry %d; what was here is in %s", start.backup, start.index, former)
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
         config = self._config
@@ -192,6 +207,7 @@ class ServerProcess:
             default_vcluster=config.defaults.vcluster,
             notifications=self._outlets.policy,
             rules=self._rules,
+            backups=self._backups,
         )
 
     def _report_rules(self) -> None:
