@@ -6,7 +6,6 @@ import logging
 import time
 from pathlib import Path
 
-from lattice.api.auth.tokens import sign_token
 from lattice.api.errors import ApiError
 from lattice.api.grpc.agent_session import DeskReception
 from lattice.api.grpc.server import BindFailed, build_server
@@ -19,27 +18,27 @@ from lattice.core.model.observations import Observations
 from lattice.daemons.beginning import Beginning
 from lattice.daemons.following import NoScheduling
 from lattice.daemons.listening import Address, ListenFailed
-from lattice.daemons.quorum_view import QuorumServers
+from lattice.daemons.peer_plane import PeerPlane
 from lattice.daemons.server_loops import Loops
 from lattice.daemons.server_process import ServerProcess
 from lattice.integrations.directory.store import DirectoryStore
-from lattice.ports.log import LogError, LogUnavailable
+from lattice.ports.clock import SystemClock
+from lattice.ports.log import LogError, LogStart, LogUnavailable
 from lattice.ports.replica import Replica, ReplicaStopped
 from lattice.quorum.archive import SqliteArchive
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
-from lattice.quorum.etcd_client import EtcdClient
+from lattice.quorum.certificates import CertificateFolder
 from lattice.quorum.etcd_member import EtcdMember
-from lattice.quorum.etcd_settings import MemberSettings
+from lattice.quorum.etcd_settings import MemberRemoved, MemberSettings
 from lattice.quorum.leader import EtcdLeadership
 from lattice.quorum.logs.etcd import EtcdLog
 from lattice.quorum.replica import LogReplica, ReplicaCounters
+from lattice.quorum.restore import log_has_begun, read_start, refuse_unfinished
 from lattice.quorum.snapshots import SnapshotFolder
 from lattice.quorum.term import Term
 
 # A read that cannot be confirmed by then is refused; the client asks again, or asks for what may be old.
 READ_WITHIN_S = 3.0
 FETCH_WITHIN_S = 60.0
-INTERNAL_TOKEN_S = 60
 
 _log = logging.getLogger(__name__)
 
@@ -47,34 +46,38 @@ _log = logging.getLogger(__name__)
 class QuorumProcess(ServerProcess):
     """Start it, wait for `failed`, stop it."""
 
-    def __init__(self, config: ServerConfig, secret: bytes, beginning: Beginning) -> None:
+    def __init__(
+        self, config: ServerConfig, secret: bytes, beginning: Beginning, token_file: Path | None = None
+    ) -> None:
         self._beginning = beginning
+        self._token_file = token_file
         self._peers = {peer.name: peer for peer in config.quorum.peers}
         if config.name not in self._peers:
-            raise ValueError(f'quorum.peers names no server "{config.name}"; name this one and all others')
+            raise ValueError(
+                f'quorum.peers names no server "{config.name}"; name this one, and all others that begin with it'
+            )
         self._me = self._peers[config.name]
         self._member = EtcdMember(_member_settings(config, self._me))
+        self._plane = PeerPlane(config, self._me, self._member, secret, SystemClock())
         super().__init__(config, secret)
-        self._leadership = EtcdLeadership(self._client(), config.name, self._me.client, lease_s=config.quorum.lease_s)
-        urls = {peer.name: peer.rest for peer in config.quorum.peers}
-        self._servers = QuorumServers(
-            config.name, urls, self._leadership, self._replica, self._internal_token, self._data_dir
+        self._leadership = EtcdLeadership(
+            self._plane.client(), config.name, self._me.client, lease_s=config.quorum.lease_s
         )
+        self._plane.attach(self._replica, self._leadership)
+        self._servers = self._plane.servers
+        self._metrics.show_clocks(lambda: self._plane.skew.skews_s)
         self._lost = asyncio.Event()
         self._leadership.on_loss(self._on_loss)
         self._term: Term | None = None
         self._reception: DeskReception | None = None
         self._follower: Forwarding | None = None
         self._turns: asyncio.Task[None] | None = None
-
-    def _client(self) -> EtcdClient:
-        others = [peer.client for peer in self._peers.values() if peer.name != self._me.name]
-        return self._member.client(others)
+        self._clocks: asyncio.Task[None] | None = None
 
     def _build_replica(self) -> LogReplica:
         config, data_dir = self._config, self._data_dir
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        log = EtcdLog(self._client())
+        log = EtcdLog(self._plane.client(), start=self._log_start())
         counters = ReplicaCounters(on_commit=lambda seconds, commands: self._metrics.commit_done(seconds))
         return LogReplica(
             log=log,
@@ -86,29 +89,32 @@ class QuorumProcess(ServerProcess):
             shared_head=log.head,
         )
 
+    def _log_start(self) -> LogStart | None:
+        """Of a server that was restored: where the log begins, until it has."""
+        start = read_start(self._data_dir)
+        return None if start is None else start.log_start()
+
     async def _prepare(self) -> None:
+        refuse_unfinished(self._data_dir)
         member, quorum = self._member, self._config.quorum
         beginning = self._beginning
         if beginning == "bootstrap-if-new":
             beginning = "restart" if member.settings.origin.exists() else "bootstrap"
-        certificates = member.settings.certificates
-        if beginning == "bootstrap" and not certificates.exists():
-            create_authority(certificates)
-            install(certificates, issue(certificates, [_host(self._me.client), _host(self._me.peer)]))
+        await self._plane.secure(beginning, self._token_file, self._entrance)
         match beginning:
             case "bootstrap":
                 together = {peer.name: f"https://{peer.peer}" for peer in quorum.peers}
                 await member.bootstrap(quorum.token, together if quorum.token else None)
             case "join":
-                others = [peer.client for peer in quorum.peers if peer.name != self._me.name]
-                await member.join(others)
+                await member.join(member.others)
             case _:
                 await member.restart()
+        await self._plane.publish()
         await self._fetch_state_where_needed()
 
     async def _fetch_state_where_needed(self) -> None:
         """A server that was away for long finds entries gone from the log: their effects come from another server."""
-        log = EtcdLog(self._client())
+        log = EtcdLog(self._member.client(self._member.others), start=self._log_start())
         await log.open()
         try:
             first, _ = await log.bounds()
@@ -129,6 +135,7 @@ class QuorumProcess(ServerProcess):
         return index
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
+        await asyncio.to_thread(log_has_begun, self._data_dir)
         try:
             self._grpc, grpc_port = build_server(self._agents, str(grpc))
         except BindFailed as error:
@@ -136,11 +143,12 @@ class QuorumProcess(ServerProcess):
         local = self._services_of(self._replica, None)
         local.is_ready = lambda: True
         self._services = local
-        self._follower = Forwarding(build_app(local), self._servers, self._config.name)
+        self._follower = Forwarding(build_app(local), self._servers, self._servers.pool)
         gc.collect()
         gc.freeze()
         await self._grpc.start()
         self._entrance.open(self._follower)
+        self._plane.serve()
         await self._leadership.open()
         self._turns = asyncio.create_task(self._take_turns(), name="turns")
         await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
@@ -159,12 +167,14 @@ class QuorumProcess(ServerProcess):
             metrics=self._metrics,
             is_ready=lambda: replica.is_leader,
             quorum=self._servers,
+            membership=self._plane.membership,
             before_read=None if loops is None else self._confirm_reads,
             server_name=config.name,
             default_tenant=config.defaults.tenant,
             default_vcluster=config.defaults.vcluster,
             notifications=self._outlets.policy,
             rules=self._rules,
+            backups=self._backups,
         )
 
     async def _confirm_reads(self) -> None:
@@ -178,17 +188,6 @@ class QuorumProcess(ServerProcess):
                 "a majority of the servers cannot be reached: what this one knows may be old",
                 hint="try again; with consistency=stale it answers from what it has",
             ) from error
-
-    def _internal_token(self) -> str:
-        now_s = self._clock.now_ms() // 1000
-        return sign_token(
-            self._secret,
-            user=f"server-{self._config.name}",
-            issued_at_s=now_s,
-            lifetime_s=INTERNAL_TOKEN_S,
-            tenants=(self._config.defaults.tenant,),
-            scope="admin",
-        )
 
     # taking turns
 
@@ -215,7 +214,7 @@ class QuorumProcess(ServerProcess):
         defaults = config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
         await make_defaults(term, wanted)
-        api_url = config.api.advertised_url or ",".join(peer.rest for peer in self._peers.values())
+        api_url = config.api.advertised_url or ",".join(entry.rest for entry in self._plane.directory.entries.values())
         loops = self._loops = Loops(
             config,
             term,
@@ -234,6 +233,7 @@ class QuorumProcess(ServerProcess):
         app = RestApp(services)
         self._entrance.open(app)
         self._servers.lead_by(app)
+        self._clocks = asyncio.create_task(self._plane.measure_clocks(), name="clocks")
 
     async def _follow(self) -> None:
         """Undoes `_lead`, however far that came; in the order in which harm could be done."""
@@ -241,6 +241,8 @@ class QuorumProcess(ServerProcess):
         if term is not None:
             term.end()
         self._servers.lead_by(None)
+        if self._clocks is not None:
+            self._clocks.cancel()
         reception, self._reception = self._reception, None
         if reception is not None:
             self._agents.leave(reception)
@@ -257,11 +259,17 @@ class QuorumProcess(ServerProcess):
 
     async def failed(self) -> Exception:
         stopped = asyncio.create_task(super().failed())
-        waiting = [stopped, *([] if self._turns is None else [self._turns])]
-        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if stopped in done:
-            return stopped.result()
-        stopped.cancel()
+        removed = asyncio.create_task(self._member.removed.wait())
+        waiting = [stopped, removed, *([] if self._turns is None else [self._turns])]
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if removed in done:
+                return MemberRemoved(self._member.settings)
+            if stopped in done:
+                return stopped.result()
+        finally:
+            stopped.cancel()
+            removed.cancel()
         error = self._turns.exception() if self._turns is not None and not self._turns.cancelled() else None
         return error if isinstance(error, Exception) else LogUnavailable("the election has ended")
 
@@ -276,7 +284,7 @@ class QuorumProcess(ServerProcess):
         await self._leadership.close()
         self._servers.lead_by(None)
         await super().stop()
-        self._servers.close()
+        await self._plane.close()
         await self._member.stop()
 
 
@@ -292,7 +300,3 @@ def _member_settings(config: ServerConfig, me: PeerSection) -> MemberSettings:
         peer_advertised=me.peer,
         program=quorum.program,
     )
-
-
-def _host(address: str) -> str:
-    return address.rpartition(":")[0].strip("[]")

@@ -1,6 +1,7 @@
 """`lattice-server`: reads its configuration, serves until told to stop.
 
-Exit codes: 0 stopped when asked to, 1 cannot go on, 2 cannot start as asked (configuration, ports, data directory).
+Exit codes: 0 stopped when asked to, 1 cannot go on, 2 cannot start as asked (configuration, ports, data directory),
+3 removed from the cluster, where starting it again is of no use.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from lattice.observe.logging import configure
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_REMOVED = 3
 STOP_WITHIN_S = 4.5
 # A server keeps most of what it allocates; looking at all of it often finds nothing.
 GC_THRESHOLDS = (20_000, 20, 50)
@@ -48,6 +50,12 @@ def build_parser() -> argparse.ArgumentParser:
     begin.add_argument(
         "--bootstrap-if-new", action="store_true", help="begin a new quorum, or go on with the one begun"
     )
+    parser.add_argument(
+        "--join-token-file",
+        type=Path,
+        metavar="FILE",
+        help="with --join: the invitation that `lattice admin raft members add NAME` wrote",
+    )
     return parser
 
 
@@ -62,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (ConfigError, SecretError) as error:
         _leave(_complain(error, EXIT_USAGE))
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    _leave(run(config, secret, beginning))
+    _leave(run(config, secret, beginning, options.join_token_file))
 
 
 def check_settings(config: ServerConfig) -> None:
@@ -85,19 +93,21 @@ def _beginning(options: argparse.Namespace, config: ServerConfig) -> Beginning:
         chosen = "bootstrap-if-new"
     if chosen != "restart" and config.quorum.kind != "etcd":
         raise ConfigError(f"--{chosen}: only for servers that share their log; set quorum.kind to etcd")
+    if options.join_token_file is not None and chosen != "join":
+        raise ConfigError("--join-token-file: is for --join")
     return chosen
 
 
-def run(config: ServerConfig, secret: bytes, beginning: Beginning = "restart") -> int:
+def run(config: ServerConfig, secret: bytes, beginning: Beginning = "restart", token_file: Path | None = None) -> int:
     """Serves until a signal or a failure; returns the exit code."""
     import uvloop
 
     gc.disable()  # nothing of what is imported and loaded now is garbage
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, secret, beginning))
+        return runner.run(_serve(config, secret, beginning, token_file))
 
 
-async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning) -> int:
+async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning, token_file: Path | None) -> int:
     from lattice.core.machine.codec import UnreadableBatch
     from lattice.daemons.listening import ListenFailed
     from lattice.daemons.server_process import ServerProcess
@@ -105,8 +115,9 @@ async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning) -> i
     from lattice.ports.log import LogError
     from lattice.quorum.certificates import CertificateError
     from lattice.quorum.etcd_client import EtcdError
-    from lattice.quorum.etcd_settings import MemberFailed
+    from lattice.quorum.etcd_settings import MemberFailed, MemberRemoved
     from lattice.quorum.etcd_version import UnusableEtcd
+    from lattice.quorum.invitations import InvitationError
 
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -117,7 +128,7 @@ async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning) -> i
         if config.quorum.kind == "etcd":
             from lattice.daemons.quorum_process import QuorumProcess
 
-            server: ServerProcess = QuorumProcess(config, secret, beginning)
+            server: ServerProcess = QuorumProcess(config, secret, beginning, token_file)
         else:
             server = ServerProcess(config, secret)
         starting = asyncio.create_task(server.start())
@@ -127,15 +138,18 @@ async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning) -> i
         starting.result()
     except (
         *(ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
-        *(MemberFailed, UnusableEtcd, CertificateError, EtcdError),
+        *(MemberFailed, UnusableEtcd, CertificateError, EtcdError, InvitationError),
     ) as error:
-        return _complain(error, EXIT_USAGE)
+        return _complain(error, EXIT_REMOVED if isinstance(error, MemberRemoved) else EXIT_USAGE)
     gc.enable()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     failed = asyncio.create_task(server.failed())
     await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
-    code = _complain(failed.result(), EXIT_FAILED) if failed.done() else 0
+    code = 0
+    if failed.done():
+        reason = failed.result()
+        code = _complain(reason, EXIT_REMOVED if isinstance(reason, MemberRemoved) else EXIT_FAILED)
     # What was acknowledged is durable: an end that takes too long may be cut short.
     loop.call_later(STOP_WITHIN_S, _leave, code)
     _log.info("stopping")

@@ -106,6 +106,10 @@ class Metrics:
         """Shows how many turns of each loop failed, read at each scrape."""
         self.registry.register(_LoopFigures(read))
 
+    def show_clocks(self, read: Callable[[], Mapping[str, float]]) -> None:
+        """Shows how far the clocks of other servers are ahead, read at each scrape."""
+        self.registry.register(_ClockFigures(read))
+
     def render(self) -> bytes:
         """The text format."""
         return generate_latest(self.registry)
@@ -160,6 +164,26 @@ class _LoopFigures(Collector):
         for name, count in sorted(self._read().items()):
             failed.add_metric([name], count)
         yield failed
+
+
+class _ClockFigures(Collector):
+    """The clocks of other servers, as the one that leads measures them."""
+
+    def __init__(self, read: Callable[[], Mapping[str, float]]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        ahead = GaugeMetricFamily(
+            "lattice_server_clock_skew_seconds",
+            "How far the clock of another server is ahead of this one's",
+            labels=["server"],
+        )
+        for name, seconds in self._read().items():
+            ahead.add_metric([name], seconds)
+        yield ahead
 
 
 def _node_figures(state: State) -> Metric:

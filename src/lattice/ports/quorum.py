@@ -1,9 +1,34 @@
-"""The servers that share a log, as one of them sees them."""
+"""The servers that share a log, as one of them sees them.
+
+Errors of this boundary::
+
+    MembershipRefused    what was asked of the servers is not possible; nothing happened, or, with `unavailable`, it is not known
+"""
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
+
+Role = Literal["voter", "learner", "invited"]
+
+
+class MembershipRefused(Exception):
+    """`code` is that of the API; the text says why, `hint` what to do."""
+
+    def __init__(
+        self, code: Literal["conflict", "not_found", "already_exists", "unavailable"], text: str, hint: str = ""
+    ) -> None:
+        super().__init__(text)
+        self.code = code
+        self.hint = hint
+
+
+class CertificateState(Struct, frozen=True, kw_only=True):
+    """The certificate by which a server shows itself to the others."""
+
+    serial: str
+    expires_at_ms: int
 
 
 class ReplicaAt(Struct, frozen=True, kw_only=True):
@@ -13,14 +38,20 @@ class ReplicaAt(Struct, frozen=True, kw_only=True):
     leads: bool
     applied_index: int
     digest: str | None = None
+    certificate: CertificateState | None = None
 
 
 class ServerState(Struct, frozen=True, kw_only=True):
-    """One server: `replica` is None when it does not answer, and `problem` says why."""
+    """One server: `replica` is None when it does not answer, and `problem` says why.
+
+    `clock_skew_ms` is how far its clock is ahead of the asking server's; `warning` says what an operator should look at.
+    """
 
     name: str
     replica: ReplicaAt | None = None
     problem: str = ""
+    clock_skew_ms: int | None = None
+    warning: str = ""
 
 
 class QuorumView(Protocol):
@@ -37,10 +68,85 @@ class QuorumView(Protocol):
         """Gives leadership up, when it is here; `successor`, where one is named, has the first chance."""
         ...
 
+    async def ask_all(self, index: int | None) -> list[ServerState]:
+        """How far every server has come, with the digests at `index`."""
+        ...
+
+
+class PeerDesk(Protocol):
+    """What a server does for the other ones, and for one that shall become one of them."""
+
+    async def is_member(self, name: str) -> bool:
+        """Whether a server of this name belongs to the cluster; an empty name is one whose certificate names none."""
+        ...
+
+    async def admit(self, request: bytes) -> bytes:
+        """Certificates for a new server with an invitation. Raises MembershipRefused."""
+        ...
+
+    def replica_at(self, index: int | None) -> ReplicaAt:
+        """This server's own replica, with its digest at `index`, or at its newest entry."""
+        ...
+
     def hand_over(self) -> AsyncIterator[bytes]:
         """This server's newest snapshot with its archive, piece by piece."""
         ...
 
-    async def ask_all(self, index: int | None) -> list[ServerState]:
-        """The same of every server."""
+    async def renew(self) -> CertificateState:
+        """Gives this server new certificates, which it uses at once. Raises MembershipRefused."""
+        ...
+
+
+class ServerInfo(Struct, frozen=True, kw_only=True):
+    """One server as a member: what it may do, where it is, and how it is."""
+
+    name: str
+    role: Role
+    healthy: bool = False
+    leads: bool = False
+    rest: str = ""
+    grpc: str = ""
+    peer: str = ""
+    etcd_version: str = ""
+    database_bytes: int = 0
+    certificate: CertificateState | None = None
+    invited_until_ms: int = 0
+    problem: str = ""
+
+
+class Invited(Struct, frozen=True, kw_only=True):
+    """`token` is what the new server is started with; whoever has it can become that server."""
+
+    name: str
+    token: str
+    expires_at_ms: int
+
+
+class Renewed(Struct, frozen=True, kw_only=True):
+    name: str
+    certificate: CertificateState | None = None
+    problem: str = ""
+
+
+class Membership(Protocol):
+    """Changes of who belongs to the servers. All raise MembershipRefused."""
+
+    async def servers(self) -> list[ServerInfo]:
+        """All members by name, then those that are invited."""
+        ...
+
+    async def invite(self, name: str, lifetime_s: int) -> Invited:
+        """An invitation for a server of this name. Refuses a name that is taken."""
+        ...
+
+    async def promote(self, name: str) -> None:
+        """Gives a server that has caught up its vote; one that is new gets it by itself."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Takes a server, or an invitation, out. Refuses what would leave no majority of servers that answer."""
+        ...
+
+    async def renew_all(self) -> list[Renewed]:
+        """New certificates for every server, one after the other."""
         ...

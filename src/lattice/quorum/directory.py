@@ -60,6 +60,10 @@ class ServerDirectory:
         """Calls back when `entries` are others. The callback must be short and must not raise."""
         self._changes.append(callback)
 
+    def learn(self, entries: Sequence[ServerEntry]) -> None:
+        """Takes over what somebody else knows, until it can be read here."""
+        self._show({entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name)})
+
     async def open(self) -> None:
         """Reads what there is, and follows it from then on."""
         await self.look()

@@ -51,20 +51,27 @@ async def promote(client: EtcdClient, name: str) -> None:
         raise MembersError(f"member {name} cannot get a vote now: {error}; try again when it has caught up") from error
 
 
-async def remove(client: EtcdClient, name: str) -> None:
-    """Takes a member out; a leader hands over first. Refuses the last one, and one without which there is no majority."""
+async def check_removal(client: EtcdClient, name: str) -> MemberStatus:
+    """The member that may be taken out. Refuses the last one, and one without which there is no majority."""
     statuses = await list_members(client)
     voters = [status for status in statuses if not status.is_learner]
     member = _one(statuses, name)
-    if not member.is_learner:
-        if len(voters) == 1:
-            raise MembersError(f"{name} is the only member with a vote; a cluster cannot be empty")
-        healthy = sum(status.healthy for status in voters if status.name != name)
-        needed = (len(voters) - 1) // 2 + 1
-        if healthy < needed:
-            raise MembersError(
-                f"without {name} only {healthy} of {len(voters) - 1} members would answer, {needed} are needed; repair one first"
-            )
+    if member.is_learner:
+        return member
+    if len(voters) == 1:
+        raise MembersError(f"{name} is the only member with a vote; a cluster cannot be empty")
+    healthy = sum(status.healthy for status in voters if status.name != name)
+    needed = (len(voters) - 1) // 2 + 1
+    if healthy < needed:
+        raise MembersError(
+            f"without {name} only {healthy} of {len(voters) - 1} members would answer, {needed} are needed; repair one first"
+        )
+    return member
+
+
+async def remove(client: EtcdClient, name: str) -> None:
+    """Takes a member out; a leader hands over first. Refuses what `check_removal` refuses."""
+    member = await check_removal(client, name)
     if member.is_leader:
         await transfer_leadership(client)
     try:

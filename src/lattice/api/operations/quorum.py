@@ -2,23 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
 
 from msgspec import Struct
 
-from lattice.api.answers import TextAnswer, TextPiece
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
 from lattice.ports.quorum import QuorumView, ServerState
-from lattice.wire.quorum import MemberView, QuorumStatusView, ReplicaView
+from lattice.wire.quorum import MemberView, QuorumStatusView, member_view
 
 _TRIES = 5
 _PAUSE_S = 0.1
 _TRANSFER_S = 8.0
-
-
-class ReplicaQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    index: int | None = None
 
 
 async def raft_status(context: Context, request: NoParameters) -> QuorumStatusView:
@@ -32,23 +26,8 @@ async def raft_status(context: Context, request: NoParameters) -> QuorumStatusVi
         leader=leading or services.quorum.leader_name,
         server=services.server_name,
         digest_index=common,
-        members=[_member(state, common) for state in states],
+        members=[member_view(state, common) for state in states],
     )
-
-
-async def raft_replica(context: Context, request: ReplicaQuery) -> ReplicaView:
-    """This server's own copy of the state; the servers ask each other for it."""
-    services = context.services
-    if services.quorum is None:
-        replica = services.replica
-        return ReplicaView(
-            name=services.server_name,
-            leads=True,
-            applied_index=replica.applied_index,
-            digest=replica.state.digest() if request.index in (None, replica.applied_index) else None,
-        )
-    own = services.quorum.replica_at(request.index)
-    return ReplicaView(name=own.name, leads=own.leads, applied_index=own.applied_index, digest=own.digest)
 
 
 class TransferRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,19 +54,6 @@ async def transfer_leader(context: Context, request: TransferRequest) -> QuorumS
     raise ApiError("unavailable", "leadership was given up, and not taken yet", hint="lattice admin raft status")
 
 
-async def raft_snapshot(context: Context, request: NoParameters) -> TextAnswer:
-    """This server's newest snapshot and its archive, for a server that cannot get them from the log any more."""
-    quorum = context.services.quorum
-    if quorum is None:
-        raise ApiError("not_found", "this server is alone: it hands nothing over", hint="make a backup instead")
-
-    async def pieces() -> AsyncGenerator[TextPiece, None]:
-        async for piece in quorum.hand_over():
-            yield TextPiece(piece)
-
-    return TextAnswer(pieces())
-
-
 async def _compared(quorum: QuorumView) -> tuple[int | None, list[ServerState]]:
     """An index that all servers that answer have applied, and what they say of it.
 
@@ -110,16 +76,3 @@ def _alone(context: Context) -> QuorumStatusView:
     name = services.server_name
     member = MemberView(name=name, healthy=True, applied_index=index, digest=digest, digest_index=index)
     return QuorumStatusView(leader=name, server=name, digest_index=index, members=[member])
-
-
-def _member(state: ServerState, common: int | None) -> MemberView:
-    replica = state.replica
-    if replica is None:
-        return MemberView(name=state.name, healthy=False, problem=state.problem)
-    return MemberView(
-        name=state.name,
-        healthy=True,
-        applied_index=replica.applied_index,
-        digest=replica.digest,
-        digest_index=None if replica.digest is None else common,
-    )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ class LeaderLost(Exception):
 
 
 class _Connection:
-    """One connection; `reused` tells that the other side may have closed it meanwhile."""
+    """One connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -142,9 +143,10 @@ class Exchange:
 
 
 class Pool:
-    """Idle connections, by the server they lead to."""
+    """Idle connections, by the server they lead to; those to https addresses use `tls`."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.tls = tls
         self._idle: dict[str, list[_Connection]] = {}
         self._is_closed = False
 
@@ -157,15 +159,25 @@ class Pool:
             with contextlib.suppress(LeaderLost):
                 await exchange.begin(request)
                 return exchange
-        address = urlsplit(url)
-        try:
-            async with asyncio.timeout(CONNECT_S):
-                reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        except (OSError, TimeoutError) as error:
-            raise LeaderLost(str(error)) from error
-        exchange = Exchange(self, url, _Connection(reader, writer))
+        exchange = Exchange(self, url, await self._connect(url))
         await exchange.begin(request)
         return exchange
+
+    async def _connect(self, url: str) -> _Connection:
+        address = urlsplit(url)
+        tls = self.tls if address.scheme == "https" else None
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                reader, writer = await asyncio.open_connection(address.hostname, address.port, ssl=tls)
+        except (OSError, TimeoutError) as error:
+            raise LeaderLost(str(error) or f"{address.netloc} does not answer") from error
+        return _Connection(reader, writer)
+
+    def renew(self) -> None:
+        """Connects anew for all that is asked from now on."""
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
 
     def keep(self, url: str, connection: _Connection) -> None:
         idle = self._idle.setdefault(url, [])
@@ -176,9 +188,7 @@ class Pool:
 
     def close(self) -> None:
         self._is_closed = True
-        for idle in self._idle.values():
-            while idle:
-                idle.pop().close()
+        self.renew()
 
 
 async def _disconnected(receive: Receive) -> None:

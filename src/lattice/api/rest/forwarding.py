@@ -15,16 +15,14 @@ from lattice.api.errors import ApiError, ErrorAnswer
 from lattice.api.rest.app import choose_consistency
 from lattice.api.rest.endpoint import RETRY, STALE, send_error, send_json
 from lattice.api.rest.exchange import Exchange, LeaderLost, Pool
+from lattice.api.rest.peers import PEER
 from lattice.api.rest.requests import ClientGone, Headers, read_body
 
-FORWARDED = b"x-lattice-forwarded"
 NOT_LEADING = b"x-lattice-not-leading"
 GIVE_UP_S = 10.0
 _PAUSE_S = 0.05
 # The follower answers these from what it has itself.
-_OWN = frozenset(
-    {"/healthz", "/metrics", "/v1/auth/discovery", "/v1/raft/status", "/v1/raft/replica", "/v1/raft/snapshot"}
-)
+_OWN = frozenset({"/healthz", "/metrics", "/v1/auth/discovery", "/v1/raft/status"})
 _HOP = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"te", b"upgrade", b"host", b"content-length", b"expect"}
 )
@@ -35,7 +33,7 @@ class Leader(Protocol):
 
     @property
     def url(self) -> str:
-        """Host and port of its REST address; empty while there is none, or when it is this server."""
+        """The address that it keeps for other servers; empty while there is none, or when it is this server."""
         ...
 
     @property
@@ -51,17 +49,15 @@ class Leader(Protocol):
 class Forwarding:
     """An ASGI application; `local` answers what needs no leader."""
 
-    def __init__(self, local: ASGIApp, leader: Leader, name: str) -> None:
+    def __init__(self, local: ASGIApp, leader: Leader, pool: Pool) -> None:
         self._local = local
         self._leader = leader
-        self._name = name.encode()
-        self._pool = Pool()
+        self._pool = pool
         self._is_closed = False
 
     def close(self) -> None:
         """Refuses from now on, and when the leader is next said to have moved also what waits for an answer."""
         self._is_closed = True
-        self._pool.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -75,7 +71,7 @@ class Forwarding:
             return
         headers = Headers(scope)
         try:
-            if any(name == FORWARDED for name, _ in scope["headers"]):
+            if PEER in scope:
                 await _refuse(send, headers)
                 return
             body = await read_body(receive, headers) if scope["method"] not in ("GET", "HEAD") else b""
@@ -97,7 +93,7 @@ class Forwarding:
         lines += [b"%s: %s" % (name, value) for name, value in scope["headers"] if name not in _HOP]
         if not headers.request_id:
             lines.append(b"x-request-id: %s" % secrets.token_hex(16).encode())
-        lines += [b"%s: %s" % (FORWARDED, self._name), b"content-length: %d" % len(body), b"", b""]
+        lines += [b"content-length: %d" % len(body), b"", b""]
         return b"\r\n".join(lines) + body
 
     async def _forward(self, request: bytes, receive: Receive, send: Send) -> None:

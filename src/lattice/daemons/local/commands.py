@@ -70,7 +70,12 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
         "object_store": {"directory": str(layout.objects)},
     }
     if len(places) > 1:
-        config["quorum"] = {"kind": "etcd", "token": token, "peers": [peer.as_peer() for peer in places]}
+        config["quorum"] = {
+            "kind": "etcd",
+            "token": token,
+            "peers": [peer.as_peer() for peer in places],
+            "internal_listen": f"{HOST}:0",
+        }
     heading = "# Written by `lattice up` at each start; change single values with --set KEY=VALUE.\n"
     path = layout.config_of(place.name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from lattice.daemons.local.layout import Layout, write_private
 from lattice.daemons.local.options import HOST
 from lattice.daemons.local.processes import Process, find_members, is_alive
 from lattice.daemons.local.record import Record
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
+from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue, with_authority
 
 if TYPE_CHECKING:
     from lattice.daemons.local.commands import ServerPlace
@@ -30,7 +30,7 @@ def prepare(layout: Layout, servers: Sequence[str]) -> str:
         folder = CertificateFolder(layout.data_of(server) / "certificates")
         if not folder.exists():
             folder.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            install(folder, issue(authority, [HOST]))
+            install(folder, with_authority(authority, issue(authority, [HOST], name=server)))
     path = layout.servers / "token"
     if not path.exists():
         write_private(path, f"lattice-{secrets.token_hex(8)}\n".encode())

@@ -1,0 +1,113 @@
+"""What servers ask each other, over the listener that only they can use: how far they have come, a copy of the state, certificates.
+
+Requests of users that another server hands on come in here as well, and are answered as if they had come directly: they carry their
+user's own token. A caller without a certificate of this quorum may do one thing, show an invitation.
+"""
+
+from urllib.parse import parse_qs
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lattice.api.errors import ApiError, starting
+from lattice.api.rest.endpoint import send_error, send_json
+from lattice.api.rest.requests import ClientGone, Headers, read_body
+from lattice.ports.clock import Clock
+from lattice.ports.quorum import MembershipRefused, PeerDesk
+from lattice.wire.quorum import replica_view
+
+# Set in the scope of every request that comes in here: the server that asks; None for a caller without a certificate.
+PEER = "lattice.peer"
+JOIN = "/peer/join"
+REPLICA = "/peer/replica"
+SNAPSHOT = "/peer/snapshot"
+RENEW = "/peer/certificates"
+_OCTETS = (b"content-type", b"application/octet-stream")
+
+
+class PeerApp:
+    """An ASGI application; `users` answers what was handed on."""
+
+    def __init__(self, users: ASGIApp, clock: Clock) -> None:
+        self._users = users
+        self._clock = clock
+        self.desk: PeerDesk | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = Headers(scope)
+        try:
+            if scope["path"] == JOIN:
+                await self._join(scope, receive, send, headers)
+                return
+            await self._check(scope)
+            if scope["path"].startswith("/peer/"):
+                await self._answer(scope, send, headers)
+                return
+        except ClientGone:
+            return
+        except Exception as error:  # noqa: BLE001 - the edge: everything becomes an answer
+            await send_error(send, _translated(error), headers.request_id, "peer")
+            return
+        await self._users(scope, receive, send)
+
+    def _desk(self) -> PeerDesk:
+        if self.desk is None:
+            raise starting()
+        return self.desk
+
+    async def _check(self, scope: Scope) -> None:
+        name: str | None = scope.get(PEER)
+        if name is None:
+            raise ApiError(
+                "forbidden",
+                "this address is for the servers of the cluster: a certificate of theirs is needed",
+                hint="clients use the REST address",
+            )
+        if not await self._desk().is_member(name):
+            raise ApiError("forbidden", f'server "{name}" does not belong to this cluster, or no longer')
+
+    async def _join(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
+        if scope["method"] != "POST":
+            raise ApiError("method_not_allowed", "an invitation is shown with POST")
+        body = await self._desk().admit(await read_body(receive, headers))
+        await _send_bytes(send, body)
+
+    async def _answer(self, scope: Scope, send: Send, headers: Headers) -> None:
+        desk = self._desk()
+        match scope["method"], scope["path"]:
+            case "GET", path if path == REPLICA:
+                view = replica_view(desk.replica_at(_index(scope)), self._clock.now_ms())
+                await send_json(send, 200, view, headers.request_id)
+            case "GET", path if path == SNAPSHOT:
+                await self._hand_over(desk, send)
+            case "POST", path if path == RENEW:
+                await send_json(send, 200, await desk.renew(), headers.request_id)
+            case _:
+                raise ApiError("not_found", f"nothing at {scope['path'][:80]}")
+
+    async def _hand_over(self, desk: PeerDesk, send: Send) -> None:
+        pieces = desk.hand_over()
+        first = await anext(pieces, b"")
+        await send({"type": "http.response.start", "status": 200, "headers": [_OCTETS]})
+        await send({"type": "http.response.body", "body": first, "more_body": True})
+        # A failure from here on cuts the answer off, and what was received is thrown away.
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _index(scope: Scope) -> int | None:
+    values = parse_qs(scope["query_string"].decode("latin-1")).get("index", [])
+    return int(values[0]) if values and values[0].isdigit() else None
+
+
+def _translated(error: Exception) -> Exception:
+    return ApiError(error.code, str(error), hint=error.hint) if isinstance(error, MembershipRefused) else error
+
+
+async def _send_bytes(send: Send, body: bytes) -> None:
+    headers = [_OCTETS, (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
