@@ -130,8 +130,49 @@ class RunKey(Struct, frozen=True, gc=False):
     run: int
 
 
+class KnownStep(Struct, frozen=True, kw_only=True):
+    """A step that a node has, or had until its end is acknowledged; `plan` is what the server made of it at the launch."""
+
+    key: RunKey
+    step: int
+    launch_id: str
+    plan: bytes
+    has_ended: bool = False
+
+
+class TaskEnd(Struct, frozen=True, kw_only=True, gc=False):
+    """How one task of a step ended; `message` when it did not start, `is_lost` when its node lost it."""
+
+    rank: int
+    exit_code: int = 0
+    signal: int = 0
+    message: str = ""
+    is_lost: bool = False
+
+    @property
+    def status(self) -> int:
+        """What a shell would say of it."""
+        if self.is_lost:
+            return 125
+        return 128 + self.signal if self.signal else self.exit_code or (127 if self.message else 0)
+
+
+class StepReport(Struct, frozen=True, kw_only=True):
+    """What a node says of its tasks of a step: of those that failed, and at the end of all."""
+
+    key: RunKey
+    step: int
+    launch_id: str
+    has_ended: bool
+    tasks: tuple[TaskEnd, ...] = ()
+    cpu_s: float = 0.0
+    peak_memory_mb: int = 0
+    elapsed_s: float = 0.0
+    message: str = ""
+
+
 class Registration(Struct, frozen=True, kw_only=True):
-    """How an agent introduces itself; `runs` are all whose end was not acknowledged yet."""
+    """How an agent introduces itself; `runs` and `steps` are all whose end was not acknowledged yet."""
 
     node: str
     hardware: Hardware
@@ -139,6 +180,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     boot_id: str = ""
     agent_version: str = ""
     runs: tuple[RunKey, ...] = ()
+    steps: tuple[KnownStep, ...] = ()
 
 
 class Greeting(Struct, frozen=True, kw_only=True):
@@ -149,6 +191,7 @@ class Greeting(Struct, frozen=True, kw_only=True):
     heartbeat_interval_s: float
     down_after_s: float
     server_name: str
+    held_by: tuple[RunKey, ...] = ()  # steps of other runs are to be ended as well
 
 
 class Beat(Struct, frozen=True, kw_only=True, gc=False):
@@ -193,6 +236,10 @@ class AgentDesk(Protocol):
 
     async def report(self, node: str, session: int, reports: Sequence[Report]) -> None:
         """Returns when the reports are durable, and with that may be acknowledged."""
+        ...
+
+    def step_report(self, node: str, session: int, report: StepReport) -> None:
+        """Takes note of a step; its end is acknowledged by an order when it was recorded."""
         ...
 
     def beat(self, node: str, session: int, beat: Beat) -> None:
