@@ -137,7 +137,7 @@ class _Talk(socketserver.StreamRequestHandler):
         self.box.tries += 1
         code = self.box.answer()
         if code == 250:
-            message = cast("EmailMessage", message_from_bytes(b"".join(lines), policy=policy.default))
+            message = message_from_bytes(b"".join(lines), policy=policy.default)
             letter = Letter(self.sender, tuple(self.recipients), message, self.encrypted, self.login)
             self.box.letters.append(letter)
         self._say(f"{code} said the test")

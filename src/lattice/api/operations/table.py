@@ -17,6 +17,7 @@ from lattice.api.operations import (
     logs,
     membership,
     nodes,
+    notifying,
     quorum,
     reservations,
     submitting,
@@ -146,5 +147,11 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/admin/backup/verify", backups.verify_backup, backups.VerifyBackup, _P.MANAGE_BACKUPS),
     _row("POST", "/admin/restore", backups.restore_backup, backups.RestoreBackup, _P.MANAGE_BACKUPS, 202),
     _row("GET", "/accounting", listing.history, listing.AllocationQuery, _P.READ),
+    _row("GET", "/notifications", notifying.notify_settings, NoParameters, _P.OWN_NOTIFICATIONS),
+    _row("PUT", "/notifications", notifying.set_notify_default, notifying.NotifyDefaultRequest, _P.OWN_NOTIFICATIONS),
+    _row(
+        "DELETE", "/notifications", notifying.clear_notify_default, notifying.ClearNotifyDefault, _P.OWN_NOTIFICATIONS
+    ),
+    _row("GET", "/notifications/key", notifying.webhook_key, NoParameters, _P.OWN_NOTIFICATIONS),
     _row("GET", "/whoami", cluster.whoami, NoParameters, _P.READ_SELF),
 )

@@ -111,7 +111,7 @@ def decoder_for(operation: Operation) -> Decode:
     in_path = frozenset(_PATH_NAME.findall(operation.path))
     if operation.method == "GET":
         return _query_decoder(operation.request)
-    if not in_path:
+    if not in_path and operation.method != "DELETE":
         return _body_decoder(operation.request, operation.in_query)
     return _merging_decoder(operation, in_path)
 

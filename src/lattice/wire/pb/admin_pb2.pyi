@@ -747,6 +747,68 @@ class RenewCertificatesResponse(_message.Message):
     next_cursor: str
     def __init__(self, items: _Optional[_Iterable[_Union[RenewedView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
+class CreateBackupRequest(_message.Message):
+    __slots__ = ("path", "request_id")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    request_id: str
+    def __init__(self, path: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class BackupView(_message.Message):
+    __slots__ = ("path", "created_at", "server", "index", "epoch", "digest", "size_bytes")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    created_at: str
+    server: str
+    index: int
+    epoch: int
+    digest: str
+    size_bytes: int
+    def __init__(self, path: _Optional[str] = ..., created_at: _Optional[str] = ..., server: _Optional[str] = ..., index: _Optional[int] = ..., epoch: _Optional[int] = ..., digest: _Optional[str] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+
+class ListBackupsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListBackupsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[BackupView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[BackupView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class VerifyBackupRequest(_message.Message):
+    __slots__ = ("path",)
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    def __init__(self, path: _Optional[str] = ...) -> None: ...
+
+class RestoreBackupRequest(_message.Message):
+    __slots__ = ("path", "request_id")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    request_id: str
+    def __init__(self, path: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RestoreView(_message.Message):
+    __slots__ = ("path", "index", "message")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    index: int
+    message: str
+    def __init__(self, path: _Optional[str] = ..., index: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+
 class HistoryRequest(_message.Message):
     __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "all", "tasks", "since", "until", "limit", "cursor")
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -786,6 +848,58 @@ class HistoryResponse(_message.Message):
     items: _containers.RepeatedCompositeFieldContainer[_allocations_pb2.AllocationView]
     next_cursor: str
     def __init__(self, items: _Optional[_Iterable[_Union[_allocations_pb2.AllocationView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class NotifySettingsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class NotifySettingsView(_message.Message):
+    __slots__ = ("user", "on", "to", "each_task", "channels", "own_address", "waiting", "warnings")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ON_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    EACH_TASK_FIELD_NUMBER: _ClassVar[int]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    OWN_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    on: _containers.RepeatedScalarFieldContainer[str]
+    to: _containers.RepeatedScalarFieldContainer[str]
+    each_task: bool
+    channels: _containers.RepeatedScalarFieldContainer[str]
+    own_address: str
+    waiting: int
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, user: _Optional[str] = ..., on: _Optional[_Iterable[str]] = ..., to: _Optional[_Iterable[str]] = ..., each_task: _Optional[bool] = ..., channels: _Optional[_Iterable[str]] = ..., own_address: _Optional[str] = ..., waiting: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SetNotifyDefaultRequest(_message.Message):
+    __slots__ = ("on", "to", "each_task", "request_id")
+    ON_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    EACH_TASK_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    on: _containers.RepeatedScalarFieldContainer[str]
+    to: _containers.RepeatedScalarFieldContainer[str]
+    each_task: bool
+    request_id: str
+    def __init__(self, on: _Optional[_Iterable[str]] = ..., to: _Optional[_Iterable[str]] = ..., each_task: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ClearNotifyDefaultRequest(_message.Message):
+    __slots__ = ("request_id",)
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    def __init__(self, request_id: _Optional[str] = ...) -> None: ...
+
+class WebhookKeyRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WebhookKeyView(_message.Message):
+    __slots__ = ("key",)
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    def __init__(self, key: _Optional[str] = ...) -> None: ...
 
 class WhoamiRequest(_message.Message):
     __slots__ = ()

@@ -179,10 +179,50 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesResponse.FromString,
                 _registered_method=True)
+        self.CreateBackup = channel.unary_unary(
+                '/lattice.v1.AdminService/CreateBackup',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.CreateBackupRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.BackupView.FromString,
+                _registered_method=True)
+        self.ListBackups = channel.unary_unary(
+                '/lattice.v1.AdminService/ListBackups',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ListBackupsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ListBackupsResponse.FromString,
+                _registered_method=True)
+        self.VerifyBackup = channel.unary_unary(
+                '/lattice.v1.AdminService/VerifyBackup',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.VerifyBackupRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.BackupView.FromString,
+                _registered_method=True)
+        self.RestoreBackup = channel.unary_unary(
+                '/lattice.v1.AdminService/RestoreBackup',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.RestoreBackupRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.RestoreView.FromString,
+                _registered_method=True)
         self.History = channel.unary_unary(
                 '/lattice.v1.AdminService/History',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.HistoryRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.HistoryResponse.FromString,
+                _registered_method=True)
+        self.NotifySettings = channel.unary_unary(
+                '/lattice.v1.AdminService/NotifySettings',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.NotifySettingsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.NotifySettingsView.FromString,
+                _registered_method=True)
+        self.SetNotifyDefault = channel.unary_unary(
+                '/lattice.v1.AdminService/SetNotifyDefault',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.SetNotifyDefaultRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.NotifySettingsView.FromString,
+                _registered_method=True)
+        self.ClearNotifyDefault = channel.unary_unary(
+                '/lattice.v1.AdminService/ClearNotifyDefault',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ClearNotifyDefaultRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.NotifySettingsView.FromString,
+                _registered_method=True)
+        self.WebhookKey = channel.unary_unary(
+                '/lattice.v1.AdminService/WebhookKey',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.WebhookKeyRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.WebhookKeyView.FromString,
                 _registered_method=True)
         self.Whoami = channel.unary_unary(
                 '/lattice.v1.AdminService/Whoami',
@@ -397,8 +437,64 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateBackup(self, request, context):
+        """A backup of the state as it is now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListBackups(self, request, context):
+        """The backups in the server's own folder, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VerifyBackup(self, request, context):
+        """A backup of which every byte was checked and whose state can be loaded.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreBackup(self, request, context):
+        """Lets the next start of this server begin with a backup, which is checked now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def History(self, request, context):
         """A page of finished allocations, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def NotifySettings(self, request, context):
+        """What the caller is told of by default, and by which ways the site sends.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetNotifyDefault(self, request, context):
+        """What to tell the caller of allocations that do not say it themselves.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClearNotifyDefault(self, request, context):
+        """Nothing by default any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WebhookKey(self, request, context):
+        """With what the caller's own webhooks are signed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -559,10 +655,50 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesResponse.SerializeToString,
             ),
+            'CreateBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateBackup,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.CreateBackupRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.BackupView.SerializeToString,
+            ),
+            'ListBackups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBackups,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ListBackupsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ListBackupsResponse.SerializeToString,
+            ),
+            'VerifyBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.VerifyBackup,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.VerifyBackupRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.BackupView.SerializeToString,
+            ),
+            'RestoreBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreBackup,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.RestoreBackupRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.RestoreView.SerializeToString,
+            ),
             'History': grpc.unary_unary_rpc_method_handler(
                     servicer.History,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.HistoryRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.HistoryResponse.SerializeToString,
+            ),
+            'NotifySettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.NotifySettings,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.NotifySettingsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.NotifySettingsView.SerializeToString,
+            ),
+            'SetNotifyDefault': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetNotifyDefault,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.SetNotifyDefaultRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.NotifySettingsView.SerializeToString,
+            ),
+            'ClearNotifyDefault': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClearNotifyDefault,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ClearNotifyDefaultRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.NotifySettingsView.SerializeToString,
+            ),
+            'WebhookKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.WebhookKey,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.WebhookKeyRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.WebhookKeyView.SerializeToString,
             ),
             'Whoami': grpc.unary_unary_rpc_method_handler(
                     servicer.Whoami,
@@ -1364,6 +1500,114 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
+    def CreateBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/CreateBackup',
+            lattice_dot_v1_dot_admin__pb2.CreateBackupRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.BackupView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBackups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ListBackups',
+            lattice_dot_v1_dot_admin__pb2.ListBackupsRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ListBackupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/VerifyBackup',
+            lattice_dot_v1_dot_admin__pb2.VerifyBackupRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.BackupView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/RestoreBackup',
+            lattice_dot_v1_dot_admin__pb2.RestoreBackupRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.RestoreView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def History(request,
             target,
             options=(),
@@ -1380,6 +1624,114 @@ class AdminService:
             '/lattice.v1.AdminService/History',
             lattice_dot_v1_dot_admin__pb2.HistoryRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.HistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def NotifySettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/NotifySettings',
+            lattice_dot_v1_dot_admin__pb2.NotifySettingsRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.NotifySettingsView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetNotifyDefault(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/SetNotifyDefault',
+            lattice_dot_v1_dot_admin__pb2.SetNotifyDefaultRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.NotifySettingsView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClearNotifyDefault(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ClearNotifyDefault',
+            lattice_dot_v1_dot_admin__pb2.ClearNotifyDefaultRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.NotifySettingsView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WebhookKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/WebhookKey',
+            lattice_dot_v1_dot_admin__pb2.WebhookKeyRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.WebhookKeyView.FromString,
             options,
             channel_credentials,
             insecure,

@@ -84,8 +84,20 @@ class LifecycleRequest(_message.Message):
     no_preempt: bool
     def __init__(self, type: _Optional[str] = ..., walltime: _Optional[str] = ..., preemption_class: _Optional[int] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., no_preempt: _Optional[bool] = ...) -> None: ...
 
+class NotifyRequest(_message.Message):
+    __slots__ = ("on_text", "on", "to", "each_task")
+    ON_TEXT_FIELD_NUMBER: _ClassVar[int]
+    ON_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    EACH_TASK_FIELD_NUMBER: _ClassVar[int]
+    on_text: str
+    on: _containers.RepeatedScalarFieldContainer[str]
+    to: _containers.RepeatedScalarFieldContainer[str]
+    each_task: bool
+    def __init__(self, on_text: _Optional[str] = ..., on: _Optional[_Iterable[str]] = ..., to: _Optional[_Iterable[str]] = ..., each_task: _Optional[bool] = ...) -> None: ...
+
 class SubmitRequest(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "on_quota", "dry_run")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "on_quota", "notify", "dry_run")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -121,6 +133,7 @@ class SubmitRequest(_message.Message):
     BEGIN_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
+    NOTIFY_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
@@ -143,8 +156,9 @@ class SubmitRequest(_message.Message):
     begin: str
     tasks: str
     on_quota: str
+    notify: NotifyRequest
     dry_run: bool
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., on_quota: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class ResourcesView(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mb", "gpus", "gpu_type", "features")
@@ -205,7 +219,7 @@ class ConstraintsView(_message.Message):
     def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., storage_gbps: _Optional[float] = ...) -> None: ...
 
 class DetailsView(_message.Message):
-    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "max_nodes", "constraints", "exclusive", "per_node")
+    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "max_nodes", "constraints", "exclusive", "per_node", "notify_on", "notify_to")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -223,6 +237,8 @@ class DetailsView(_message.Message):
     CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
     PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    NOTIFY_ON_FIELD_NUMBER: _ClassVar[int]
+    NOTIFY_TO_FIELD_NUMBER: _ClassVar[int]
     entrypoint: _containers.RepeatedScalarFieldContainer[str]
     script: str
     script_args: _containers.RepeatedScalarFieldContainer[str]
@@ -233,10 +249,12 @@ class DetailsView(_message.Message):
     constraints: ConstraintsView
     exclusive: bool
     per_node: bool
-    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ...) -> None: ...
+    notify_on: _containers.RepeatedScalarFieldContainer[str]
+    notify_to: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
-    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "archived", "tasks", "details", "cleared")
+    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "archived", "tasks", "details", "warnings", "chosen_by", "cleared")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -282,6 +300,8 @@ class AllocationView(_message.Message):
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    CHOSEN_BY_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     id: str
     number: int
@@ -321,11 +341,13 @@ class AllocationView(_message.Message):
     archived: bool
     tasks: TaskCounts
     details: DetailsView
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    chosen_by: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., archived: _Optional[bool] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., archived: _Optional[bool] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplanationView(_message.Message):
-    __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes")
+    __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "cleared")
     class ScoresEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -340,6 +362,10 @@ class ExplanationView(_message.Message):
     RANK_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_START_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_NODES_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    CHOSEN_BY_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: str
     reason: str
@@ -347,7 +373,11 @@ class ExplanationView(_message.Message):
     rank: int
     predicted_start: str
     predicted_nodes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., scores: _Optional[_Mapping[str, float]] = ..., rank: _Optional[int] = ..., predicted_start: _Optional[str] = ..., predicted_nodes: _Optional[_Iterable[str]] = ...) -> None: ...
+    vcluster: str
+    chosen_by: str
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., scores: _Optional[_Mapping[str, float]] = ..., rank: _Optional[int] = ..., predicted_start: _Optional[str] = ..., predicted_nodes: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., chosen_by: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SubmitResponse(_message.Message):
     __slots__ = ("allocation", "explanation")
