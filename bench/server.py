@@ -12,14 +12,14 @@ from pathlib import Path
 
 
 @contextmanager
-def server_on(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", int, float]]:
-    """The process, its REST port and the seconds from start to healthy."""
+def server_on(folder: Path, more: str = "") -> Iterator[tuple["subprocess.Popen[bytes]", int, float]]:
+    """The process, its REST port and the seconds from start to healthy. `more` is added to the section `api`."""
     port = free_port()
     (folder / "secret").write_text(secrets.token_hex(32))
     (folder / "secret").chmod(0o600)
     (folder / "server.yaml").write_text(
         f"name: bench\nmode: dev\ndata_dir: {folder}/data\n"
-        f"api:\n  rest_listen: 127.0.0.1:{port}\n  grpc_listen: 127.0.0.1:0\n  hmac_secret: file://{folder}/secret\n"
+        f"api:\n  rest_listen: 127.0.0.1:{port}\n  grpc_listen: 127.0.0.1:0\n  hmac_secret: file://{folder}/secret\n{more}"
     )
     program = Path(sys.executable).with_name("lattice-server")
     begun = time.perf_counter()

@@ -4,11 +4,11 @@ The error travels in the trailing metadata twice: as `lattice-error-bin`, a mess
 clients of the rich error model look for it.
 """
 
-import msgspec
 from google.protobuf.any_pb2 import Any as AnyMessage
 from grpc import StatusCode
 
-from lattice.api.errors import ApiError
+from lattice.api.errors import ApiError, ErrorView
+from lattice.api.grpc.convert import record_writer
 from lattice.wire.pb import errors_pb2 as pb
 
 ERROR = "lattice-error-bin"
@@ -41,7 +41,7 @@ def status_of(error: ApiError) -> StatusCode:
 
 def trailers(error: ApiError, request_id: str) -> tuple[tuple[str, str | bytes], ...]:
     """The trailing metadata of a refusal."""
-    view = pb.ErrorView(**msgspec.to_builtins(error.view))
+    view = record_writer(ErrorView)(error.view)
     detail = AnyMessage()
     detail.Pack(view)
     rich = pb.RichStatus(code=status_of(error).value[0], message=error.view.message, details=[detail])

@@ -11,6 +11,7 @@ from lattice.api.context import Context, NoParameters
 from lattice.api.operations import (
     allocations,
     backups,
+    batching,
     cluster,
     explaining,
     listing,
@@ -79,6 +80,7 @@ _P = Permission
 # The most frequent ones come first: routes are tried in this order.
 OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/allocations", submitting.submit, Submission, _P.SUBMIT, 201, frozenset({"dry_run"})),
+    _row("POST", "/allocations/batch", batching.submit_batch, batching.SubmissionBatch, _P.SUBMIT),
     _row("GET", "/allocations", listing.list_allocations, listing.AllocationQuery, _P.READ),
     _row("GET", "/allocations/count", listing.count_allocations, listing.AllocationQuery, _P.READ),
     _row("POST", "/allocations/cancel", allocations.cancel_many, allocations.CancelMany, _P.CHANGE),

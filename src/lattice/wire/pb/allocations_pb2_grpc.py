@@ -39,6 +39,11 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.SubmitRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.SubmitResponse.FromString,
                 _registered_method=True)
+        self.SubmitBatch = channel.unary_unary(
+                '/lattice.v1.AllocationService/SubmitBatch',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.SubmitBatchRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.BatchAnswers.FromString,
+                _registered_method=True)
         self.List = channel.unary_unary(
                 '/lattice.v1.AllocationService/List',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.ListAllocationsRequest.SerializeToString,
@@ -116,6 +121,13 @@ class AllocationServiceServicer:
 
     def Submit(self, request, context):
         """A new allocation or task group, durable and visible before the answer; or what would become of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SubmitBatch(self, request, context):
+        """New allocations or task groups, all durable and visible before the answer; a refusal of one spoils no other.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -227,6 +239,11 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.SubmitRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.SubmitResponse.SerializeToString,
             ),
+            'SubmitBatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitBatch,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.SubmitBatchRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.BatchAnswers.SerializeToString,
+            ),
             'List': grpc.unary_unary_rpc_method_handler(
                     servicer.List,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.ListAllocationsRequest.FromString,
@@ -325,6 +342,33 @@ class AllocationService:
             '/lattice.v1.AllocationService/Submit',
             lattice_dot_v1_dot_allocations__pb2.SubmitRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.SubmitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SubmitBatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/SubmitBatch',
+            lattice_dot_v1_dot_allocations__pb2.SubmitBatchRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.BatchAnswers.FromString,
             options,
             channel_credentials,
             insecure,

@@ -25,15 +25,13 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lattice/v1/errors.proto\x12\nlattice.v1\x1a\x19google/protobuf/any.proto\"k\n\tErrorView\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0f\n\x07\x63urrent\x18\x03 \x01(\t\x12\x11\n\trequested\x18\x04 \x01(\t\x12\r\n\x05limit\x18\x05 \x01(\t\x12\x0c\n\x04hint\x18\x06 \x01(\t\"R\n\nRichStatus\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12%\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32\x14.google.protobuf.Anyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lattice/v1/errors.proto\x12\nlattice.v1\x1a\x19google/protobuf/any.proto\"R\n\nRichStatus\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12%\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32\x14.google.protobuf.Anyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lattice.v1.errors_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ERRORVIEW']._serialized_start=66
-  _globals['_ERRORVIEW']._serialized_end=173
-  _globals['_RICHSTATUS']._serialized_start=175
-  _globals['_RICHSTATUS']._serialized_end=257
+  _globals['_RICHSTATUS']._serialized_start=66
+  _globals['_RICHSTATUS']._serialized_end=148
 # @@protoc_insertion_point(module_scope)
