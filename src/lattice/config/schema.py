@@ -39,6 +39,7 @@ class QuorumSection(Struct, frozen=True, kw_only=True):
     client_listen: str = ""  # empty = the address by which the others reach it
     peer_listen: str = ""
     internal_listen: str = ""  # for other servers only; empty = the host of `peer` and the port after its
+    relay_listen: str = ""  # where other servers bring their agents; empty = two ports behind that of peers
     certificates: str = ""  # empty = `certificates` in the data directory
     clock_skew_limit: Period = 0.5  # a server whose clock differs by more is warned about
     program: str = "etcd"

@@ -6,10 +6,13 @@ import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 from starlette.types import ASGIApp
 
+from lattice.api.grpc.agent_service import AgentService
 from lattice.api.rest.peers import PeerApp
 from lattice.config.schema import PeerSection, ServerConfig
+from lattice.daemons.agent_relay import AgentRelay
 from lattice.daemons.beginning import Beginning
 from lattice.daemons.joining import fetch_certificates
 from lattice.daemons.listening import Address, bind, parse_listen
@@ -108,7 +111,8 @@ class PeerPlane:
 
     async def secure(self, beginning: Beginning, token_file: Path | None, users: ASGIApp) -> None:
         """Sees to this server's certificates and listens for the others; `users` answers what they hand on."""
-        bound = bind(self._listen(), "quorum.internal_listen")
+        listen = self._listen_at(self._config.quorum.internal_listen, "quorum.internal_listen", 1)
+        bound = bind(listen, "quorum.internal_listen")
         try:
             port = bound.getsockname()[1]
             self.entry = entry_of(self._me, internal=str(Address(host_of(self._me.peer), port)))
@@ -122,12 +126,12 @@ class PeerPlane:
             bound.close()
             raise
 
-    def _listen(self) -> Address:
-        quorum = self._config.quorum
-        if quorum.internal_listen:
-            return parse_listen(quorum.internal_listen, "quorum.internal_listen")
-        host, port = parse_listen(quorum.peer_listen or self._me.peer, "quorum.peer_listen")
-        return Address(host, port + 1)
+    def _listen_at(self, asked: str, key: str, behind: int) -> Address:
+        """What was asked for, or a port behind that of the member's peers."""
+        if asked:
+            return parse_listen(asked, key)
+        host, port = parse_listen(self._config.quorum.peer_listen or self._me.peer, "quorum.peer_listen")
+        return Address(host, port + behind)
 
     async def _see_to_certificates(self, beginning: Beginning, token_file: Path | None) -> None:
         certificates = self._member.settings.certificates
@@ -144,6 +148,19 @@ class PeerPlane:
                 f"`lattice admin raft members add {self._me.name}` on the cluster makes an invitation, "
                 "and --join --join-token-file FILE takes it up"
             )
+
+    def open_relay(self, agents: AgentService) -> AgentRelay:
+        """The port where the others bring their agents; listens, and is told to them with `publish`."""
+        if self.tls is None:
+            raise CertificateError("no certificates yet")
+        relay = AgentRelay(agents, self.tls, self.servers, self._relay_of)
+        port = relay.listen(self._listen_at(self._config.quorum.relay_listen, "quorum.relay_listen", 2)).port
+        self.entry = msgspec.structs.replace(self.entry, relay=str(Address(host_of(self._me.peer), port)))
+        return relay
+
+    def _relay_of(self, name: str) -> str:
+        entry = None if name == self._me.name else self.directory.get(name)
+        return "" if entry is None else entry.relay
 
     def _renewed(self) -> None:
         if self.tls is not None:

@@ -15,6 +15,7 @@ from lattice.api.services import Services
 from lattice.config.schema import PeerSection, ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.core.model.observations import Observations
+from lattice.daemons.agent_relay import AgentRelay
 from lattice.daemons.beginning import Beginning
 from lattice.daemons.following import NoScheduling
 from lattice.daemons.listening import Address, ListenFailed
@@ -69,7 +70,7 @@ class QuorumProcess(ServerProcess):
         self._lost = asyncio.Event()
         self._leadership.on_loss(self._on_loss)
         self._term: Term | None = None
-        self._reception: DeskReception | None = None
+        self._relay: AgentRelay | None = None
         self._follower: Forwarding | None = None
         self._turns: asyncio.Task[None] | None = None
         self._clocks: asyncio.Task[None] | None = None
@@ -101,6 +102,7 @@ class QuorumProcess(ServerProcess):
         if beginning == "bootstrap-if-new":
             beginning = "restart" if member.settings.origin.exists() else "bootstrap"
         await self._plane.secure(beginning, self._token_file, self._entrance)
+        self._relay = self._plane.open_relay(self._agents)
         match beginning:
             case "bootstrap":
                 together = {peer.name: f"https://{peer.peer}" for peer in quorum.peers}
@@ -150,6 +152,8 @@ class QuorumProcess(ServerProcess):
         self._entrance.open(self._follower)
         self._plane.serve()
         await self._leadership.open()
+        if self._relay is not None:
+            await self._relay.start()
         self._turns = asyncio.create_task(self._take_turns(), name="turns")
         await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
 
@@ -228,8 +232,8 @@ class QuorumProcess(ServerProcess):
         self._report_rules()
         services = self._services = self._services_of(term, loops)
         loops.start()
-        self._reception = DeskReception(self._verifier, loops.sessions, self._links)
-        self._agents.receive_at(self._reception)
+        if self._relay is not None:
+            self._relay.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
         app = RestApp(services)
         self._entrance.open(app)
         self._servers.lead_by(app)
@@ -243,13 +247,10 @@ class QuorumProcess(ServerProcess):
         self._servers.lead_by(None)
         if self._clocks is not None:
             self._clocks.cancel()
-        reception, self._reception = self._reception, None
-        if reception is not None:
-            self._agents.leave(reception)
         if self._follower is not None:
             self._entrance.open(self._follower)
-        if reception is not None:
-            reception.end()
+        if self._relay is not None:
+            self._relay.leave()
         loops, self._loops = self._loops, None
         if loops is not None:
             await loops.stop()
@@ -283,6 +284,9 @@ class QuorumProcess(ServerProcess):
             self._follower.close()
         await self._leadership.close()
         self._servers.lead_by(None)
+        self._agents.say_goodbye("the server is stopping")
+        if self._relay is not None:
+            await self._relay.stop()
         await super().stop()
         await self._plane.close()
         await self._member.stop()

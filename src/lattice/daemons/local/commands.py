@@ -75,6 +75,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
             "token": token,
             "peers": [peer.as_peer() for peer in places],
             "internal_listen": f"{HOST}:0",
+            "relay_listen": f"{HOST}:0",
         }
     heading = "# Written by `lattice up` at each start; change single values with --set KEY=VALUE.\n"
     path = layout.config_of(place.name)
