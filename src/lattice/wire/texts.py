@@ -77,6 +77,14 @@ def check_environment(variables: Mapping[str, str]) -> dict[str, str]:
     return dict(variables)
 
 
+def parse_tag(text: str, field: str = "tag") -> tuple[str, str]:
+    """Key and value of a filter `KEY=VALUE`."""
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise BadField(field, f'cannot read "{text[:60]}"', hint=f"write {field}=KEY=VALUE")
+    return key, value
+
+
 def check_tags(tags: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Tags sorted by key, so that the same tags are the same record."""
     if len(tags) > MAX_TAGS:

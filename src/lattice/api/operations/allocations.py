@@ -25,7 +25,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.wire.allocations import AllocationView, CancelAnswer, decode_work, details_view
 from lattice.wire.problems import BadField
 from lattice.wire.submissions import priority_class, walltime_s
-from lattice.wire.texts import check_name
+from lattice.wire.texts import check_name, check_names, check_tags, parse_tag
 
 
 class GetAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,12 +58,20 @@ class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     priority: str | int | None = None
     preemption_class: int | None = None
     name: str | None = None
+    tags: dict[str, str] = {}
+    untag: list[str] = []  # keys of tags to take away
 
 
 class CancelMany(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """By id; or all of one's own that have not ended and match every filter given."""
+
     ids: list[str] = []
     states: list[str] = []
     all_mine: bool = False
+    project: str = ""
+    tag: list[str] = []
+    name: str = ""
+    vcluster: str = ""
     request_id: str = ""
 
 
@@ -147,25 +155,35 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
         wanted = priority_class(request.priority, "priority")
     elif wanted is not None:
         wanted = priority_class(wanted, "preemption_class")
-    if request.walltime is None and wanted is None and request.name is None:
-        raise BadField("", "nothing to change", hint="give walltime, priority or name")
+    changes = (request.walltime, wanted, request.name, request.tags or None, request.untag or None)
+    if all(change is None for change in changes):
+        raise BadField("", "nothing to change", hint="give walltime, priority, name, tags or untag")
     walltime = None if request.walltime is None else walltime_s(request.walltime, "walltime")
     name = None if request.name is None else check_name(request.name, "name")
     found = await find(context, request.id, Permission.CHANGE)
-    command = UpdateAllocation(number=found.number, walltime_s=walltime, preemption_class=wanted, name=name)
+    command = UpdateAllocation(
+        number=found.number,
+        walltime_s=walltime,
+        preemption_class=wanted,
+        name=name,
+        set_tags=check_tags(request.tags),
+        drop_tags=check_names(request.untag, "untag"),
+    )
     return await _change(context, found, command, request.request_id)
 
 
 async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
     """Cancels by id, or all of one's own in some states; says of each what became of it."""
-    if bool(request.ids) == (request.all_mine or bool(request.states)):
-        raise BadField("", "give either ids, or all_mine with or without states")
-    if request.states and not request.all_mine:
-        raise BadField("states", "needs all_mine", hint='add "all_mine": true')
+    filters = {name: getattr(request, name) for name in ("states", "project", "tag", "name", "vcluster")}
+    narrowing = [name for name, value in filters.items() if value]
+    if bool(request.ids) == (request.all_mine or bool(narrowing)):
+        raise BadField("", "give either ids, or all_mine with or without filters")
+    if narrowing and not request.all_mine:
+        raise BadField(narrowing[0], "needs all_mine", hint='add "all_mine": true')
     if len(request.ids) > MAX_BULK:
         hint = "name them in several requests, or cancel all_mine"
         raise BadField("ids", "too many", current=f"{len(request.ids):,}", limit=f"{MAX_BULK:,}", hint=hint)
-    ids = request.ids or await _mine(context, request.states)
+    ids = request.ids or await _mine(context, request)
     answers: list[CancelAnswer] = []
     for start in range(0, len(ids), BULK_AT_ONCE):
         chunk = ids[start : start + BULK_AT_ONCE]
@@ -177,9 +195,17 @@ async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
     return CancelAnswers(items=answers)
 
 
-async def _mine(context: Context, states: list[str]) -> list[str]:
-    wanted = parse_states(states) or frozenset(AllocationState) - TERMINAL
-    mine = Selection(states=wanted - TERMINAL, tenants=None, user=context.user)
+async def _mine(context: Context, request: CancelMany) -> list[str]:
+    wanted = parse_states(request.states) or frozenset(AllocationState) - TERMINAL
+    mine = Selection(
+        states=wanted - TERMINAL,
+        tenants=None,
+        user=context.user,
+        project=request.project,
+        tags=tuple(parse_tag(text) for text in request.tag),
+        name=request.name,
+        vcluster=request.vcluster,
+    )
     return [allocation_id(record.number) async for record in hot_records(context.state, mine)]
 
 

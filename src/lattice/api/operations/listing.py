@@ -19,6 +19,7 @@ from lattice.core.model.allocations import TERMINAL, Allocation, AllocationState
 from lattice.core.model.ids import parse_allocation_id
 from lattice.wire.allocations import AllocationView
 from lattice.wire.problems import BadField
+from lattice.wire.texts import parse_tag
 from lattice.wire.times import parse_moment
 
 # How many are looked at before others get their turn.
@@ -166,7 +167,7 @@ def _selection(context: Context, request: AllocationQuery) -> Selection:
         project=request.project,
         name=request.name,
         group=_group(request.group),
-        tags=tuple(_tag(text) for text in request.tag),
+        tags=tuple(parse_tag(text) for text in request.tag),
         tasks=request.tasks,
         since=parse_moment(request.since, "since") if request.since else 0,
         until=parse_moment(request.until, "until") if request.until else 0,
@@ -180,10 +181,3 @@ def _group(text: str) -> int:
     if number is None:
         raise BadField("group", f'"{text[:60]}" is not the id of a task group', hint="for example a17")
     return number
-
-
-def _tag(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise BadField("tag", f'cannot read "{text[:60]}"', hint="write tag=KEY=VALUE")
-    return key, value

@@ -13,7 +13,8 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.operations.tenants import find_tenant
-from lattice.core.model.ledger import DAY_MS, KEPT_DAYS, run_amounts
+from lattice.core.model.allocations import Allocation
+from lattice.core.model.ledger import DAY_MS, KEPT_DAYS, Ledger, run_amounts
 from lattice.core.model.settings import setting_value
 from lattice.wire.problems import BadField
 from lattice.wire.times import rfc3339
@@ -27,11 +28,13 @@ class TenantUsageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str
     days: int | None = None
     user: str = ""
+    project: str = ""
 
 
 class UserUsageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     days: int | None = None
     user: str = ""
+    project: str = ""
 
 
 class UserUse(Struct, frozen=True, kw_only=True):
@@ -47,6 +50,7 @@ class UsageView(Struct, frozen=True, kw_only=True):
 
     tenant: str | None
     user: str | None
+    project: str | None
     days: int
     since: str | None
     node_hours: float
@@ -79,16 +83,19 @@ async def tenant_usage(context: Context, request: TenantUsageQuery) -> UsageView
             hint="`lattice usage` shows your own",
         )
     days = _days(context, request.days)
-    total = await _add_up(context, (tenant.name,), request.user, _first_day(context, days))
+    wanted = _Wanted((tenant.name,), request.user, request.project)
+    total = await _add_up(context, wanted, _first_day(context, days))
+    is_whole = not request.user and not request.project
     return _view(
         context,
         total,
         tenant=tenant.name,
         user=request.user or None,
+        project=request.project or None,
         days=days,
-        # A budget is the tenant's; what one user took of it says little about what is left.
-        node_hours_budget=None if request.user else tenant.node_hours_budget,
-        gpu_hours_budget=None if request.user else tenant.gpu_hours_budget,
+        # A budget is the tenant's; what one user or project took of it says little about what is left.
+        node_hours_budget=tenant.node_hours_budget if is_whole else None,
+        gpu_hours_budget=tenant.gpu_hours_budget if is_whole else None,
     )
 
 
@@ -99,9 +106,10 @@ async def user_usage(context: Context, request: UserUsageQuery) -> UsageView:
     if user != context.user:
         tenants = _tenants_of_others(context, tenants)
     days = _days(context, request.days)
-    total = await _add_up(context, tenants, user, _first_day(context, days))
+    wanted = _Wanted(tenants, user, request.project)
+    total = await _add_up(context, wanted, _first_day(context, days))
     tenant = tenants[0] if tenants is not None and len(tenants) == 1 else None
-    return _view(context, total, tenant=tenant, user=user, days=days)
+    return _view(context, total, tenant=tenant, user=user, project=request.project or None, days=days)
 
 
 def _tenants_of_others(context: Context, tenants: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -125,14 +133,24 @@ def _first_day(context: Context, days: int) -> int:
     return max(0, context.services.clock.now_ms() // DAY_MS - days)
 
 
-async def _add_up(context: Context, tenants: tuple[str, ...] | None, user: str, first_day: int) -> _Sum:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    tenants: tuple[str, ...] | None
+    user: str
+    project: str
+
+    def takes(self, entry: Ledger | Allocation) -> bool:
+        return (
+            (not self.user or entry.user == self.user)
+            and (self.tenants is None or entry.tenant in self.tenants)
+            and (not self.project or entry.project == self.project)
+        )
+
+
+async def _add_up(context: Context, wanted: _Wanted, first_day: int) -> _Sum:
     state, now_ms, total = context.state, context.services.clock.now_ms(), _Sum()
-
-    def is_wanted(owner: str, tenant: str) -> bool:
-        return (not user or owner == user) and (tenants is None or tenant in tenants)
-
     # Both are read before anything else gets its turn, so that no run is missed or counted twice.
-    entries = [entry for entry in state.ledger.values() if is_wanted(entry.user, entry.tenant)]
+    entries = [entry for entry in state.ledger.values() if wanted.takes(entry)]
     running = [record for record in state.allocations.values() if record.is_holding]
     for place, entry in enumerate(entries, start=1):
         node_ms, gpu_ms = entry.since(first_day)
@@ -142,7 +160,7 @@ async def _add_up(context: Context, tenants: tuple[str, ...] | None, user: str, 
         if place % _AT_ONCE == 0:
             await asyncio.sleep(0)
     for record in running:
-        if is_wanted(record.user, record.tenant):
+        if wanted.takes(record):
             elapsed_ms = max(0, now_ms - record.started_at) if record.started_at else 0
             node_ms, gpu_ms = run_amounts(record.shares, state.nodes, elapsed_ms)
             key = (record.user, record.tenant)
@@ -158,6 +176,7 @@ def _view(
     *,
     tenant: str | None,
     user: str | None,
+    project: str | None,
     days: int,
     node_hours_budget: float | None = None,
     gpu_hours_budget: float | None = None,
@@ -166,6 +185,7 @@ def _view(
     return UsageView(
         tenant=tenant,
         user=user,
+        project=project,
         days=days,
         since=rfc3339(_first_day(context, days) * DAY_MS),
         node_hours=node_hours,
