@@ -39,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 class SessionSettings(Struct, frozen=True, kw_only=True):
     server_name: str = "server"
+    epoch: int = 0  # of the log; agents of a later one are refused
     heartbeat_interval_s: float = 10.0
     down_after_s: float = 90.0
 

@@ -228,6 +228,8 @@ class QuorumProcess(ServerProcess):
             mint=self._mint,
             api_url=api_url,
             senders=self._outlets.senders,
+            epoch=self._replica.epoch,
+            uploads=self._build_uploads(),
         )
         self._report_rules()
         services = self._services = self._services_of(term, loops)

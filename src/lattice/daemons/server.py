@@ -50,6 +50,18 @@ def build_parser() -> argparse.ArgumentParser:
     begin.add_argument(
         "--bootstrap-if-new", action="store_true", help="begin a new quorum, or go on with the one begun"
     )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--recover-from",
+        type=Path,
+        metavar="PATH",
+        help="with --bootstrap: begin with this backup, in an empty data directory",
+    )
+    source.add_argument(
+        "--from-object-store",
+        action="store_true",
+        help="with --bootstrap: begin with the newest good snapshot in the object store",
+    )
     parser.add_argument(
         "--join-token-file",
         type=Path,
@@ -69,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         check_settings(config)
     except (ConfigError, SecretError) as error:
         _leave(_complain(error, EXIT_USAGE))
+    if options.recover_from is not None or options.from_object_store:
+        _recover(config, options.recover_from)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     _leave(run(config, secret, beginning, options.join_token_file))
 
@@ -83,6 +97,18 @@ def check_settings(config: ServerConfig) -> None:
     Outlets(config, SystemClock())
 
 
+def _recover(config: ServerConfig, source: Path | None) -> None:
+    """Makes the data directory from a backup; leaves when that cannot be done."""
+    from lattice.daemons.recovery import recover
+    from lattice.ports.backups import BackupError
+
+    try:
+        done = recover(config, None if source is None else source.absolute())
+    except BackupError as error:
+        _leave(_complain(error, EXIT_USAGE))
+    _log.warning("recovered from %s: goes on from entry %d, epoch %d", done.source, done.start.index, done.start.epoch)
+
+
 def _beginning(options: argparse.Namespace, config: ServerConfig) -> Beginning:
     chosen: Beginning = "restart"
     if options.bootstrap:
@@ -91,6 +117,11 @@ def _beginning(options: argparse.Namespace, config: ServerConfig) -> Beginning:
         chosen = "join"
     elif options.bootstrap_if_new:
         chosen = "bootstrap-if-new"
+    recovers = options.recover_from is not None or options.from_object_store
+    if recovers and chosen != "bootstrap":
+        raise ConfigError("--recover-from and --from-object-store: only with --bootstrap, for the first start")
+    if recovers and config.quorum.kind != "etcd" and config.log.kind == "sqlite":
+        return "restart"
     if chosen != "restart" and config.quorum.kind != "etcd":
         raise ConfigError(f"--{chosen}: only for servers that share their log; set quorum.kind to etcd")
     if options.join_token_file is not None and chosen != "join":
@@ -112,6 +143,7 @@ async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning, toke
     from lattice.daemons.listening import ListenFailed
     from lattice.daemons.server_process import ServerProcess
     from lattice.ports.archive import ArchiveError
+    from lattice.ports.backups import BackupError
     from lattice.ports.log import LogError
     from lattice.quorum.certificates import CertificateError
     from lattice.quorum.etcd_client import EtcdError
@@ -138,6 +170,7 @@ async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning, toke
         starting.result()
     except (
         *(ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
+        BackupError,
         *(MemberFailed, UnusableEtcd, CertificateError, EtcdError, InvitationError),
     ) as error:
         return _complain(error, EXIT_REMOVED if isinstance(error, MemberRemoved) else EXIT_USAGE)

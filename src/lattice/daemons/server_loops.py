@@ -22,6 +22,7 @@ from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
 from lattice.ports.notifications import Sender
 from lattice.ports.replica import Replica
+from lattice.quorum.object_snapshots import SnapshotUploads
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 
 
@@ -39,8 +40,11 @@ class Loops:
         mint: Callable[[Allocation], str],
         api_url: str,
         senders: Mapping[str, Sender],
+        epoch: int = 0,
+        uploads: SnapshotUploads | None = None,
     ) -> None:
-        timings = _Timings(config)
+        timings = _Timings(config, epoch)
+        self.uploads = uploads
         self.observations = Observations()
         place = config.scheduling.energy_prices
         self.energy = EnergyPrices(open_prices(place)) if place else None
@@ -87,6 +91,8 @@ class Loops:
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.energy is not None:
             self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
+        if self.uploads is not None:
+            self._tasks.append(asyncio.create_task(self.uploads.run(), name="SnapshotUploads"))
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -98,7 +104,7 @@ class Loops:
 class _Timings:
     """The loops' settings, as the configuration says them."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(self, config: ServerConfig, epoch: int) -> None:
         agent = config.node_agent
         self._config = config
         self.scheduling = SchedulingSettings(
@@ -108,6 +114,7 @@ class _Timings:
         self.notifying = NotifyingSettings(retry_s=told.retry, give_up_after_s=told.give_up_after)
         self.sessions = SessionSettings(
             server_name=config.name,
+            epoch=epoch,
             heartbeat_interval_s=agent.heartbeat_interval_s,
             down_after_s=agent.heartbeat_timeout_s + agent.grace_period_s,
         )

@@ -32,6 +32,7 @@ from lattice.core.model.allocations import Allocation
 from lattice.core.model.intent import unknown_targets
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.outlets import Outlets
+from lattice.daemons.recovery import object_snapshots
 from lattice.daemons.server_loops import Loops
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.observe.metrics import Metrics
@@ -41,6 +42,7 @@ from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.backup_desk import BackupDesk
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
+from lattice.quorum.object_snapshots import SnapshotUploads
 from lattice.quorum.replica import LogReplica, ReplicaCounters
 from lattice.quorum.restore import carry_out_request, refuse_unfinished
 from lattice.quorum.snapshots import SnapshotFolder
@@ -110,6 +112,14 @@ class ServerProcess:
         folder = Path(config.backup.directory) if config.backup.directory else self._data_dir / "backups"
         return BackupDesk(self._replica, self._data_dir, folder, config.name, config.quorum.kind)
 
+    def _build_uploads(self) -> SnapshotUploads | None:
+        settings = self._config.snapshots
+        if self._backups is None or not settings.to_object_store:
+            return None
+        return SnapshotUploads(
+            object_snapshots(self._config, self._data_dir), self._backups.source, every_s=settings.every
+        )
+
     async def start(self) -> None:
         """Returns when agents and clients are served. Raises ListenFailed, LogError and what else keeps it from that."""
         api = self._config.api
@@ -136,7 +146,9 @@ class ServerProcess:
         restored = await asyncio.to_thread(carry_out_request, self._data_dir)
         if restored is not None:
             start, former = restored
-            _log.warning("restored %s: goes on from entry %d; what was here is in %s", start.backup, start.index, former)
+            _log.warning(
+                "restored %s: goes on from entry %d; what was here is in %s", start.backup, start.index, former
+            )
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
         config = self._config
@@ -153,6 +165,8 @@ class ServerProcess:
             mint=self._mint,
             api_url=api_url,
             senders=self._outlets.senders,
+            epoch=self._replica.epoch,
+            uploads=self._build_uploads(),
         )
         self._report_rules()
         self._agents.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
