@@ -1,4 +1,7 @@
-"""Finished work leaves the hot state some time after its end, oldest first, in bounded batches."""
+"""Finished work leaves the hot state some time after its end, oldest first, in bounded batches.
+
+Tasks of a group are folded into rows of it soon after their end and leave with it.
+"""
 
 import asyncio
 from collections import deque
@@ -6,7 +9,7 @@ from itertools import islice, takewhile
 
 from lattice.control.loop import keep_turning
 from lattice.control.settings import seconds_setting
-from lattice.core.machine.commands import ArchiveAllocations, Envelope
+from lattice.core.machine.commands import ArchiveAllocations, Envelope, FoldTasks
 from lattice.core.machine.events import AllocationEnded, AnyEvent, TasksCancelled
 from lattice.core.machine.state import State
 from lattice.ports.clock import Clock
@@ -15,6 +18,7 @@ from lattice.ports.replica import Replica
 ACTOR = "archive"
 BATCH = 1000
 EVERY_S = 1.0
+FOLD_AFTER_MS = 1_000
 
 
 class Archiving:
@@ -25,19 +29,33 @@ class Archiving:
         self._clock = clock
         self._after_s = after_s
         self._ended: deque[tuple[int, int]] = deque()  # (ended at, number of an allocation or group)
+        self._tasks: deque[tuple[int, int]] = deque()  # the same of tasks whose group is still here
         replica.subscribe(self._note)
         self.reset()
 
     def reset(self) -> None:
         """Looks through the whole state; for the start, and for a new leader."""
-        self._ended = deque(sorted(_ended_work(self._replica.state)))
+        state = self._replica.state
+        self._ended = deque(sorted(_ended_work(state)))
+        self._tasks = deque(sorted(_ended_tasks(state)))
 
     async def run(self) -> None:
         await keep_turning("archive", self._turn)
 
     async def _turn(self) -> None:
-        if not await self.archive_due():
+        folded = await self.fold_due()
+        if not await self.archive_due() and not folded:
             await asyncio.sleep(EVERY_S)
+
+    async def fold_due(self) -> int:
+        """Folds one batch of ended tasks; returns how many."""
+        limit = self._clock.now_ms() - FOLD_AFTER_MS
+        due = list(takewhile(lambda entry: entry[0] <= limit, islice(self._tasks, BATCH)))
+        if due:
+            await self._replica.propose_many([FoldTasks(numbers=tuple(number for _, number in due))], ACTOR)
+        for _ in due:
+            self._tasks.popleft()
+        return len(due)
 
     async def archive_due(self) -> int:
         """Archives one batch of what is due; returns how many records left the hot state."""
@@ -47,12 +65,8 @@ class Archiving:
         # From the front only, for that is where they are taken away; what was put back stands behind later ends.
         taken = list(takewhile(lambda entry: entry[0] <= limit, islice(self._ended, BATCH)))
         due = dict.fromkeys(number for _, number in taken if self._may_leave(number))
-        # A group may leave only after the last of its tasks, hence in a command of its own.
-        tasks = tuple(number for number in due if number not in state.groups)
-        groups = tuple(number for number in due if number in state.groups)
-        commands = [ArchiveAllocations(numbers=numbers) for numbers in (tasks, groups) if numbers]
-        if commands:
-            await self._replica.propose_many(commands, ACTOR)
+        if due:
+            await self._replica.propose_many([ArchiveAllocations(numbers=tuple(due))], ACTOR)
         for _ in taken:
             self._ended.popleft()
         left_over = [entry for entry in taken if self._may_leave(entry[1])]
@@ -70,12 +84,18 @@ class Archiving:
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
             if isinstance(event, AllocationEnded):
-                self._ended.append((envelope.at, event.number))
-                allocation = self._replica.state.allocations.get(event.number)
-                if allocation is not None and allocation.group:
-                    self._note_group(envelope.at, allocation.group)
+                self._note_end(envelope.at, event.number)
             elif isinstance(event, TasksCancelled):
                 self._note_group(envelope.at, event.group)
+
+    def _note_end(self, at: int, number: int) -> None:
+        state = self._replica.state
+        allocation = state.allocations.get(number)
+        if allocation is None or allocation.group not in state.groups:
+            self._ended.append((at, number))
+        else:
+            self._tasks.append((at, number))
+            self._note_group(at, allocation.group)
 
     def _note_group(self, at: int, number: int) -> None:
         group = self._replica.state.groups.get(number)
@@ -84,6 +104,12 @@ class Archiving:
 
 
 def _ended_work(state: State) -> list[tuple[int, int]]:
-    ended = [(record.ended_at, record.number) for record in state.allocations.values() if record.is_terminal]
+    records = [record for record in state.allocations.values() if record.group not in state.groups]
+    ended = [(record.ended_at, record.number) for record in records if record.is_terminal]
     ended += [(group.ended_at, group.number) for group in state.groups.values() if group.is_done]
     return ended
+
+
+def _ended_tasks(state: State) -> list[tuple[int, int]]:
+    tasks = [record for record in state.allocations.values() if record.group in state.groups]
+    return [(record.ended_at, record.number) for record in tasks if record.is_terminal]

@@ -41,7 +41,10 @@ class Archive(Protocol):
     """
 
     async def archived(self, number: int) -> ArchivedRecord | None:
-        """The record with this number, or the task group whose block has it; None when neither was archived."""
+        """The record with this number, or the task group whose block has it; None when neither was archived.
+
+        A task that is a row of its group is made up from that; the group itself stands for one that it knows nothing of.
+        """
         ...
 
     async def archived_payload(self, number: int) -> bytes:

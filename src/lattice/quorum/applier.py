@@ -56,13 +56,14 @@ class Applier:
 
     def _apply_archiving(self, entry: int, envelope: Envelope, command: ArchiveAllocations) -> Outcome:
         leaving = {number: self._record(number) for number in command.numbers}
+        rows = {number: self.state.folded[number] for number in command.numbers if number in self.state.folded}
         outcome = self._apply(entry, envelope)
         if isinstance(outcome, Accepted):
             gone = [
                 number for event in outcome.events if isinstance(event, AllocationsArchived) for number in event.numbers
             ]
             records = (leaving.get(number) for number in gone)
-            self._archive.add(entry, [record for record in records if record is not None])
+            self._archive.add(entry, [record for record in records if record is not None], rows)
         return outcome
 
     def _record(self, number: int) -> tuple[ArchivedRecord, bytes] | None:

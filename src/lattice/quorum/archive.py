@@ -7,14 +7,17 @@ of an older log the rows of entries that no longer exist are removed.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from lattice.core.machine.folded import FoldedTasks
 from lattice.core.model.allocations import TaskGroup
 from lattice.ports.archive import ArchivedRecord, ArchiveError, ArchiveFilter
 from lattice.quorum.archive_store import ArchiveStore, Waiting, matches
+from lattice.quorum.archived_tasks import task_of, tasks_below
 
 _RETRY_S = (0.1, 0.5, 2.0, 10.0)
 
@@ -70,15 +73,20 @@ class SqliteArchive:
         """How many records are not durable yet."""
         return len(self._waiting)
 
-    def add(self, entry: int, records: Sequence[tuple[ArchivedRecord, bytes]]) -> None:
-        """Takes records, each with its payload, that leave the hot state with log entry `entry`.
+    def add(
+        self,
+        entry: int,
+        records: Sequence[tuple[ArchivedRecord, bytes]],
+        rows: Mapping[int, FoldedTasks] | None = None,
+    ) -> None:
+        """Takes records, each with its payload, that leave the hot state with log entry `entry`; `rows` are by group.
 
         They are visible at once and durable soon.
         """
         if entry <= self._complete_to:
             return
         for record, payload in records:
-            waiting = Waiting(entry, record, payload)
+            waiting = Waiting(entry, record, payload, (rows or {}).get(record.number))
             self._overlay[record.number] = waiting
             self._waiting.append(waiting)
         self._work.set()
@@ -110,7 +118,8 @@ class SqliteArchive:
         if number in self._overlay:
             return self._overlay[number].record
         block = self._fresh_block_of(number)
-        return await self._run(lambda: self._store.exact(number) or block or self._store.block_of(number))
+        fresh = None if block is None else task_of(*block, number) or block[0]
+        return await self._run(lambda: self._store.exact(number) or fresh or self._store.task(number))
 
     async def archived_payload(self, number: int) -> bytes:
         if number in self._overlay:
@@ -124,14 +133,29 @@ class SqliteArchive:
             for number, waiting in self._overlay.items()
             if (before is None or number < before) and matches(waiting.record, wanted)
         }
-        stored = await self._run(lambda: self._store.page(wanted, before, limit))
-        found = {record.number: record for record in stored} | fresh
+        fresh_tasks = self._fresh_tasks(wanted, before, limit) if wanted.with_tasks else {}
+        stored = await self._run(lambda: self._stored_page(wanted, before, limit))
+        found = {record.number: record for record in stored} | fresh_tasks | fresh
         return [found[number] for number in sorted(found, reverse=True)[:limit]]
 
-    def _fresh_block_of(self, number: int) -> TaskGroup | None:
-        for _, record, _ in self._overlay.values():
+    def _stored_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[ArchivedRecord]:
+        page = self._store.page(wanted, before, limit)
+        return [*page, *self._store.tasks_page(wanted, before, limit)] if wanted.with_tasks else page
+
+    def _fresh_tasks(self, wanted: ArchiveFilter, before: int | None, limit: int) -> dict[int, ArchivedRecord]:
+        found: dict[int, ArchivedRecord] = {}
+        for waiting in self._overlay.values():
+            if isinstance(waiting.record, TaskGroup):
+                tasks = tasks_below(waiting.record, waiting.rows, before)
+                matching = (task for task in tasks if matches(task, wanted))
+                found.update((task.number, task) for task in islice(matching, limit))
+        return found
+
+    def _fresh_block_of(self, number: int) -> tuple[TaskGroup, FoldedTasks | None] | None:
+        for waiting in self._overlay.values():
+            record = waiting.record
             if isinstance(record, TaskGroup) and 0 < number - record.number <= record.size:
-                return record
+                return record, waiting.rows
         return None
 
     async def _write_forever(self) -> None:

@@ -8,8 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from lattice.core.machine.folded import FoldedTasks
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.ports.archive import ArchivedRecord, ArchiveError, ArchiveFilter
+from lattice.quorum.archived_tasks import SCHEMA as TASKS_SCHEMA
+from lattice.quorum.archived_tasks import ArchivedTasks, task_of, tasks_below
 from lattice.quorum.durable import create_private
 
 FORMAT_VERSION = 1
@@ -38,12 +41,14 @@ class Waiting(NamedTuple):
     entry: int
     record: ArchivedRecord
     payload: bytes
+    rows: FoldedTasks | None = None  # of a task group
 
 
 class ArchiveStore:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self._tasks = ArchivedTasks()
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode_allocation = msgspec.msgpack.Decoder(Allocation).decode
         self._decode_group = msgspec.msgpack.Decoder(TaskGroup).decode
@@ -64,6 +69,9 @@ class ArchiveStore:
         newest = max((waiting.entry for waiting in batch), default=0)
         with self._translated(), self._transaction() as db:
             db.executemany(_INSERT, (self._row(waiting) for waiting in batch))
+            for waiting in batch:
+                if waiting.rows is not None:
+                    self._tasks.write(db, waiting.rows)
             db.execute(
                 "UPDATE progress SET complete_to = max(complete_to, ?), newest = max(newest, ?)",
                 (complete_to, newest),
@@ -75,13 +83,18 @@ class ArchiveStore:
                 "UPDATE progress SET complete_to = min(complete_to, ?), newest = ?",
                 (last_entry, last_entry),
             )
-            return db.execute("DELETE FROM records WHERE entry > ?", (last_entry,)).rowcount
+            removed = db.execute("DELETE FROM records WHERE entry > ?", (last_entry,)).rowcount
+            self._tasks.forget_orphans(db)
+            return removed
 
     def forget(self, ended_before: int, limit: int) -> int:
         sql = """DELETE FROM records WHERE number IN
             (SELECT number FROM records WHERE ended_at < ? ORDER BY ended_at LIMIT ?)"""
         with self._translated(), self._transaction() as db:
-            return db.execute(sql, (ended_before, limit)).rowcount
+            removed = db.execute(sql, (ended_before, limit)).rowcount
+            if removed:
+                self._tasks.forget_orphans(db)
+            return removed
 
     def exact(self, number: int) -> ArchivedRecord | None:
         return self._one("SELECT kind, record FROM records WHERE number = ?", (number,))
@@ -91,6 +104,31 @@ class ArchiveStore:
         sql = """SELECT kind, record FROM records WHERE number =
             (SELECT max(number) FROM records WHERE kind = 1 AND number < ?) AND last >= ?"""
         return self._one(sql, (number, number))
+
+    def task(self, number: int) -> ArchivedRecord | None:
+        """The task with the number, or the whole group when it cannot say how that task ended."""
+        group = self.block_of(number)
+        if not isinstance(group, TaskGroup):
+            return group
+        with self._translated():
+            return task_of(group, self._tasks.rows_of(self._open_db, group.number), number) or group
+
+    def tasks_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[Allocation]:
+        """Tasks that are rows of archived groups, as `page` gives whole records."""
+        rough = msgspec.structs.replace(wanted, states=(), until=0, with_groups=True, with_tasks=False)
+        conditions, values = _conditions(rough, before)
+        sql = f"SELECT record FROM records WHERE kind = 1 AND {conditions} ORDER BY number DESC"  # noqa: S608
+        found: list[Allocation] = []
+        with self._translated():
+            for (record,) in self._open_db.execute(sql, values):
+                group = self._decode_group(record)
+                rows = self._tasks.rows_of(self._open_db, group.number)
+                for task in tasks_below(group, rows, before):
+                    if matches(task, wanted):
+                        found.append(task)
+                    if len(found) == limit:
+                        return found
+        return found
 
     def payload(self, number: int) -> bytes:
         with self._translated():
@@ -220,6 +258,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
         _check_format(db, path)
+        db.execute(TASKS_SCHEMA)
     except BaseException:
         db.close()
         raise

@@ -1,7 +1,7 @@
 """Finished work leaves the hot state after its time, groups after their last task, and never what still lives."""
 
 from lattice.control.archiving import BATCH, Archiving
-from lattice.core.machine.commands import ArchiveAllocations, CancelAllocation, SetSetting
+from lattice.core.machine.commands import CancelAllocation, FoldTasks, SetSetting
 from tests.unit.control.world import World, scenario
 
 
@@ -44,22 +44,31 @@ async def test_a_group_leaves_after_its_last_task() -> None:
         await world.ended(number, "n1")
     world.clock.pass_s(400)
     loop = Archiving(world.replica, world.clock, after_s=300)
-    assert await loop.archive_due() == 3
+    assert await loop.archive_due() == 0
+    assert await loop.fold_due() == 2
+    assert await loop.archive_due() == 1
     assert world.state.allocations == {}
     assert world.state.groups == {}
+    assert world.state.folded == {}
 
 
 @scenario
-async def test_the_tasks_that_ended_leave_while_the_group_goes_on() -> None:
+async def test_the_tasks_that_ended_become_rows_while_the_group_goes_on() -> None:
     world = World()
     await world.prepare("n1")
     loop = Archiving(world.replica, world.clock, after_s=300)
     group = await world.submit(tasks=((0, 1, 1),))
     await world.place(group + 1, "n1")
     await world.ended(group + 1, "n1")
-    world.clock.pass_s(400)
-    assert await loop.archive_due() == 1
+    assert await loop.fold_due() == 0
+    world.clock.pass_s(1)
+    assert await loop.fold_due() == 1
+    assert (await loop.archive_due(), await loop.fold_due()) == (0, 0)
     assert list(world.state.groups) == [group]
+    assert world.state.allocations == {}
+    ended = world.state.find(group + 1)
+    assert ended is not None
+    assert ended.is_terminal
 
 
 @scenario
@@ -83,9 +92,10 @@ async def test_batches_are_bounded() -> None:
     for position in range(BATCH + 10):
         await world.do(CancelAllocation(number=group + 1 + position))
     world.replica.proposed.clear()
-    while await loop.archive_due():
+    world.clock.pass_s(1)
+    while await loop.fold_due() + await loop.archive_due():
         pass
-    sizes = [len(c.numbers) for c in world.replica.proposed if isinstance(c, ArchiveAllocations)]
+    sizes = [len(c.numbers) for c in world.replica.proposed if isinstance(c, FoldTasks)]
     assert max(sizes) == BATCH
     assert world.state.allocations == {}
     assert world.state.groups == {}
@@ -105,7 +115,7 @@ async def test_a_group_that_has_to_wait_for_the_next_batch_pushes_nobody_out() -
     await world.ended(late, "n1")
     for _ in range(2):
         world.clock.pass_s(200)
-        while await loop.archive_due():
+        while await loop.fold_due() + await loop.archive_due():
             pass
     assert world.state.groups == {}
     assert world.state.allocations == {}

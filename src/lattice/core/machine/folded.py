@@ -6,13 +6,24 @@ are only ever added and leave together with their group, so their hashes are sum
 
 from array import array
 from collections.abc import Iterator
+from heapq import merge
+from operator import itemgetter
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import fields, replace
 
 from lattice.core.machine.digest import record_hash
-from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, Part, PartPhase, TaskGroup
+from lattice.core.model.allocations import (
+    Allocation,
+    AllocationState,
+    Cause,
+    GivenUp,
+    Hold,
+    Part,
+    PartPhase,
+    TaskGroup,
+)
 from lattice.core.model.nodes import Share
 
 _STATES = tuple(AllocationState)
@@ -104,12 +115,15 @@ class FoldedTasks:
 
     def add(self, position: int, data: bytes) -> int:
         """Adds an encoded row; returns by how much the digest's sum grows."""
-        self._starts[position] = len(self._data) + 1
-        self._data += len(data).to_bytes(_LENGTH_BYTES, "little") + data
-        self.count += 1
+        self._put(position, data)
         summand = record_hash(b"task", (self.number, position, data))
         self.digest_sum += summand
         return summand
+
+    def _put(self, position: int, data: bytes) -> None:
+        self._starts[position] = len(self._data) + 1
+        self._data += len(data).to_bytes(_LENGTH_BYTES, "little") + data
+        self.count += 1
 
     def record(self, group: TaskGroup, position: int) -> Allocation:
         """The task as it ended."""
@@ -120,12 +134,9 @@ class FoldedTasks:
         rest = _decode_rest(row.rest)
         return replace(record, **{name: value for name in _NAMES if (value := getattr(rest, name)) is not UNSET})
 
-    def state_at(self, position: int) -> AllocationState:
-        return _STATES[_decode(self._encoded(position)).state]
-
-    def positions(self) -> Iterator[int]:
-        """Those that have a row, highest first."""
-        return (position for position in range(self.size - 1, -1, -1) if self._starts[position])
+    def positions(self, below: int) -> Iterator[int]:
+        """Those below that have a row, highest first."""
+        return (position for position in range(min(below, self.size) - 1, -1, -1) if self._starts[position])
 
     def copy(self) -> "FoldedTasks":
         """The same rows, safe from those that are added later."""
@@ -144,9 +155,18 @@ class FoldedTasks:
 
     def load(self, chunk: FoldedChunk) -> int:
         """Adds the rows of a chunk; returns by how much the digest's sum grows."""
+        self._take_places(chunk)
+        return sum(self.add(position, data) for position, data in chunk.rows)
+
+    def show(self, chunk: FoldedChunk) -> None:
+        """Adds the rows of a chunk for reading alone: nobody will ask for the digest."""
+        self._take_places(chunk)
+        for position, data in chunk.rows:
+            self._put(position, data)
+
+    def _take_places(self, chunk: FoldedChunk) -> None:
         self.places = list(chunk.places)
         self._place_of = {shares: place for place, shares in enumerate(self.places)}
-        return sum(self.add(position, data) for position, data in chunk.rows)
 
     def _place(self, shares: tuple[Share, ...]) -> int:
         place = self._place_of.get(shares)
@@ -231,7 +251,23 @@ def task_record(group: TaskGroup, position: int) -> Allocation:
 def given_up_record(group: TaskGroup, position: int) -> Allocation | None:
     """A task that ended before it was more than a position; None when it is not one of those."""
     entry = group.given_up_at(position)
-    if entry is None:
-        return None
+    return None if entry is None else _given_up(group, position, entry)
+
+
+def _given_up(group: TaskGroup, position: int, entry: GivenUp) -> Allocation:
     ended = task_record(group, position)
     return replace(ended, hold=Hold.NONE, state=AllocationState.CANCELLED, cause=entry.cause, ended_at=entry.at)
+
+
+def ended_tasks(group: TaskGroup, rows: FoldedTasks | None, below: int) -> Iterator[Allocation]:
+    """Tasks that ended and are no records any more, at positions below that, highest first."""
+    entries = sorted(group.given_up, key=lambda entry: entry.start, reverse=True)
+    gone = (
+        (position, entry) for entry in entries for position in range(min(entry.stop, below) - 1, entry.start - 1, -1)
+    )
+    folded = () if rows is None else ((position, rows) for position in rows.positions(below))
+    for position, source in merge(gone, folded, key=itemgetter(0), reverse=True):
+        if isinstance(source, GivenUp):
+            yield _given_up(group, position, source)
+        else:
+            yield source.record(group, position)

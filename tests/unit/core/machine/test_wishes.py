@@ -184,6 +184,7 @@ def test_finished_work_leaves_the_state_and_a_group_goes_after_its_tasks() -> No
     assert world.must(cmd.ArchiveAllocations(numbers=(single, number, 99))) == ()
     world.must(cmd.CancelAllocation(number=single))
     world.must(cmd.ArchiveAllocations(numbers=(single, number + 1, single)))
+    world.must(cmd.FoldTasks(numbers=(number + 1,)))
     world.must(cmd.ArchiveAllocations(numbers=(number,)))
     assert not world.state.allocations
     assert not world.state.groups

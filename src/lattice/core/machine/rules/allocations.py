@@ -156,7 +156,8 @@ def _is_archivable(state: State, number: int) -> bool:
         # The group goes last: its tasks find their payload and their counters in it.
         return group.is_done and not task_records(state, group)
     record = state.allocations.get(number)
-    return record is not None and record.is_terminal
+    # A task becomes a row of its group as long as that is here.
+    return record is not None and record.is_terminal and record.group not in state.groups
 
 
 def _is_in_running_dag(state: State, number: int) -> bool:
