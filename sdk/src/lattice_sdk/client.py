@@ -19,7 +19,10 @@ from lattice_sdk.models import (
     Node,
     Page,
     Project,
+    QuorumInvitation,
+    QuorumServer,
     QuorumStatus,
+    RenewedCertificate,
     Reservation,
     SchedulerStatus,
     Setting,
@@ -379,6 +382,50 @@ class Client:
         """Hands leadership to another server; the status once that leads."""
         body = msgspec.json.encode({"to": to})
         return self._write("POST", "/raft/transfer-leader", QuorumStatus, body, "")
+
+    def list_servers(self) -> list[QuorumServer]:
+        """The servers as members, and those that are invited."""
+        return self._everything("/raft/members", Page[QuorumServer])
+
+    def invite_server(self, name: str, *, valid_for_s: int = 3600, request_id: str = "") -> QuorumInvitation:
+        """A single-use token by which a new server of this name joins."""
+        body = msgspec.json.encode({"name": name, "valid_for_s": valid_for_s})
+        return self._write("POST", "/raft/members", QuorumInvitation, body, request_id)
+
+    def remove_server(self, name: str, *, request_id: str = "") -> list[QuorumServer]:
+        """Takes a server out for good, or withdraws its invitation; the servers that are left."""
+        return _decoded(
+            self._call("DELETE", "/raft/members" + _of(name), (), None, request_id), Page[QuorumServer]
+        ).items
+
+    def promote_server(self, name: str, *, request_id: str = "") -> list[QuorumServer]:
+        """Gives a server that has caught up its vote; the servers then."""
+        path = "/raft/members" + _of(name) + "/promote"
+        return self._write("POST", path, Page[QuorumServer], b"{}", request_id).items
+
+    def rotate_certificates(self, *, request_id: str = "") -> list[RenewedCertificate]:
+        """New keys and certificates for every server; nothing is restarted."""
+        return self._write("POST", "/raft/rotate-certificates", Page[RenewedCertificate], b"{}", request_id).items
+
+    def create_backup(self, path: str = "") -> Backup:
+        """Makes a backup of the whole state, in a new folder of the server that leads."""
+        body = msgspec.json.encode({"path": path})
+        return self._write("POST", "/admin/backup", Backup, body, "", BACKUP_TIMEOUT_S)
+
+    def list_backups(self) -> list[Backup]:
+        """The backups in the folder of the server that leads, oldest first."""
+        return self._everything("/admin/backup", Page[Backup])
+
+    def verify_backup(self, path: str = "") -> Backup:
+        """The newest backup, or the one named, after the server checked every byte of it."""
+        return _decoded(
+            self._call("GET", "/admin/backup/verify", _given(path=path), timeout_s=BACKUP_TIMEOUT_S), Backup
+        )
+
+    def restore_backup(self, path: str) -> RestoreOrder:
+        """Lets the next start of the server begin with a backup."""
+        body = msgspec.json.encode({"path": path})
+        return self._write("POST", "/admin/restore", RestoreOrder, body, "", BACKUP_TIMEOUT_S)
 
     def whoami(self) -> Whoami:
         """Who the server takes the token's owner for."""

@@ -290,7 +290,7 @@ class SchedulerStatus(Struct, frozen=True, kw_only=True):
 
 
 class QuorumMember(Struct, frozen=True, kw_only=True):
-    """One server; its `digest` is that of its state at `digest_index`."""
+    """One server; its `digest` is that of its state at `digest_index`, `clock_skew_ms` how far its clock is ahead of the asked one's."""
 
     name: str
     healthy: bool = False
@@ -298,6 +298,10 @@ class QuorumMember(Struct, frozen=True, kw_only=True):
     digest: str | None = None
     digest_index: int | None = None
     problem: str = ""
+    certificate_serial: str | None = None
+    certificate_expires_at: str | None = None
+    clock_skew_ms: int | None = None
+    warning: str = ""
 
 
 class QuorumStatus(Struct, frozen=True, kw_only=True):
@@ -307,6 +311,39 @@ class QuorumStatus(Struct, frozen=True, kw_only=True):
     server: str = ""
     digest_index: int | None = None
     members: list[QuorumMember] = []
+
+
+class QuorumServer(Struct, frozen=True, kw_only=True):
+    """One server as a member; `role` is leader, voter, learner or invited."""
+
+    name: str
+    role: str = ""
+    healthy: bool = False
+    rest: str = ""
+    grpc: str = ""
+    peer: str = ""
+    etcd_version: str = ""
+    database_bytes: int = 0
+    certificate_serial: str | None = None
+    certificate_expires_at: str | None = None
+    invited_until: str | None = None
+    problem: str = ""
+
+
+class QuorumInvitation(Struct, frozen=True, kw_only=True):
+    """`token` makes whoever has it that server, once, until `expires_at`."""
+
+    name: str
+    token: str
+    expires_at: str | None = None
+
+
+class RenewedCertificate(Struct, frozen=True, kw_only=True):
+    name: str
+    renewed: bool = False
+    certificate_serial: str | None = None
+    certificate_expires_at: str | None = None
+    problem: str = ""
 
 
 class Whoami(Struct, frozen=True, kw_only=True):

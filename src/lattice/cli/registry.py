@@ -89,6 +89,17 @@ ADMIN = Branch(
             {
                 "status": Leaf("admin.raft:STATUS", "show who leads and how far each server has come"),
                 "transfer-leader": Leaf("admin.raft:TRANSFER", "let another server lead"),
+                "members": Branch(
+                    "which servers belong to the cluster",
+                    {
+                        "list": Leaf("admin.raft_members:LIST", "list the servers and who is invited"),
+                        "add": Leaf("admin.raft_members:ADD", "invite a new server"),
+                        "remove": Leaf("admin.raft_members:REMOVE", "take a server out for good"),
+                        "promote": Leaf("admin.raft_members:PROMOTE", "give a server that has caught up its vote"),
+                        "transfer-leader": Leaf("admin.raft:TRANSFER", "let another server lead"),
+                    },
+                ),
+                "rotate-certificates": Leaf("admin.raft_members:ROTATE", "give every server new certificates"),
             },
         ),
         "drain": Leaf("node:DRAIN", "the same as `lattice node drain`"),

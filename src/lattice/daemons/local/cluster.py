@@ -91,6 +91,9 @@ class Cluster:
             self._spawn(quorum.watch_etcd(layout, place, self.record))
         until = time.monotonic() + NO_PROGRESS_S
         while not endpoints.exists():
+            if server.is_removed:
+                _log.warning("server %s was removed from the cluster and is not started", place.name)
+                return
             if server.deaths:
                 raise StartFailed(_ended(server))
             if time.monotonic() > until:

@@ -14,6 +14,8 @@ from lattice.daemons.local.layout import open_log
 from lattice.daemons.local.record import Record
 from lattice.daemons.local.restarts import RestartPolicy
 
+EXIT_REMOVED = 3  # as lattice-server says it
+
 _log = logging.getLogger(__name__)
 
 
@@ -44,10 +46,15 @@ class Keeper:
         self._restart = restart
         self._policy = RestartPolicy()
 
+    @property
+    def is_removed(self) -> bool:
+        """Whether it ended because the cluster has taken it out: it would end again."""
+        return self.program.role == "server" and self.last_code == EXIT_REMOVED
+
     async def run(self) -> None:
         while True:
             lived_s = await self._live()
-            if not self._restart:
+            if not self._restart or self.is_removed:
                 return
             await asyncio.sleep(self._policy.delay_after(lived_s))
 

@@ -45,7 +45,8 @@ def run_transfer(options: TransferOptions, context: Context) -> int:
 def _line(member: QuorumMember) -> str:
     if not member.healthy:
         return f"does not answer: {member.problem}" if member.problem else "does not answer"
-    return f"healthy, entry {member.applied_index}, digest {member.digest or 'unknown'}"
+    warning = f"; {member.warning}" if member.warning else ""
+    return f"healthy, entry {member.applied_index}, digest {member.digest or 'unknown'}{warning}"
 
 
 STATUS = Command(options=Options, run=run, examples=("lattice admin raft status", "lattice admin raft status -o json"))
