@@ -32,6 +32,7 @@ from lattice_sdk.models import (
     Vcluster,
     Whoami,
 )
+from lattice_sdk.models_backups import Backup, RestoreOrder
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Query, Request, Session
 from lattice_sdk.streams import EventReader, LogStream, Watch
@@ -40,6 +41,7 @@ from lattice_sdk.transport import parse_endpoint, quote
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT_S = 30.0
+BACKUP_TIMEOUT_S = 3600.0
 LONGEST_POLL_S = 30.0
 PAGE_SIZE = 1000
 EVERYTHING = AllocationFilter()
@@ -437,16 +439,33 @@ class Client:
         return _decoded(answer, dict[str, object]).get("status") == "ok"
 
     def _call(
-        self, method: str, path: str, query: Query = (), body: bytes | None = None, request_id: str = ""
+        self,
+        method: str,
+        path: str,
+        query: Query = (),
+        body: bytes | None = None,
+        request_id: str = "",
+        timeout_s: float | None = None,
     ) -> bytes:
         headers = () if method == "GET" else (("X-Request-Id", request_id or new_request_id()),)
-        return self._session.call(Request(method=method, path=PREFIX + path, query=query, body=body, headers=headers))
+        target = PREFIX + path
+        return self._session.call(
+            Request(method=method, path=target, query=query, body=body, headers=headers, timeout_s=timeout_s)
+        )
 
     def _read(self, path: str, kind: type[T], query: Query = ()) -> T:
         return _decoded(self._call("GET", path, query), kind)
 
-    def _write(self, method: str, path: str, kind: type[T], body: bytes | None, request_id: str) -> T:
-        return _decoded(self._call(method, path, (), body, request_id), kind)
+    def _write(
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        body: bytes | None,
+        request_id: str,
+        timeout_s: float | None = None,
+    ) -> T:
+        return _decoded(self._call(method, path, (), body, request_id, timeout_s), kind)
 
     def _everything(self, path: str, kind: type[Page[T]], query: Query = ()) -> list[T]:
         return list(_all(lambda cursor: self._read(path, kind, [*query, *_given(cursor=cursor)])))

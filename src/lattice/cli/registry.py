@@ -102,6 +102,15 @@ ADMIN = Branch(
                 "rotate-certificates": Leaf("admin.raft_members:ROTATE", "give every server new certificates"),
             },
         ),
+        "backup": Branch(
+            "backups of the cluster's state",
+            {
+                "create": Leaf("admin.backup:CREATE", "make a backup on the server that leads"),
+                "list": Leaf("admin.backup:LIST", "list the backups of the server that leads"),
+                "verify": Leaf("admin.backup:VERIFY", "check every byte of a backup"),
+                "restore": Leaf("admin.backup:RESTORE", "begin anew with a backup"),
+            },
+        ),
         "drain": Leaf("node:DRAIN", "the same as `lattice node drain`"),
         "undrain": Leaf("node:UNDRAIN", "the same as `lattice node undrain`"),
     },

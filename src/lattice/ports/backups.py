@@ -32,8 +32,11 @@ class BackupRecord(Struct, frozen=True, kw_only=True):
 
 
 class Backups(Protocol):
-    async def create(self, path: str) -> BackupRecord:
-        """A new backup of the state as it is now, in the folder `path`, which may not exist yet; empty: one is named."""
+    async def create(self, path: str, request_id: str = "") -> BackupRecord:
+        """A new backup of the state as it is now, in the folder `path`, which may not exist yet; empty: one is named.
+
+        A request that is repeated under its id is given the backup that it made.
+        """
         ...
 
     async def list(self) -> list[BackupRecord]:

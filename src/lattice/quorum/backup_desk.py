@@ -11,6 +11,8 @@ from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshot_keeper import FAILURES
 from lattice.quorum.snapshots import SnapshotFolder
 
+_REMEMBERED = 16
+
 
 class BackupDesk:
     """Implements `Backups`. `folder` is where backups lie that are not given a place; `kind` is what the log is made of."""
@@ -22,13 +24,20 @@ class BackupDesk:
         self._server = server
         self._kind = kind
         self._one_at_a_time = asyncio.Lock()
+        self._made: dict[str, BackupRecord] = {}
 
-    async def create(self, path: str) -> BackupRecord:
-        target = self._target(path)
+    async def create(self, path: str, request_id: str = "") -> BackupRecord:
         async with self._one_at_a_time:
+            if request_id in self._made:
+                return self._made[request_id]
+            target = self._target(path)
             source = await self.source()
-            manifest = await asyncio.to_thread(backup.write, source, target)
-        return record(target, manifest)
+            made = record(target, await asyncio.to_thread(backup.write, source, target))
+            if request_id:
+                self._made[request_id] = made
+                while len(self._made) > _REMEMBERED:
+                    del self._made[next(iter(self._made))]
+            return made
 
     async def source(self) -> Source:
         """What a backup of this moment is made of; raises BackupError."""

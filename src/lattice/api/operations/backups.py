@@ -28,7 +28,7 @@ class RestoreBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 async def create_backup(context: Context, request: CreateBackup) -> BackupView:
     """A backup of the state as it is now."""
     try:
-        return _view(await _desk(context).create(request.path))
+        return _view(await _desk(context).create(request.path, request.request_id or context.request_id))
     except BackupError as error:
         raise _refused(error) from error
 

@@ -1,0 +1,23 @@
+"""Backups of the cluster's state, as a server describes them."""
+
+from msgspec import Struct
+
+
+class Backup(Struct, frozen=True, kw_only=True):
+    """The state right after log entry `index`, in a folder of the server that leads."""
+
+    path: str
+    created_at: str = ""
+    server: str = ""
+    index: int = 0
+    epoch: int = 0
+    digest: str = ""
+    size_bytes: int = 0
+
+
+class RestoreOrder(Struct, frozen=True, kw_only=True):
+    """What the next start of the server begins with."""
+
+    path: str
+    index: int = 0
+    message: str = ""

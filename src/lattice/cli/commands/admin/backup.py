@@ -1,0 +1,220 @@
+"""`lattice admin backup`: made and listed by the server that leads; verified and restored there, or here without any server."""
+
+import argparse
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import OK, REFUSED, CommandError, UsageError
+from lattice.cli.output import Column, show_list, show_one
+from lattice_sdk.models_backups import Backup
+
+COLUMNS: tuple[Column[Backup], ...] = (
+    Column("CREATED", lambda backup: backup.created_at),
+    Column("ENTRY", lambda backup: str(backup.index)),
+    Column("SIZE", lambda backup: size_text(backup.size_bytes)),
+    Column("SERVER", lambda backup: backup.server),
+    Column("PATH", lambda backup: backup.path),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateOptions:
+    path: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """Takes nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions:
+    path: str = ""
+    source: str = ""
+    config: str = ""
+    on_server: bool = False
+    from_object_store: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreOptions:
+    path: str = ""
+    config: str = ""
+    from_object_store: bool = False
+    at_next_start: bool = False
+
+
+def fill_create(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "path",
+        nargs="?",
+        default="",
+        metavar="PATH",
+        help="a new folder on the server that leads (default: it names one)",
+    )
+
+
+def fill_verify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "path", nargs="?", default="", metavar="PATH", help="a backup folder or a packed snapshot, here"
+    )
+    parser.add_argument("--source", default="", metavar="PATH", help="the same as PATH")
+    parser.add_argument("--on-server", action="store_true", help="PATH, or the newest backup, of the server that leads")
+    parser.add_argument(
+        "--from-object-store", action="store_true", help="the newest snapshot in the object store that --config names"
+    )
+    parser.add_argument("--config", default="", metavar="FILE", help="settings of a server, for --from-object-store")
+
+
+def fill_restore(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", default="", metavar="PATH", help="a backup folder or a packed snapshot")
+    parser.add_argument(
+        "--config", default="", metavar="FILE", help="settings of the server, whose data directory has to be empty"
+    )
+    parser.add_argument(
+        "--from-object-store", action="store_true", help="the newest good snapshot in the object store instead of PATH"
+    )
+    parser.add_argument(
+        "--at-next-start",
+        action="store_true",
+        help="tell the running server (one alone) to begin with PATH when it is started again",
+    )
+
+
+def run_create(options: CreateOptions, context: Context) -> int:
+    if context.streams.stderr.isatty():
+        context.note("the server is writing a backup")
+    _show(context, context.client.create_backup(options.path))
+    return OK
+
+
+def run_list(_options: ListOptions, context: Context) -> int:
+    show_list(context, context.client.list_backups(), COLUMNS, name=lambda backup: backup.path)
+    return OK
+
+
+def run_verify(options: VerifyOptions, context: Context) -> int:
+    path = options.path or options.source
+    if options.on_server:
+        _show(context, context.client.verify_backup(path), verdict="good")
+        return OK
+    _check_source(path, options.config, from_object_store=options.from_object_store)
+    found = _offline(context, ["verify", *([path] if path else []), *_with_config(options.config)])
+    pairs = [("Backup", str(found["path"])), ("Entry", str(found["index"])), ("Verdict", "good")]
+    show_one(context, found, pairs)
+    return OK
+
+
+def run_restore(options: RestoreOptions, context: Context) -> int:
+    if options.at_next_start:
+        if not options.path:
+            raise UsageError("name the backup on the server", hint="lattice admin backup list")
+        order = context.client.restore_backup(options.path)
+        show_one(context, order, [("Backup", order.path), ("Entry", str(order.index)), ("Next", order.message)])
+        return OK
+    if not options.config:
+        raise UsageError(
+            "name the settings of the server that is to be restored",
+            hint="lattice admin backup restore PATH --config /etc/lattice/server.yaml",
+        )
+    _check_source(options.path, options.config, from_object_store=options.from_object_store)
+    arguments = ["restore", *([options.path] if options.path else []), *_with_config(options.config)]
+    done = _offline(context, arguments)
+    pairs = [
+        ("Restored", str(done["source"])),
+        ("Into", str(done["data_dir"])),
+        ("Entry", str(done["index"])),
+        ("Epoch", str(done["epoch"])),
+        ("Next", str(done["next"])),
+    ]
+    show_one(context, done, pairs)
+    return OK
+
+
+def _check_source(path: str, config: str, *, from_object_store: bool) -> None:
+    if bool(path) == from_object_store:
+        raise UsageError("name either a backup or --from-object-store")
+    if from_object_store and not config:
+        raise UsageError("--from-object-store needs --config: the settings name the object store")
+    if "://" in path:
+        raise UsageError(f"{path} is no path", hint="use --from-object-store, or fetch it first")
+
+
+def _with_config(config: str) -> list[str]:
+    return ["--config", config] if config else []
+
+
+def _offline(context: Context, arguments: list[str]) -> dict[str, object]:
+    """What the program that works without a server says in the end; its progress is shown to a terminal."""
+    is_watched = context.streams.stderr.isatty() and not context.flags.quiet
+    command = [sys.executable, "-m", "lattice.daemons.backup", *arguments]
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=context.process.directory()
+    ) as work:
+        for line in work.stdout or ():
+            message = json.loads(line)
+            if "result" in message:
+                return dict(message["result"])
+            if "failed" in message:
+                raise CommandError(message["failed"], hint=message.get("hint", ""))
+            if is_watched:
+                context.note(f"{_percent(message['done'], message['total'])} {message['progress']}")
+    raise CommandError(
+        f"the work ended without a result (exit code {work.returncode})", exit_code=work.returncode or REFUSED
+    )
+
+
+def _percent(done: int, total: int) -> str:
+    return f"{100 * done // total if total else 100:3d} %"
+
+
+def _show(context: Context, backup: Backup, verdict: str = "") -> None:
+    pairs = [
+        ("Backup", backup.path),
+        ("Server", backup.server),
+        ("Created", backup.created_at),
+        ("Entry", str(backup.index)),
+        ("Size", size_text(backup.size_bytes)),
+    ]
+    show_one(context, backup, [*pairs, *([("Verdict", verdict)] if verdict else [])])
+
+
+def size_text(size: int) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size} {unit}"
+        size //= 1024
+    return f"{size} GiB"
+
+
+CREATE = Command(
+    options=CreateOptions,
+    run=run_create,
+    fill=fill_create,
+    examples=("lattice admin backup create", "lattice admin backup create /srv/backups/before-upgrade"),
+)
+LIST = Command(options=ListOptions, run=run_list, examples=("lattice admin backup list",))
+VERIFY = Command(
+    options=VerifyOptions,
+    run=run_verify,
+    fill=fill_verify,
+    examples=(
+        "lattice admin backup verify /srv/backups/before-upgrade",
+        "lattice admin backup verify --from-object-store --config /etc/lattice/server.yaml",
+        "lattice admin backup verify --on-server",
+    ),
+)
+RESTORE = Command(
+    options=RestoreOptions,
+    run=run_restore,
+    fill=fill_restore,
+    examples=(
+        "lattice admin backup restore /srv/backups/before-upgrade --config /etc/lattice/server.yaml",
+        "lattice admin backup restore --from-object-store --config /etc/lattice/server.yaml",
+        "lattice admin backup restore /srv/backups/before-upgrade --at-next-start",
+    ),
+)
