@@ -66,7 +66,7 @@ class BackupDesk:
         if self._kind != "sqlite":
             raise BackupError(
                 "a backup is restored into fresh data directories where several servers share the log: stop all servers, "
-                "then `lattice admin backup restore PATH --config FILE` for the first one and --join for the others"
+                "then `lattice admin backup restore PATH --server-config FILE` for the first one and --join for the others"
             )
         found = await self.verify(path)
         await asyncio.to_thread(restore.request, self._data_dir, Path(found.path))

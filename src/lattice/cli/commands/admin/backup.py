@@ -65,15 +65,27 @@ def fill_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", default="", metavar="PATH", help="the same as PATH")
     parser.add_argument("--on-server", action="store_true", help="PATH, or the newest backup, of the server that leads")
     parser.add_argument(
-        "--from-object-store", action="store_true", help="the newest snapshot in the object store that --config names"
+        "--from-object-store",
+        action="store_true",
+        help="the newest snapshot in the object store that --server-config names",
     )
-    parser.add_argument("--config", default="", metavar="FILE", help="settings of a server, for --from-object-store")
+    parser.add_argument(
+        "--server-config",
+        dest="config",
+        default="",
+        metavar="FILE",
+        help="settings of a server, for --from-object-store",
+    )
 
 
 def fill_restore(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", nargs="?", default="", metavar="PATH", help="a backup folder or a packed snapshot")
     parser.add_argument(
-        "--config", default="", metavar="FILE", help="settings of the server, whose data directory has to be empty"
+        "--server-config",
+        dest="config",
+        default="",
+        metavar="FILE",
+        help="settings of the server, whose data directory has to be empty",
     )
     parser.add_argument(
         "--from-object-store", action="store_true", help="the newest good snapshot in the object store instead of PATH"
@@ -119,7 +131,7 @@ def run_restore(options: RestoreOptions, context: Context) -> int:
     if not options.config:
         raise UsageError(
             "name the settings of the server that is to be restored",
-            hint="lattice admin backup restore PATH --config /etc/lattice/server.yaml",
+            hint="lattice admin backup restore PATH --server-config /etc/lattice/server.yaml",
         )
     _check_source(options.path, options.config, from_object_store=options.from_object_store)
     arguments = ["restore", *([options.path] if options.path else []), *_with_config(options.config)]
@@ -139,7 +151,7 @@ def _check_source(path: str, config: str, *, from_object_store: bool) -> None:
     if bool(path) == from_object_store:
         raise UsageError("name either a backup or --from-object-store")
     if from_object_store and not config:
-        raise UsageError("--from-object-store needs --config: the settings name the object store")
+        raise UsageError("--from-object-store needs --server-config: the settings name the object store")
     if "://" in path:
         raise UsageError(f"{path} is no path", hint="use --from-object-store, or fetch it first")
 
@@ -204,7 +216,7 @@ VERIFY = Command(
     fill=fill_verify,
     examples=(
         "lattice admin backup verify /srv/backups/before-upgrade",
-        "lattice admin backup verify --from-object-store --config /etc/lattice/server.yaml",
+        "lattice admin backup verify --from-object-store --server-config /etc/lattice/server.yaml",
         "lattice admin backup verify --on-server",
     ),
 )
@@ -213,8 +225,8 @@ RESTORE = Command(
     run=run_restore,
     fill=fill_restore,
     examples=(
-        "lattice admin backup restore /srv/backups/before-upgrade --config /etc/lattice/server.yaml",
-        "lattice admin backup restore --from-object-store --config /etc/lattice/server.yaml",
+        "lattice admin backup restore /srv/backups/before-upgrade --server-config /etc/lattice/server.yaml",
+        "lattice admin backup restore --from-object-store --server-config /etc/lattice/server.yaml",
         "lattice admin backup restore /srv/backups/before-upgrade --at-next-start",
     ),
 )
