@@ -35,7 +35,7 @@ class ListOptions:
 class VerifyOptions:
     path: str = ""
     source: str = ""
-    config: str = ""
+    server_config: str = ""
     on_server: bool = False
     from_object_store: bool = False
 
@@ -43,7 +43,7 @@ class VerifyOptions:
 @dataclass(frozen=True, kw_only=True)
 class RestoreOptions:
     path: str = ""
-    config: str = ""
+    server_config: str = ""
     from_object_store: bool = False
     at_next_start: bool = False
 
@@ -114,8 +114,8 @@ def run_verify(options: VerifyOptions, context: Context) -> int:
     if options.on_server:
         _show(context, context.client.verify_backup(path), verdict="good")
         return OK
-    _check_source(path, options.config, from_object_store=options.from_object_store)
-    found = _offline(context, ["verify", *([path] if path else []), *_with_config(options.config)])
+    _check_source(path, options.server_config, from_object_store=options.from_object_store)
+    found = _offline(context, ["verify", *([path] if path else []), *_with_config(options.server_config)])
     pairs = [("Backup", str(found["path"])), ("Entry", str(found["index"])), ("Verdict", "good")]
     show_one(context, found, pairs)
     return OK
@@ -128,13 +128,13 @@ def run_restore(options: RestoreOptions, context: Context) -> int:
         order = context.client.restore_backup(options.path)
         show_one(context, order, [("Backup", order.path), ("Entry", str(order.index)), ("Next", order.message)])
         return OK
-    if not options.config:
+    if not options.server_config:
         raise UsageError(
             "name the settings of the server that is to be restored",
             hint="lattice admin backup restore PATH --server-config /etc/lattice/server.yaml",
         )
-    _check_source(options.path, options.config, from_object_store=options.from_object_store)
-    arguments = ["restore", *([options.path] if options.path else []), *_with_config(options.config)]
+    _check_source(options.path, options.server_config, from_object_store=options.from_object_store)
+    arguments = ["restore", *([options.path] if options.path else []), *_with_config(options.server_config)]
     done = _offline(context, arguments)
     pairs = [
         ("Restored", str(done["source"])),
