@@ -14,7 +14,7 @@ from itertools import count
 
 from msgspec import Struct
 
-from lattice.control.runs import is_wanted, running_runs, wanted_runs
+from lattice.control.runs import is_wanted, running_runs, strange_runs, wanted_runs
 from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, RegisterNode, ReportPart
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import PartPhase
@@ -70,6 +70,7 @@ class AgentSessions:
 
     async def register(self, registration: Registration) -> Greeting:
         node = registration.node
+        self._refuse_later_epoch(registration)
         session = self._sessions[node] = _Session(id=next(self._ids), node=node)
         self.observations.leave(node)
         command = RegisterNode(
@@ -84,18 +85,31 @@ class AgentSessions:
             raise RegistrationRefused(outcome.message)
         if self._sessions.get(node) is not session:
             raise RegistrationRefused(f"a newer stream of node {node} was first")
-        known = frozenset(registration.runs)
         state = self.replica.state
-        session.missing = tuple(key for key in running_runs(state, node) if key not in known)
+        running = running_runs(state, node)
+        strange = strange_runs(registration, running, self.settings.epoch)
+        known = frozenset(registration.runs) - strange
+        session.missing = tuple(key for key in running if key not in known)
         self.observations.greet(node, self.clock.monotonic_s())
         self.counts["registrations"] += 1
         return Greeting(
             session=session.id,
-            wanted=wanted_runs(state, node),
+            wanted=tuple(key for key in wanted_runs(state, node) if key not in strange),
+            epoch=self.settings.epoch,
             heartbeat_interval_s=self.settings.heartbeat_interval_s,
             down_after_s=self.settings.down_after_s,
             server_name=self.settings.server_name,
         )
+
+    def _refuse_later_epoch(self, registration: Registration) -> None:
+        """An agent that has served a later history is not taken back by an earlier one: this server is of the former cluster."""
+        own, known = self.settings.epoch, registration.epoch
+        if own and known > own:
+            self.counts["later_agents"] += 1
+            raise RegistrationRefused(
+                f"node {registration.node} serves a later history of this cluster (epoch {known}); this server has epoch {own}, "
+                "which was replaced by a restore: stop it"
+            )
 
     async def confirm(self, node: str, session: int) -> bool:
         current = self._current(node, session)

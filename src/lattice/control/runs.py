@@ -1,10 +1,10 @@
 """Which runs the state wants on a node. Pure reading; the same answer for Welcome, dispatch and reconcile."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Part, PartPhase
-from lattice.ports.agents import RunKey
+from lattice.ports.agents import Registration, RunKey
 
 
 def open_parts(state: State, node: str) -> Iterator[tuple[Allocation, Part]]:
@@ -43,4 +43,15 @@ def is_wanted(state: State, node: str, key: RunKey) -> bool:
         and allocation.is_holding
         and allocation.run == key.run
         and any(part.node == node and part.phase is not PartPhase.ENDED for part in allocation.parts)
+    )
+
+
+def strange_runs(registration: Registration, running: Collection[RunKey], epoch: int) -> frozenset[RunKey]:
+    """The node's runs that only have the same number as runs of this history: they were started in another one.
+
+    After a restore numbers are given again. A run of another history is the one that the state means only when the state knew
+    it as running, which it then did already when the backup was made.
+    """
+    return frozenset(
+        key for key, began in registration.run_epochs.items() if epoch and began != epoch and key not in running
     )

@@ -172,7 +172,10 @@ class StepReport(Struct, frozen=True, kw_only=True):
 
 
 class Registration(Struct, frozen=True, kw_only=True):
-    """How an agent introduces itself; `runs` and `steps` are all whose end was not acknowledged yet."""
+    """How an agent introduces itself; `runs` and `steps` are all whose end was not acknowledged yet.
+
+    `epoch` is the newest history of the cluster that it served, `run_epochs` those in which its runs were started, where known.
+    """
 
     node: str
     hardware: Hardware
@@ -181,6 +184,8 @@ class Registration(Struct, frozen=True, kw_only=True):
     agent_version: str = ""
     runs: tuple[RunKey, ...] = ()
     steps: tuple[KnownStep, ...] = ()
+    epoch: int = 0
+    run_epochs: dict[RunKey, int] = {}
 
 
 class Greeting(Struct, frozen=True, kw_only=True):
@@ -192,6 +197,7 @@ class Greeting(Struct, frozen=True, kw_only=True):
     down_after_s: float
     server_name: str
     held_by: tuple[RunKey, ...] = ()  # steps of other runs are to be ended as well
+    epoch: int = 0  # which history of the cluster this is
 
 
 class Beat(Struct, frozen=True, kw_only=True, gc=False):

@@ -3,6 +3,7 @@
 import re
 from typing import assert_never
 
+from lattice.api.grpc.step_messages import start_run
 from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
 from lattice.ports.agents import (
@@ -68,6 +69,8 @@ def registration_of(message: pb.Register) -> Registration:
         boot_id=message.boot_id[:_MAX_TEXT],
         agent_version=message.agent_version[:_MAX_TEXT],
         runs=tuple(RunKey(known.key.number, known.key.run) for known in message.runs),
+        epoch=message.epoch,
+        run_epochs={RunKey(known.key.number, known.key.run): known.epoch for known in message.runs if known.epoch},
     )
 
 
@@ -109,6 +112,7 @@ def welcome(greeting: Greeting) -> pb.ServerMessage:
             down_after_s=greeting.down_after_s,
             server_name=greeting.server_name,
             session=greeting.session,
+            epoch=greeting.epoch,
         )
     )
 
@@ -117,7 +121,7 @@ def order_message(order: Order) -> pb.ServerMessage:
     key = pb.RunKey(number=order.number, run=order.run)
     match order:
         case StartOrder():
-            return pb.ServerMessage(start_run=_start_run(key, order))
+            return pb.ServerMessage(start_run=start_run(key, order))
         case StopOrder():
             return pb.ServerMessage(stop_run=pb.StopRun(key=key, grace_s=order.grace_s, why=order.why))
         case UpdateOrder():
@@ -125,30 +129,3 @@ def order_message(order: Order) -> pb.ServerMessage:
             return pb.ServerMessage(update_run=update)
         case _:
             assert_never(order)
-
-
-def _start_run(key: pb.RunKey, order: StartOrder) -> pb.StartRun:
-    return pb.StartRun(
-        key=key,
-        allocation_id=order.allocation_id,
-        name=order.name,
-        user=order.account,
-        cwd=order.cwd,
-        argv=order.argv,
-        script=order.script,
-        script_args=order.script_args,
-        env=order.env,
-        nodes=order.nodes,
-        walltime_s=order.walltime_s,
-        grace_s=order.grace_s,
-        cpus=order.cpus,
-        memory_mb=order.memory_mb,
-        gpus=order.gpus,
-        task_index=order.task_index,
-        task_group_id=order.task_group_id,
-        submit_dir=order.submit_dir,
-        token=order.token,
-        api_url=order.api_url,
-        fence=order.is_fenced,
-        tasks=order.tasks,
-    )

@@ -124,14 +124,16 @@ class UpdateTenantRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TenantUsageRequest(_message.Message):
-    __slots__ = ("name", "days", "user")
+    __slots__ = ("name", "days", "user", "project")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DAYS_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
     name: str
     days: int
     user: str
-    def __init__(self, name: _Optional[str] = ..., days: _Optional[int] = ..., user: _Optional[str] = ...) -> None: ...
+    project: str
+    def __init__(self, name: _Optional[str] = ..., days: _Optional[int] = ..., user: _Optional[str] = ..., project: _Optional[str] = ...) -> None: ...
 
 class UserUse(_message.Message):
     __slots__ = ("user", "tenant", "node_hours", "gpu_hours", "running")
@@ -148,9 +150,10 @@ class UserUse(_message.Message):
     def __init__(self, user: _Optional[str] = ..., tenant: _Optional[str] = ..., node_hours: _Optional[float] = ..., gpu_hours: _Optional[float] = ..., running: _Optional[int] = ...) -> None: ...
 
 class UsageView(_message.Message):
-    __slots__ = ("tenant", "user", "days", "since", "node_hours", "gpu_hours", "running", "node_hours_budget", "gpu_hours_budget", "node_hours_fraction", "gpu_hours_fraction", "users")
+    __slots__ = ("tenant", "user", "project", "days", "since", "node_hours", "gpu_hours", "running", "node_hours_budget", "gpu_hours_budget", "node_hours_fraction", "gpu_hours_fraction", "users")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
     DAYS_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
     NODE_HOURS_FIELD_NUMBER: _ClassVar[int]
@@ -163,6 +166,7 @@ class UsageView(_message.Message):
     USERS_FIELD_NUMBER: _ClassVar[int]
     tenant: str
     user: str
+    project: str
     days: int
     since: str
     node_hours: float
@@ -173,15 +177,17 @@ class UsageView(_message.Message):
     node_hours_fraction: float
     gpu_hours_fraction: float
     users: _containers.RepeatedCompositeFieldContainer[UserUse]
-    def __init__(self, tenant: _Optional[str] = ..., user: _Optional[str] = ..., days: _Optional[int] = ..., since: _Optional[str] = ..., node_hours: _Optional[float] = ..., gpu_hours: _Optional[float] = ..., running: _Optional[int] = ..., node_hours_budget: _Optional[float] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_fraction: _Optional[float] = ..., gpu_hours_fraction: _Optional[float] = ..., users: _Optional[_Iterable[_Union[UserUse, _Mapping]]] = ...) -> None: ...
+    def __init__(self, tenant: _Optional[str] = ..., user: _Optional[str] = ..., project: _Optional[str] = ..., days: _Optional[int] = ..., since: _Optional[str] = ..., node_hours: _Optional[float] = ..., gpu_hours: _Optional[float] = ..., running: _Optional[int] = ..., node_hours_budget: _Optional[float] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_fraction: _Optional[float] = ..., gpu_hours_fraction: _Optional[float] = ..., users: _Optional[_Iterable[_Union[UserUse, _Mapping]]] = ...) -> None: ...
 
 class UserUsageRequest(_message.Message):
-    __slots__ = ("days", "user")
+    __slots__ = ("days", "user", "project")
     DAYS_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
     days: int
     user: str
-    def __init__(self, days: _Optional[int] = ..., user: _Optional[str] = ...) -> None: ...
+    project: str
+    def __init__(self, days: _Optional[int] = ..., user: _Optional[str] = ..., project: _Optional[str] = ...) -> None: ...
 
 class ListVclustersRequest(_message.Message):
     __slots__ = ()

@@ -101,7 +101,7 @@ class ServerMessage(_message.Message):
     def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user", "steps")
+    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user", "steps", "epoch")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HARDWARE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -111,6 +111,7 @@ class Register(_message.Message):
     RUNS_AS_ROOT_FIELD_NUMBER: _ClassVar[int]
     AGENT_USER_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     hardware: Hardware
     address: str
@@ -120,7 +121,8 @@ class Register(_message.Message):
     runs_as_root: bool
     agent_user: str
     steps: _containers.RepeatedCompositeFieldContainer[KnownStep]
-    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ...) -> None: ...
+    epoch: int
+    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class Hardware(_message.Message):
     __slots__ = ("cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w")
@@ -153,28 +155,32 @@ class RunKey(_message.Message):
     def __init__(self, number: _Optional[int] = ..., run: _Optional[int] = ...) -> None: ...
 
 class KnownRun(_message.Message):
-    __slots__ = ("key", "phase")
+    __slots__ = ("key", "phase", "epoch")
     KEY_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     phase: Phase
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ...) -> None: ...
+    epoch: int
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("valid_runs", "heartbeat_interval_s", "down_after_s", "server_name", "session", "held_by")
+    __slots__ = ("valid_runs", "heartbeat_interval_s", "down_after_s", "server_name", "session", "epoch", "held_by")
     VALID_RUNS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
     DOWN_AFTER_S_FIELD_NUMBER: _ClassVar[int]
     SERVER_NAME_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     HELD_BY_FIELD_NUMBER: _ClassVar[int]
     valid_runs: _containers.RepeatedCompositeFieldContainer[RunKey]
     heartbeat_interval_s: float
     down_after_s: float
     server_name: str
     session: int
+    epoch: int
     held_by: _containers.RepeatedCompositeFieldContainer[RunKey]
-    def __init__(self, valid_runs: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ..., heartbeat_interval_s: _Optional[float] = ..., down_after_s: _Optional[float] = ..., server_name: _Optional[str] = ..., session: _Optional[int] = ..., held_by: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ...) -> None: ...
+    def __init__(self, valid_runs: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ..., heartbeat_interval_s: _Optional[float] = ..., down_after_s: _Optional[float] = ..., server_name: _Optional[str] = ..., session: _Optional[int] = ..., epoch: _Optional[int] = ..., held_by: _Optional[_Iterable[_Union[RunKey, _Mapping]]] = ...) -> None: ...
 
 class Confirmed(_message.Message):
     __slots__ = ("session",)
@@ -358,7 +364,7 @@ class StepKey(_message.Message):
     def __init__(self, run: _Optional[_Union[RunKey, _Mapping]] = ..., step: _Optional[int] = ...) -> None: ...
 
 class StepTask(_message.Message):
-    __slots__ = ("rank", "local_rank", "argv", "has_input", "stdin", "stdout", "stderr", "pty")
+    __slots__ = ("rank", "local_rank", "argv", "has_input", "stdin", "stdout", "stderr", "pty", "truncate")
     RANK_FIELD_NUMBER: _ClassVar[int]
     LOCAL_RANK_FIELD_NUMBER: _ClassVar[int]
     ARGV_FIELD_NUMBER: _ClassVar[int]
@@ -367,6 +373,7 @@ class StepTask(_message.Message):
     STDOUT_FIELD_NUMBER: _ClassVar[int]
     STDERR_FIELD_NUMBER: _ClassVar[int]
     PTY_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATE_FIELD_NUMBER: _ClassVar[int]
     rank: int
     local_rank: int
     argv: _containers.RepeatedScalarFieldContainer[str]
@@ -375,7 +382,8 @@ class StepTask(_message.Message):
     stdout: str
     stderr: str
     pty: bool
-    def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., argv: _Optional[_Iterable[str]] = ..., has_input: _Optional[bool] = ..., stdin: _Optional[str] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., pty: _Optional[bool] = ...) -> None: ...
+    truncate: bool
+    def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., argv: _Optional[_Iterable[str]] = ..., has_input: _Optional[bool] = ..., stdin: _Optional[str] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., pty: _Optional[bool] = ..., truncate: _Optional[bool] = ...) -> None: ...
 
 class LaunchStep(_message.Message):
     __slots__ = ("base", "step", "launch_id", "plan", "tasks", "size", "node_index", "nodes", "time_s", "rows", "columns", "cpus_per_task")

@@ -96,8 +96,30 @@ class NotifyRequest(_message.Message):
     each_task: bool
     def __init__(self, on_text: _Optional[str] = ..., on: _Optional[_Iterable[str]] = ..., to: _Optional[_Iterable[str]] = ..., each_task: _Optional[bool] = ...) -> None: ...
 
+class AlternativeFields(_message.Message):
+    __slots__ = ("ref", "condition", "delay")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    ref: str
+    condition: str
+    delay: str
+    def __init__(self, ref: _Optional[str] = ..., condition: _Optional[str] = ..., delay: _Optional[str] = ...) -> None: ...
+
+class DependencyFields(_message.Message):
+    __slots__ = ("ref", "condition", "delay", "any_of")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    ANY_OF_FIELD_NUMBER: _ClassVar[int]
+    ref: str
+    condition: str
+    delay: str
+    any_of: _containers.RepeatedCompositeFieldContainer[AlternativeFields]
+    def __init__(self, ref: _Optional[str] = ..., condition: _Optional[str] = ..., delay: _Optional[str] = ..., any_of: _Optional[_Iterable[_Union[AlternativeFields, _Mapping]]] = ...) -> None: ...
+
 class SubmitRequest(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "on_quota", "notify", "dry_run")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "on_quota", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -134,6 +156,11 @@ class SubmitRequest(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    DEPENDS_ON_TEXT_FIELD_NUMBER: _ClassVar[int]
+    DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
+    MUTEX_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    KEEP_ON_INVALID_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
@@ -157,8 +184,13 @@ class SubmitRequest(_message.Message):
     tasks: str
     on_quota: str
     notify: NotifyRequest
+    depends_on_text: str
+    depends_on: _containers.RepeatedCompositeFieldContainer[DependencyFields]
+    mutex: str
+    deadline: str
+    keep_on_invalid_dependency: bool
     dry_run: bool
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class ResourcesView(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mb", "gpus", "gpu_type", "features")
@@ -254,7 +286,7 @@ class DetailsView(_message.Message):
     def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
-    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "archived", "tasks", "details", "warnings", "chosen_by", "cleared")
+    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "archived", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "tasks", "details", "warnings", "chosen_by", "cleared")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -298,6 +330,12 @@ class AllocationView(_message.Message):
     CPU_S_FIELD_NUMBER: _ClassVar[int]
     PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    MUTEX_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    DAG_ID_FIELD_NUMBER: _ClassVar[int]
+    AVOIDED_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
@@ -339,12 +377,18 @@ class AllocationView(_message.Message):
     cpu_s: float
     peak_memory_mb: int
     archived: bool
+    depends_on: str
+    waits_for: str
+    mutex: str
+    deadline: str
+    dag_id: str
+    avoided: _containers.RepeatedScalarFieldContainer[str]
     tasks: TaskCounts
     details: DetailsView
     warnings: _containers.RepeatedScalarFieldContainer[str]
     chosen_by: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., archived: _Optional[bool] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., archived: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplanationView(_message.Message):
     __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "cleared")
@@ -388,7 +432,7 @@ class SubmitResponse(_message.Message):
     def __init__(self, allocation: _Optional[_Union[AllocationView, _Mapping]] = ..., explanation: _Optional[_Union[ExplanationView, _Mapping]] = ...) -> None: ...
 
 class Submission(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "on_quota", "notify", "dry_run")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "on_quota", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -425,6 +469,11 @@ class Submission(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    DEPENDS_ON_TEXT_FIELD_NUMBER: _ClassVar[int]
+    DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
+    MUTEX_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    KEEP_ON_INVALID_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
@@ -448,8 +497,13 @@ class Submission(_message.Message):
     tasks: str
     on_quota: str
     notify: NotifyRequest
+    depends_on_text: str
+    depends_on: _containers.RepeatedCompositeFieldContainer[DependencyFields]
+    mutex: str
+    deadline: str
+    keep_on_invalid_dependency: bool
     dry_run: bool
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class SubmitBatchRequest(_message.Message):
     __slots__ = ("submissions", "request_id")
@@ -579,16 +633,24 @@ class Counts(_message.Message):
     def __init__(self, total: _Optional[int] = ..., states: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class CancelManyRequest(_message.Message):
-    __slots__ = ("ids", "states", "all_mine", "request_id")
+    __slots__ = ("ids", "states", "all_mine", "project", "tag", "name", "vcluster", "request_id")
     IDS_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     ALL_MINE_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[str]
     states: _containers.RepeatedScalarFieldContainer[str]
     all_mine: bool
+    project: str
+    tag: _containers.RepeatedScalarFieldContainer[str]
+    name: str
+    vcluster: str
     request_id: str
-    def __init__(self, ids: _Optional[_Iterable[str]] = ..., states: _Optional[_Iterable[str]] = ..., all_mine: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., states: _Optional[_Iterable[str]] = ..., all_mine: _Optional[bool] = ..., project: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., name: _Optional[str] = ..., vcluster: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class CancelAnswer(_message.Message):
     __slots__ = ("id", "ok", "error")
@@ -750,47 +812,81 @@ class RequeueRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., hold: _Optional[bool] = ...) -> None: ...
 
 class UpdateRequest(_message.Message):
-    __slots__ = ("id", "request_id", "walltime", "priority", "preemption_class", "name")
+    __slots__ = ("id", "request_id", "walltime", "priority", "preemption_class", "name", "concurrency", "tags", "untag")
+    class TagsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     WALLTIME_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_CLASS_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    UNTAG_FIELD_NUMBER: _ClassVar[int]
     id: str
     request_id: str
     walltime: str
     priority: str
     preemption_class: int
     name: str
-    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., walltime: _Optional[str] = ..., priority: _Optional[str] = ..., preemption_class: _Optional[int] = ..., name: _Optional[str] = ...) -> None: ...
+    concurrency: int
+    tags: _containers.ScalarMap[str, str]
+    untag: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., walltime: _Optional[str] = ..., priority: _Optional[str] = ..., preemption_class: _Optional[int] = ..., name: _Optional[str] = ..., concurrency: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., untag: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("ids", "since", "last_event_id")
+    __slots__ = ("ids", "user", "tenant", "project", "tag", "what", "since", "last_event_id")
     IDS_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
     LAST_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[str]
+    user: str
+    tenant: str
+    project: str
+    tag: _containers.RepeatedScalarFieldContainer[str]
+    what: _containers.RepeatedScalarFieldContainer[str]
     since: int
     last_event_id: str
-    def __init__(self, ids: _Optional[_Iterable[str]] = ..., since: _Optional[int] = ..., last_event_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ..., what: _Optional[_Iterable[str]] = ..., since: _Optional[int] = ..., last_event_id: _Optional[str] = ...) -> None: ...
 
 class ChangeView(_message.Message):
-    __slots__ = ("index", "at", "kind", "id", "state", "number", "name", "user", "tenant", "cause", "exit_code", "run", "nodes", "group_id", "reason", "cleared")
+    __slots__ = ("index", "at", "kind", "id", "state", "what", "number", "name", "user", "tenant", "project", "tags", "cause", "exit_code", "run", "nodes", "group_id", "dag_id", "reason", "cleared")
+    class TagsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     INDEX_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    DAG_ID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     index: int
@@ -798,18 +894,22 @@ class ChangeView(_message.Message):
     kind: str
     id: str
     state: str
+    what: str
     number: int
     name: str
     user: str
     tenant: str
+    project: str
+    tags: _containers.ScalarMap[str, str]
     cause: str
     exit_code: int
     run: int
     nodes: _containers.RepeatedScalarFieldContainer[str]
     group_id: str
+    dag_id: str
     reason: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, index: _Optional[int] = ..., at: _Optional[str] = ..., kind: _Optional[str] = ..., id: _Optional[str] = ..., state: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., cause: _Optional[str] = ..., exit_code: _Optional[int] = ..., run: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., group_id: _Optional[str] = ..., reason: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, index: _Optional[int] = ..., at: _Optional[str] = ..., kind: _Optional[str] = ..., id: _Optional[str] = ..., state: _Optional[str] = ..., what: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., cause: _Optional[str] = ..., exit_code: _Optional[int] = ..., run: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., group_id: _Optional[str] = ..., dag_id: _Optional[str] = ..., reason: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Gap(_message.Message):
     __slots__ = ("index",)
@@ -817,14 +917,22 @@ class Gap(_message.Message):
     index: int
     def __init__(self, index: _Optional[int] = ...) -> None: ...
 
+class Position(_message.Message):
+    __slots__ = ("index",)
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    def __init__(self, index: _Optional[int] = ...) -> None: ...
+
 class WatchResponse(_message.Message):
-    __slots__ = ("event_id", "event", "change", "gap")
+    __slots__ = ("event_id", "event", "change", "gap", "position")
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     EVENT_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     GAP_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
     event_id: str
     event: str
     change: ChangeView
     gap: Gap
-    def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., change: _Optional[_Union[ChangeView, _Mapping]] = ..., gap: _Optional[_Union[Gap, _Mapping]] = ...) -> None: ...
+    position: Position
+    def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., change: _Optional[_Union[ChangeView, _Mapping]] = ..., gap: _Optional[_Union[Gap, _Mapping]] = ..., position: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
