@@ -18,7 +18,11 @@ LatticeError
 
 
 class LatticeError(Exception):
-    """Root of every error that this library raises on purpose."""
+    """Root of every error that this library raises on purpose; `status_code` is 0 where no server answered."""
+
+    @property
+    def status_code(self) -> int:
+        return int(getattr(self, "status", 0))
 
 
 class NoToken(LatticeError):
@@ -98,6 +102,10 @@ class ServerFault(ApiError):
 class Unavailable(ServerFault):
     """The server cannot do it at this moment; asking again is right."""
 
+
+# Names under which some of these are known as well.
+LatticeNotFoundError = NotFound
+LatticeAuthError = NotAuthenticated
 
 _BY_STATUS: dict[int, type[ApiError]] = {
     400: Invalid,

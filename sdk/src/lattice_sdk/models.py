@@ -370,6 +370,25 @@ class CancelOutcome(Struct, frozen=True, kw_only=True):
     error: dict[str, str | None] | str | None = None
 
 
+class Refusal(Struct, frozen=True, kw_only=True):
+    """An error object of the API inside a good answer."""
+
+    code: str = ""
+    message: str = ""
+    current: str = ""
+    requested: str = ""
+    limit: str = ""
+    hint: str = ""
+
+
+class BatchOutcome(Struct, frozen=True, kw_only=True):
+    """What became of one submission of a batch: an allocation, or why not."""
+
+    ok: bool
+    allocation: Allocation | None = None
+    error: Refusal | None = None
+
+
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A change of state of an allocation (or, with kind `node`, of a node)."""
 

@@ -1,0 +1,115 @@
+"""Tenants, vClusters, projects, reservations, settings."""
+
+from collections.abc import Mapping
+
+from lattice_sdk.models import Allocation, Page, Project, Reservation, Setting, Tenant, Usage, Vcluster
+from lattice_sdk.operation import Steps, at, everything, given, items_of, operation, read, write
+
+
+class AdministrationCalls:
+    @operation
+    def list_tenants(self) -> Steps[list[Tenant]]:
+        """One's own tenants, or all of them for those who may see all."""
+        return everything("/tenants", Page[Tenant])
+
+    @operation
+    def get_tenant(self, name: str) -> Steps[Tenant]:
+        """One tenant with its limits and what it holds now."""
+        return read(at("tenants", name), Tenant)
+
+    @operation
+    def create_tenant(self, fields: Mapping[str, object], *, request_id: str = "") -> Steps[Tenant]:
+        """A new tenant."""
+        return write("POST", "/tenants", Tenant, fields, request_id)
+
+    @operation
+    def update_tenant(self, name: str, changes: Mapping[str, object], *, request_id: str = "") -> Steps[Tenant]:
+        """Change the fields that are given; None takes a limit away."""
+        return write("PUT", at("tenants", name), Tenant, changes, request_id)
+
+    @operation
+    def tenant_usage(self, name: str, days: int | None = None, *, user: str = "") -> Steps[Usage]:
+        """What a tenant used, user by user."""
+        return read(at("tenants", name, "usage"), Usage, given(days=days, user=user))
+
+    @operation
+    def user_usage(self, user: str = "", days: int | None = None) -> Steps[Usage]:
+        """What one user used; oneself, unless another is named."""
+        return read("/usage", Usage, given(days=days, user=user))
+
+    @operation
+    def list_vclusters(self) -> Steps[list[Vcluster]]:
+        """All vClusters."""
+        return everything("/vclusters", Page[Vcluster])
+
+    @operation
+    def get_vcluster(self, name: str) -> Steps[Vcluster]:
+        """One vCluster with its limits and what is in it."""
+        return read(at("vclusters", name), Vcluster)
+
+    @operation
+    def create_vcluster(self, fields: Mapping[str, object], *, request_id: str = "") -> Steps[Vcluster]:
+        """A new vCluster."""
+        return write("POST", "/vclusters", Vcluster, fields, request_id)
+
+    @operation
+    def update_vcluster(self, name: str, changes: Mapping[str, object], *, request_id: str = "") -> Steps[Vcluster]:
+        """Change the fields that are given."""
+        return write("PUT", at("vclusters", name), Vcluster, changes, request_id)
+
+    @operation
+    def vcluster_queue(self, name: str, *, limit: int = 100) -> Steps[list[Allocation]]:
+        """What is pending, in the order in which it is considered."""
+        return items_of(read(at("vclusters", name, "queue"), Page[Allocation], [("limit", str(limit))]))
+
+    @operation
+    def list_projects(self, *, tenant: str = "") -> Steps[list[Project]]:
+        """The projects of one's tenants, or of one of them."""
+        return everything("/projects", Page[Project], given(tenant=tenant))
+
+    @operation
+    def create_project(self, fields: Mapping[str, object], *, request_id: str = "") -> Steps[Project]:
+        """A new project of a tenant."""
+        return write("POST", "/projects", Project, fields, request_id)
+
+    @operation
+    def update_project(
+        self, tenant: str, name: str, changes: Mapping[str, object], *, request_id: str = ""
+    ) -> Steps[Project]:
+        """Change the fields that are given."""
+        return write("PUT", at("projects", tenant, name), Project, changes, request_id)
+
+    @operation
+    def list_reservations(self) -> Steps[list[Reservation]]:
+        """All reservations, those that come first at the top."""
+        return everything("/reservations", Page[Reservation])
+
+    @operation
+    def get_reservation(self, name: str) -> Steps[Reservation]:
+        """One reservation."""
+        return read(at("reservations", name), Reservation)
+
+    @operation
+    def create_reservation(self, fields: Mapping[str, object], *, request_id: str = "") -> Steps[Reservation]:
+        """Keep nodes from `start` to `end` (or for `duration`), for `tenants` and `users` or for nobody."""
+        return write("POST", "/reservations", Reservation, fields, request_id)
+
+    @operation
+    def delete_reservation(self, name: str, *, request_id: str = "") -> Steps[None]:
+        """Give the nodes back; what runs on them goes on."""
+        yield from write("DELETE", at("reservations", name), dict[str, object], None, request_id)
+
+    @operation
+    def list_settings(self) -> Steps[list[Setting]]:
+        """All settings with their values in force."""
+        return everything("/settings", Page[Setting])
+
+    @operation
+    def get_setting(self, key: str) -> Steps[Setting]:
+        """One setting."""
+        return read(at("settings", key), Setting)
+
+    @operation
+    def set_setting(self, key: str, value: str, *, request_id: str = "") -> Steps[Setting]:
+        """Change one setting."""
+        return write("PUT", at("settings", key), Setting, {"value": value}, request_id)

@@ -1,0 +1,149 @@
+"""Allocations: submit, read, wait, change."""
+
+from collections.abc import Mapping, Sequence
+from time import monotonic
+
+from lattice_sdk.errors import WaitTimedOut
+from lattice_sdk.models import (
+    Allocation,
+    AllocationFilter,
+    BatchOutcome,
+    CancelOutcome,
+    Counts,
+    Explanation,
+    Page,
+    Submission,
+)
+from lattice_sdk.operation import Steps, at, decoded, given, items_of, operation, operation_named, read, write
+from lattice_sdk.session import PREFIX, Request
+from lattice_sdk.specification import AllocationSpec
+
+LONGEST_POLL_S = 30.0
+POLL_MARGIN_S = 30.0
+EVERYTHING = AllocationFilter()
+
+
+class AllocationCalls:
+    @operation
+    def submit(self, submission: Submission | AllocationSpec, *, request_id: str = "") -> Steps[Allocation]:
+        """The new allocation; a second call with the same `request_id` gives the same one."""
+        return write("POST", "/allocations", Allocation, _wanted(submission), request_id)
+
+    @operation
+    def submit_batch(
+        self, submissions: Sequence[Submission | AllocationSpec], *, request_id: str = ""
+    ) -> Steps[list[BatchOutcome]]:
+        """Up to 500 in one call; each has an outcome of its own, in the same order."""
+        fields = {"submissions": [_wanted(each) for each in submissions]}
+        return items_of(write("POST", "/allocations/batch", Page[BatchOutcome], fields, request_id))
+
+    @operation_named("submit")
+    def dry_run(self, submission: Submission | AllocationSpec) -> Steps[Explanation]:
+        """What would become of the submission now; refused as it would be. Nothing is submitted."""
+        return write("POST", "/allocations", Explanation, _wanted(submission), query=[("dry_run", "true")])
+
+    @operation_named("explanation")
+    def explain(self, allocation_id: str) -> Steps[Explanation]:
+        """Why it waits, and when and where it will start as things are."""
+        return read(at("allocations", allocation_id, "explanation"), Explanation)
+
+    @operation_named("list_allocations")
+    def page_of_allocations(
+        self, wanted: AllocationFilter = EVERYTHING, *, limit: int = 100, cursor: str = ""
+    ) -> Steps[Page[Allocation]]:
+        """One page, newest first."""
+        return read("/allocations", Page[Allocation], _page(wanted, limit, cursor))
+
+    @operation
+    def count_allocations(self, wanted: AllocationFilter = EVERYTHING) -> Steps[Counts]:
+        """How many there are in each state."""
+        return read("/allocations/count", Counts, wanted.query())
+
+    @operation
+    def get_allocation(self, allocation_id: str, *, details: bool = False) -> Steps[Allocation]:
+        """One allocation, archived or not; `details` adds what it runs, for those who may see it."""
+        return read(at("allocations", allocation_id), Allocation, [("details", "true")] if details else [])
+
+    @operation_named("get_allocation")
+    def status(self, allocation_id: str) -> Steps[Allocation]:
+        """One allocation as it is now."""
+        return read(at("allocations", allocation_id), Allocation)
+
+    @operation
+    def cancel(self, allocation_id: str, *, request_id: str = "") -> Steps[Allocation]:
+        """End it; the answer may still say Stopping."""
+        return write("DELETE", at("allocations", allocation_id), Allocation, None, request_id)
+
+    @operation
+    def cancel_many(
+        self,
+        allocation_ids: Sequence[str] = (),
+        *,
+        states: Sequence[str] = (),
+        all_mine: bool = False,
+        request_id: str = "",
+    ) -> Steps[list[CancelOutcome]]:
+        """Cancel these, or all one's own in some states; each has an outcome of its own."""
+        fields: dict[str, object] = {"ids": list(allocation_ids)}
+        if all_mine:
+            fields = {"states": list(states), "all_mine": True}
+        return items_of(write("POST", "/allocations/cancel", Page[CancelOutcome], fields, request_id))
+
+    @operation
+    def hold(self, allocation_id: str, *, request_id: str = "") -> Steps[Allocation]:
+        """Keep a pending allocation from starting."""
+        return write("POST", at("allocations", allocation_id, "hold"), Allocation, None, request_id)
+
+    @operation
+    def release(self, allocation_id: str, *, request_id: str = "") -> Steps[Allocation]:
+        """Take a hold back."""
+        return write("POST", at("allocations", allocation_id, "release"), Allocation, None, request_id)
+
+    @operation
+    def requeue(self, allocation_id: str, *, hold: bool = False, request_id: str = "") -> Steps[Allocation]:
+        """Stop it and let the same allocation run again, or wait until it is released."""
+        fields = {"hold": True} if hold else None
+        return write("POST", at("allocations", allocation_id, "requeue"), Allocation, fields, request_id)
+
+    @operation
+    def update(self, allocation_id: str, changes: Mapping[str, object], *, request_id: str = "") -> Steps[Allocation]:
+        """Change `walltime`, `priority` or `name`."""
+        return write("PATCH", at("allocations", allocation_id), Allocation, changes, request_id)
+
+    @operation
+    def wait(self, allocation_id: str, *, timeout: float | None = None) -> Steps[Allocation]:
+        """The allocation once it has ended; WaitTimedOut when that takes longer than `timeout`."""
+        deadline = None if timeout is None else monotonic() + timeout
+        while True:
+            left = LONGEST_POLL_S if deadline is None else max(0.0, deadline - monotonic())
+            answer = yield _poll(allocation_id, min(left, LONGEST_POLL_S))
+            allocation = decoded(answer, Allocation)
+            if allocation.is_terminal:
+                return allocation
+            if deadline is not None and monotonic() >= deadline:
+                raise WaitTimedOut(f"{allocation.id} is still {allocation.state}")
+
+    @operation
+    def history(
+        self, wanted: AllocationFilter = EVERYTHING, *, limit: int = 100, cursor: str = ""
+    ) -> Steps[Page[Allocation]]:
+        """One page of what has ended, archived or not, newest first."""
+        return read("/accounting", Page[Allocation], _page(wanted, limit, cursor))
+
+
+def _wanted(submission: Submission | AllocationSpec) -> Submission:
+    return submission.submission() if isinstance(submission, AllocationSpec) else submission
+
+
+def _page(wanted: AllocationFilter, limit: int, cursor: str) -> list[tuple[str, str]]:
+    return [*wanted.query(), ("limit", str(limit)), *given(cursor=cursor)]
+
+
+def _poll(allocation_id: str, poll_s: float) -> Request:
+    return Request(
+        method="GET",
+        path=PREFIX + at("allocations", allocation_id, "wait"),
+        query=[("timeout", f"{poll_s:g}")],
+        timeout_s=poll_s + POLL_MARGIN_S,
+        is_patient=True,
+    )

@@ -1,0 +1,29 @@
+"""Backups of the whole state."""
+
+from lattice_sdk.models import Page
+from lattice_sdk.models_backups import Backup, RestoreOrder
+from lattice_sdk.operation import Steps, everything, given, operation, read, write
+
+BACKUP_TIMEOUT_S = 3600.0
+
+
+class BackupCalls:
+    @operation
+    def create_backup(self, path: str = "", *, request_id: str = "") -> Steps[Backup]:
+        """Makes a backup of the whole state, in a new folder of the server that leads."""
+        return write("POST", "/admin/backup", Backup, {"path": path}, request_id, timeout_s=BACKUP_TIMEOUT_S)
+
+    @operation
+    def list_backups(self) -> Steps[list[Backup]]:
+        """The backups in the folder of the server that leads, oldest first."""
+        return everything("/admin/backup", Page[Backup])
+
+    @operation
+    def verify_backup(self, path: str = "") -> Steps[Backup]:
+        """The newest backup, or the one named, after the server checked every byte of it."""
+        return read("/admin/backup/verify", Backup, given(path=path), timeout_s=BACKUP_TIMEOUT_S)
+
+    @operation
+    def restore_backup(self, path: str, *, request_id: str = "") -> Steps[RestoreOrder]:
+        """Lets the next start of the server begin with a backup."""
+        return write("POST", "/admin/restore", RestoreOrder, {"path": path}, request_id, timeout_s=BACKUP_TIMEOUT_S)

@@ -1,0 +1,67 @@
+"""The cluster itself: its scheduler, its servers, and who is asking."""
+
+from lattice_sdk.models import (
+    Page,
+    QuorumInvitation,
+    QuorumServer,
+    QuorumStatus,
+    RenewedCertificate,
+    SchedulerStatus,
+    Whoami,
+)
+from lattice_sdk.operation import Steps, at, decoded, everything, items_of, operation, operation_named, read, write
+from lattice_sdk.session import Request
+
+
+class ClusterCalls:
+    @operation
+    def scheduler_status(self) -> Steps[SchedulerStatus]:
+        """What the scheduler did last, and what it has before it."""
+        return read("/scheduler", SchedulerStatus)
+
+    @operation_named("raft_status")
+    def quorum_status(self) -> Steps[QuorumStatus]:
+        """The servers: who leads, how far each has come, and whether their states agree."""
+        return read("/raft/status", QuorumStatus)
+
+    @operation
+    def transfer_leader(self, to: str = "", *, request_id: str = "") -> Steps[QuorumStatus]:
+        """Hands leadership to another server; the status once that leads."""
+        return write("POST", "/raft/transfer-leader", QuorumStatus, {"to": to}, request_id)
+
+    @operation
+    def list_servers(self) -> Steps[list[QuorumServer]]:
+        """The servers as members, and those that are invited."""
+        return everything("/raft/members", Page[QuorumServer])
+
+    @operation
+    def invite_server(self, name: str, *, valid_for_s: int = 3600, request_id: str = "") -> Steps[QuorumInvitation]:
+        """A single-use token by which a new server of this name joins."""
+        fields = {"name": name, "valid_for_s": valid_for_s}
+        return write("POST", "/raft/members", QuorumInvitation, fields, request_id)
+
+    @operation
+    def remove_server(self, name: str, *, request_id: str = "") -> Steps[list[QuorumServer]]:
+        """Takes a server out for good, or withdraws its invitation; the servers that are left."""
+        return items_of(write("DELETE", at("raft", "members", name), Page[QuorumServer], None, request_id))
+
+    @operation
+    def promote_server(self, name: str, *, request_id: str = "") -> Steps[list[QuorumServer]]:
+        """Gives a server that has caught up its vote; the servers then."""
+        return items_of(write("POST", at("raft", "members", name, "promote"), Page[QuorumServer], {}, request_id))
+
+    @operation_named("renew_certificates")
+    def rotate_certificates(self, *, request_id: str = "") -> Steps[list[RenewedCertificate]]:
+        """New keys and certificates for every server; nothing is restarted."""
+        return items_of(write("POST", "/raft/rotate-certificates", Page[RenewedCertificate], {}, request_id))
+
+    @operation
+    def whoami(self) -> Steps[Whoami]:
+        """Who the server takes the token's owner for."""
+        return read("/whoami", Whoami)
+
+    @operation_named("healthz")
+    def is_healthy(self) -> Steps[bool]:
+        """True when a server answers and is ready; raises Unreachable or Unavailable otherwise."""
+        answer = yield Request(method="GET", path="/healthz")
+        return decoded(answer, dict[str, object]).get("status") == "ok"

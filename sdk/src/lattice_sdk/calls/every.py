@@ -1,0 +1,11 @@
+"""All operations that are one question and one answer. A new area is a module beside this one and a name in this list."""
+
+from lattice_sdk.calls.administration import AdministrationCalls
+from lattice_sdk.calls.allocations import AllocationCalls
+from lattice_sdk.calls.backups import BackupCalls
+from lattice_sdk.calls.cluster import ClusterCalls
+from lattice_sdk.calls.nodes import NodeCalls
+
+
+class Calls(AllocationCalls, NodeCalls, AdministrationCalls, ClusterCalls, BackupCalls):
+    """What both clients can do."""
