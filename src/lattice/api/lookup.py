@@ -7,10 +7,12 @@ from msgspec.structs import replace
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.core.machine.state import task_record
+from lattice.core.machine.folded import task_record
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, TaskGroup
 from lattice.core.model.ids import allocation_id, parse_allocation_id, parse_task_id
+from lattice.core.model.intervals import Intervals
 from lattice.wire.allocations import AllocationView, allocation_view, group_state, group_view
+from lattice.wire.tasks import parse_task_set, positions_named
 
 _HINT = "`lattice status --all` lists yours"
 
@@ -50,6 +52,13 @@ async def find(context: Context, text: str, permission: Permission = Permission.
     Raises ApiError: not_found for what does not exist or must not be seen, forbidden for what may be seen but not treated
     as `permission` says.
     """
+    if parse_task_set(text) is not None:
+        name = text.partition("_")[0]
+        raise ApiError(
+            "invalid",
+            f'"{text[:60]}" names several tasks',
+            hint=f"name one of them, or the group {name}; `lattice status {name} --tasks` lists them",
+        )
     number = await _number_behind(context, text)
     found = None if number is None else await find_number(context, number)
     if found is None or not _covers(context, Permission.READ, found):
@@ -61,6 +70,23 @@ async def find(context: Context, text: str, permission: Permission = Permission.
             hint="only its owner and administrators may do this",
         )
     return found
+
+
+async def find_tasks(context: Context, text: str, permission: Permission) -> tuple[Found, Intervals]:
+    """As `find`, for orders that several tasks of a group may be given: `a17_[3-7,9]` is the group and their positions.
+
+    No positions mean the whole record. Raises BadField for tasks that the group does not have.
+    """
+    several = parse_task_set(text)
+    if several is None:
+        return await find(context, text, permission), ()
+    number, blocks = several
+    name = allocation_id(number)
+    found = await find(context, name, permission)
+    if not isinstance(found.record, TaskGroup):
+        raise ApiError("invalid", f"{name} is not a task group", hint=f"name it as {name}")
+    positions = positions_named(found.record, blocks, name)
+    return found, () if positions == ((0, found.record.size),) else positions
 
 
 async def find_number(context: Context, number: int) -> Found | None:

@@ -1,6 +1,8 @@
 """Picks allocations by filters from the hot state and the archive, newest number first."""
 
 import asyncio
+import dataclasses
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from heapq import merge
@@ -9,8 +11,11 @@ from msgspec.structs import replace
 
 from lattice.api.context import Context
 from lattice.api.lookup import Found
-from lattice.core.machine.state import State, task_record
+from lattice.core.machine.folded import ended_tasks, task_record
+from lattice.core.machine.rules.tasks import task_records
+from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.intervals import Intervals, contains
 from lattice.ports.archive import ArchivedRecord, ArchiveFilter
 from lattice.wire.allocations import group_state
 
@@ -32,6 +37,7 @@ class Selection:
     group: int = 0  # only the tasks of this group
     tags: tuple[tuple[str, str], ...] = ()
     tasks: bool = False  # single tasks instead of their groups
+    positions: Intervals = ()  # of the group's tasks only these
     since: int = 0
     until: int = 0
 
@@ -53,11 +59,14 @@ class Selection:
             and (not self.vcluster or head.vcluster == self.vcluster)
             and (not self.project or head.project == self.project)
             and (not self.name or head.name == self.name)
-            and (not self.group or head.group == self.group)
+            and (not self.group or (head.group == self.group and self._takes_position(head)))
             and (not self.tags or all(tag in head.tags for tag in self.tags))
             and (not self.since or not ended_at or ended_at >= self.since)
             and (not self.until or 0 < ended_at < self.until)
         )
+
+    def _takes_position(self, head: Allocation) -> bool:
+        return not self.positions or contains(self.positions, head.number - head.group - 1)
 
 
 async def hot_records(
@@ -85,25 +94,59 @@ def _folded_records(state: State, wanted: Selection, before: int | None) -> Iter
 
 
 def _single_records(state: State, wanted: Selection, before: int | None) -> Iterator[Allocation | None]:
-    """Allocations and tasks; pending tasks are made up from their group as they are reached."""
+    """Allocations and tasks; tasks that are no records are made up from their group as they are reached."""
     allocations = state.allocations.copy()
-    groups = list(pending_groups(state, wanted))
-    pending = [_pending_tasks(group, before) for group in groups]
-    hot = ((number, None) for number in _below(tuple(allocations), before))
-    for number, group in merge(hot, *pending, key=_number_first, reverse=True):
-        record = allocations[number] if group is None else task_record(group, number - group.number - 1)
+    groups = [state.groups[wanted.group]] if wanted.group in state.groups else list(state.groups.values())
+    hot = (allocations[number] for number in _below(tuple(allocations), before))
+    pending = (_pending_tasks(group, before) for group in pending_groups(state, wanted))
+    ended = (_ended_tasks(state, group, before) for group in groups)
+    for record in merge(hot, *pending, *ended, key=_number, reverse=True):
         yield record if wanted.takes(record) else None
 
 
-def _number_first(pair: tuple[int, object]) -> int:
-    return pair[0]
+def _number(record: Allocation) -> int:
+    return record.number
 
 
 def pending_groups(state: State, wanted: Selection) -> Iterator[TaskGroup]:
-    """Groups whose pending tasks match; those tasks are alike in everything that can be asked for."""
+    """Groups whose pending tasks match; those tasks are alike in everything that can be asked for but their place."""
+    anywhere = dataclasses.replace(wanted, positions=())
     for group in state.groups.values():
-        if group.pending and wanted.takes(replace(group.template, group=group.number)):
+        if group.pending and anywhere.takes(replace(group.template, group=group.number)):
             yield group
+
+
+def count_tasks(state: State, wanted: Selection) -> Counter[str]:
+    """How many tasks of groups wait as entries or have ended, by state; those that match, one by one only where they may differ."""
+    counts: Counter[str] = Counter()
+    is_alike = not (wanted.name or wanted.tags or wanted.since or wanted.until or wanted.positions)
+    plain = dataclasses.replace(wanted, states=frozenset(), name="", tags=(), since=0, until=0, positions=())
+    for group in state.groups.values():
+        if not plain.takes(replace(group.template, group=group.number)):
+            continue
+        if is_alike:
+            counts.update(_counted(group))
+        else:
+            counts.update(record.state for record in _all_tasks(state, group) if wanted.takes(record))
+    return Counter(
+        {name: count for name, count in counts.items() if count and (not wanted.states or name in wanted.states)}
+    )
+
+
+def _counted(group: TaskGroup) -> dict[str, int]:
+    return {
+        AllocationState.PENDING: group.pending_count,
+        AllocationState.COMPLETED: group.completed,
+        AllocationState.FAILED: group.failed,
+        AllocationState.CANCELLED: group.cancelled,
+    }
+
+
+def _all_tasks(state: State, group: TaskGroup) -> Iterator[Allocation]:
+    """Those that wait as entries, and those that have ended."""
+    yield from _pending_tasks(group, None)
+    yield from ended_tasks(group, state.folded.get(group.number), group.size)
+    yield from (task for task in task_records(state, group) if task.is_terminal)
 
 
 def _below(numbers: tuple[int, ...], before: int | None) -> list[int]:
@@ -114,13 +157,19 @@ def _below(numbers: tuple[int, ...], before: int | None) -> list[int]:
     )
 
 
-def _pending_tasks(group: TaskGroup, before: int | None) -> Iterator[tuple[int, TaskGroup]]:
+def _ended_tasks(state: State, group: TaskGroup, before: int | None) -> Iterator[Allocation]:
+    """Those that are rows or entries of their group. What is folded meanwhile may be met twice."""
+    below = group.size if before is None else max(0, before - group.number - 1)
+    return ended_tasks(group, state.folded.get(group.number), below)
+
+
+def _pending_tasks(group: TaskGroup, before: int | None) -> Iterator[Allocation]:
     for start, stop in reversed(group.pending):
         highest = group.number + stop
         if before is not None:
             highest = min(highest, before - 1)
         for number in range(highest, group.number + start, -1):
-            yield number, group
+            yield task_record(group, number - group.number - 1)
 
 
 async def archived_records(

@@ -17,6 +17,7 @@ from lattice.core.machine.commands import (
     AnyCommand,
     ArchiveAllocations,
     ConfirmNode,
+    FoldTasks,
     PlaceAllocation,
     RegisterNode,
     ReportPart,
@@ -217,7 +218,8 @@ class Stream:
                 self.raw += piece
                 self._rest += piece
                 *blocks, self._rest = self._rest.split(b"\n\n")
-                self._ready += [event for block in blocks if (event := _event(block))]
+                events = [event for block in blocks if (event := _event(block))]
+                self._ready += [event for event in events if event.event != "position"]
         return self._ready.pop(0)
 
     async def until(self, wanted: Callable[[Event], bool]) -> Event:
@@ -430,6 +432,8 @@ class World:
         await self.report(number, PartPhase.ENDED, node=node, run=run, cause=Cause.EXIT, exit_code=exit_code)
 
     async def archive(self, *numbers: int) -> None:
+        """Tasks become rows of their group, and leave with it."""
+        await self.do(FoldTasks(numbers=numbers))
         await self.do(ArchiveAllocations(numbers=numbers))
 
 

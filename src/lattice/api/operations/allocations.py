@@ -9,7 +9,7 @@ from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
 from lattice.api.limits import BULK_AT_ONCE, DEFAULT_WAIT_S, MAX_BULK, MAX_WAIT_S
-from lattice.api.lookup import Found, find, find_hot, find_number, view_of
+from lattice.api.lookup import Found, find, find_hot, find_number, find_tasks, view_of
 from lattice.api.selection import Selection, hot_records
 from lattice.api.states import parse_states
 from lattice.core.machine.commands import (
@@ -58,6 +58,7 @@ class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     priority: str | int | None = None
     preemption_class: int | None = None
     name: str | None = None
+    concurrency: int | None = None  # of a task group: how many tasks may run at once, 0 = all
     tags: dict[str, str] = {}
     untag: list[str] = []  # keys of tags to take away
 
@@ -119,30 +120,31 @@ async def wait(context: Context, request: WaitForAllocation) -> AllocationView:
 
 async def cancel(context: Context, request: ChangeAllocation) -> AllocationView:
     """Ends it; the answer may still say Stopping."""
-    found = await find(context, request.id, Permission.CHANGE)
-    return await _change(context, found, CancelAllocation(number=found.number), request.request_id)
+    found, positions = await find_tasks(context, request.id, Permission.CHANGE)
+    command = CancelAllocation(number=found.number, positions=positions)
+    return await _change(context, found, command, request.request_id)
 
 
 async def hold(context: Context, request: ChangeAllocation) -> AllocationView:
     """Keeps a pending allocation from starting."""
-    found = await find(context, request.id, Permission.CHANGE)
+    found, positions = await find_tasks(context, request.id, Permission.CHANGE)
     held_by = Hold.USER if found.head.user == context.user else Hold.OPERATOR
-    command = HoldAllocation(number=found.number, hold=held_by)
+    command = HoldAllocation(number=found.number, hold=held_by, positions=positions)
     return await _change(context, found, command, request.request_id)
 
 
 async def release(context: Context, request: ChangeAllocation) -> AllocationView:
     """Takes a hold away."""
-    found = await find(context, request.id, Permission.CHANGE)
+    found, positions = await find_tasks(context, request.id, Permission.CHANGE)
     as_operator = context.reach(Permission.CHANGE) > Reach.OWN
-    command = ReleaseAllocation(number=found.number, as_operator=as_operator)
+    command = ReleaseAllocation(number=found.number, as_operator=as_operator, positions=positions)
     return await _change(context, found, command, request.request_id)
 
 
 async def requeue(context: Context, request: RequeueRequest) -> AllocationView:
     """Ends the present run and runs again under the same id."""
-    found = await find(context, request.id, Permission.CHANGE)
-    command = RequeueAllocation(number=found.number, hold=request.hold)
+    found, positions = await find_tasks(context, request.id, Permission.CHANGE)
+    command = RequeueAllocation(number=found.number, hold=request.hold, positions=positions)
     return await _change(context, found, command, request.request_id)
 
 
@@ -155,9 +157,9 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
         wanted = priority_class(request.priority, "priority")
     elif wanted is not None:
         wanted = priority_class(wanted, "preemption_class")
-    changes = (request.walltime, wanted, request.name, request.tags or None, request.untag or None)
+    changes = (request.walltime, wanted, request.name, request.concurrency, request.tags or None, request.untag or None)
     if all(change is None for change in changes):
-        raise BadField("", "nothing to change", hint="give walltime, priority, name, tags or untag")
+        raise BadField("", "nothing to change", hint="give walltime, priority, name, concurrency, tags or untag")
     walltime = None if request.walltime is None else walltime_s(request.walltime, "walltime")
     name = None if request.name is None else check_name(request.name, "name")
     found = await find(context, request.id, Permission.CHANGE)
@@ -166,6 +168,7 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
         walltime_s=walltime,
         preemption_class=wanted,
         name=name,
+        concurrency=request.concurrency,
         set_tags=check_tags(request.tags),
         drop_tags=check_names(request.untag, "untag"),
     )
@@ -211,14 +214,14 @@ async def _mine(context: Context, request: CancelMany) -> list[str]:
 
 async def _cancel_one(context: Context, text: str, request_id: str) -> CancelAnswer:
     try:
-        found = await find(context, text, Permission.CHANGE)
-        command = CancelAllocation(number=found.number)
+        found, positions = await find_tasks(context, text, Permission.CHANGE)
+        command = CancelAllocation(number=found.number, positions=positions)
         _refuse_archived(found)
-        await context.carry_out(command, request_id, part=str(found.number))
+        await context.carry_out(command, request_id, part=text if positions else str(found.number))
     except Exception as error:  # noqa: BLE001 - one bad id must not spoil the others
         view = translated(error).view
         return CancelAnswer(id=text, ok=False, error=msgspec.to_builtins(view))
-    return CancelAnswer(id=allocation_id(found.number), ok=True)
+    return CancelAnswer(id=text if positions else allocation_id(found.number), ok=True)
 
 
 async def _change(context: Context, found: Found, command: AnyCommand, request_id: str) -> AllocationView:

@@ -12,13 +12,15 @@ from lattice.api.context import Context
 from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.errors import unknown
 from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
-from lattice.api.lookup import Found, view_of
-from lattice.api.selection import Selection, archived_records, hot_records, pending_groups, pick
+from lattice.api.lookup import Found, find_tasks, view_of
+from lattice.api.selection import Selection, archived_records, count_tasks, hot_records, pick
 from lattice.api.states import parse_states
 from lattice.core.model.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
-from lattice.core.model.ids import parse_allocation_id
+from lattice.core.model.ids import parse_allocation_id, parse_task_id
+from lattice.core.model.intervals import Intervals
 from lattice.wire.allocations import AllocationView
 from lattice.wire.problems import BadField
+from lattice.wire.tasks import parse_task_set
 from lattice.wire.texts import parse_tag
 from lattice.wire.times import parse_moment
 
@@ -58,12 +60,12 @@ class Counts(Struct, frozen=True, kw_only=True):
 
 async def list_allocations(context: Context, request: AllocationQuery) -> Page[AllocationView]:
     """A page of what the caller may see, newest first."""
-    return await _page(context, _selection(context, request), request, with_archive=request.all)
+    return await _page(context, await _selection(context, request), request, with_archive=request.all)
 
 
 async def history(context: Context, request: AllocationQuery) -> Page[AllocationView]:
     """A page of finished allocations, newest first."""
-    wanted = _selection(context, request)
+    wanted = await _selection(context, request)
     ended = wanted.states & TERMINAL if wanted.states else TERMINAL
     if not ended:
         return Page(items=[])
@@ -72,14 +74,17 @@ async def history(context: Context, request: AllocationQuery) -> Page[Allocation
 
 async def count_allocations(context: Context, request: AllocationQuery) -> Counts:
     """How many there are in each state."""
-    wanted = _selection(context, request)
+    wanted = await _selection(context, request)
     counts: Counter[str] = Counter()
     seen: set[int] = set()
     if wanted.shows_tasks:
-        # Pending tasks are counted by their groups, not made up one by one.
-        for group in pending_groups(context.state, wanted):
-            counts[AllocationState.PENDING] += group.pending_count
-        records: list[Allocation | TaskGroup] = list(context.state.allocations.values())
+        counts.update(count_tasks(context.state, wanted))
+        # Ended tasks of groups are counted there, whether they are rows yet or not.
+        records: list[Allocation | TaskGroup] = [
+            record
+            for record in context.state.allocations.values()
+            if not (record.is_terminal and record.group in context.state.groups)
+        ]
     else:
         singles = [record for record in context.state.allocations.values() if not record.group]
         records = [*singles, *context.state.groups.values()]
@@ -152,13 +157,14 @@ def _with_states(wanted: Selection, states: frozenset[AllocationState]) -> Selec
     return replace(wanted, states=states)
 
 
-def _selection(context: Context, request: AllocationQuery) -> Selection:
+async def _selection(context: Context, request: AllocationQuery) -> Selection:
     state = context.state
     if request.vcluster and request.vcluster not in state.vclusters:
         raise unknown("vCluster", request.vcluster, state.vclusters)
     tenants = context.visible_tenants(Permission.READ)
     if request.tenant:
         tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
+    group, positions = await _group(context, request.group)
     return Selection(
         states=parse_states(request.state),
         tenants=tenants,
@@ -166,7 +172,8 @@ def _selection(context: Context, request: AllocationQuery) -> Selection:
         vcluster=request.vcluster,
         project=request.project,
         name=request.name,
-        group=_group(request.group),
+        group=group,
+        positions=positions,
         tags=tuple(parse_tag(text) for text in request.tag),
         tasks=request.tasks,
         since=parse_moment(request.since, "since") if request.since else 0,
@@ -174,10 +181,18 @@ def _selection(context: Context, request: AllocationQuery) -> Selection:
     )
 
 
-def _group(text: str) -> int:
+async def _group(context: Context, text: str) -> tuple[int, Intervals]:
+    """The group, and which of its tasks when the text names only some."""
     if not text:
-        return 0
-    number = parse_allocation_id(text)
-    if number is None:
-        raise BadField("group", f'"{text[:60]}" is not the id of a task group', hint="for example a17")
-    return number
+        return 0, ()
+    task = parse_task_id(text)
+    if task is None and parse_task_set(text) is None:
+        number = parse_allocation_id(text)
+        if number is None:
+            raise BadField("group", f'"{text[:60]}" is not the id of a task group', hint="for example a17")
+        return number, ()
+    found, positions = await find_tasks(context, text, Permission.READ)
+    if isinstance(found.record, TaskGroup):
+        return found.number, positions
+    place = found.number - found.record.group - 1
+    return found.record.group, ((place, place + 1),)
