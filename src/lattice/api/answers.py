@@ -33,6 +33,15 @@ class OtherStatus(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn(Generic[T]):
+    """A record that REST sends as a text of another type; other wires send the record."""
+
+    answer: T
+    media_type: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServerEvent(Generic[T]):
     """One event of a stream; `data` is encoded as JSON, an empty `id` leaves the last one in force."""
 

@@ -10,8 +10,9 @@ from itertools import islice, takewhile
 from lattice.control.loop import keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.core.machine.commands import ArchiveAllocations, Envelope, FoldTasks
-from lattice.core.machine.events import AllocationEnded, AnyEvent, TasksCancelled
+from lattice.core.machine.events import AllocationEnded, AnyEvent, DagEnded, TasksCancelled
 from lattice.core.machine.state import State
+from lattice.core.model.allocations import Allocation
 from lattice.ports.clock import Clock
 from lattice.ports.replica import Replica
 
@@ -75,11 +76,14 @@ class Archiving:
 
     def _may_leave(self, number: int) -> bool:
         state = self._replica.state
-        allocation = state.allocations.get(number)
-        if allocation is not None:
-            return allocation.is_terminal
+        dag = state.dependencies.dags.get(number)
+        if dag is not None:
+            return dag.is_ended
         group = state.groups.get(number)
-        return group is not None and group.is_done
+        head = group.template if group is not None else state.allocations.get(number)
+        if head is None or _is_in_running_dag(state, head):
+            return False
+        return group.is_done if group is not None else head.is_terminal
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
@@ -87,6 +91,10 @@ class Archiving:
                 self._note_end(envelope.at, event.number)
             elif isinstance(event, TasksCancelled):
                 self._note_group(envelope.at, event.group)
+            elif isinstance(event, DagEnded):
+                # Its members were to stay until now.
+                dag = self._replica.state.dependencies.dags[event.dag]
+                self._ended.extend((envelope.at, number) for number in (*dag.members, dag.number))
 
     def _note_end(self, at: int, number: int) -> None:
         state = self._replica.state
@@ -103,10 +111,16 @@ class Archiving:
             self._ended.append((at, number))
 
 
+def _is_in_running_dag(state: State, head: Allocation) -> bool:
+    dag = state.dependencies.dags.get(head.dag)
+    return dag is not None and not dag.is_ended
+
+
 def _ended_work(state: State) -> list[tuple[int, int]]:
     records = [record for record in state.allocations.values() if record.group not in state.groups]
     ended = [(record.ended_at, record.number) for record in records if record.is_terminal]
     ended += [(group.ended_at, group.number) for group in state.groups.values() if group.is_done]
+    ended += [(dag.ended_at, dag.number) for dag in state.dependencies.dags.values() if dag.is_ended]
     return ended
 
 

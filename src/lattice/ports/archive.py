@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.dags import Dag
 
 ArchivedRecord = Allocation | TaskGroup
 
@@ -53,4 +54,12 @@ class Archive(Protocol):
 
     async def archived_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[ArchivedRecord]:
         """Up to `limit` matching records with numbers below `before`, highest number first."""
+        ...
+
+    async def archived_dag(self, number: int) -> Dag | None:
+        """The DAG with this number; None when it was not archived."""
+        ...
+
+    async def archived_dags(self, user: str, tenant: str, before: int, limit: int) -> list[Dag]:
+        """Up to `limit` DAGs with numbers below `before`, highest first; an empty user or tenant stands for all."""
         ...

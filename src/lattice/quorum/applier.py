@@ -8,7 +8,7 @@ import contextlib
 import gc
 import logging
 from asyncio import create_task, to_thread
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lattice.core.machine.apply import apply
 from lattice.core.machine.codec import decode_batch
@@ -18,6 +18,7 @@ from lattice.core.machine.outcomes import Accepted, Outcome
 from lattice.core.machine.state import State
 from lattice.ports.archive import ArchivedRecord
 from lattice.ports.log import Log, LogCorrupt
+from lattice.ports.replica import Subscriber
 from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.snapshots import SnapshotFolder
 
@@ -57,28 +58,38 @@ class Applier:
     def _apply_archiving(self, entry: int, envelope: Envelope, command: ArchiveAllocations) -> Outcome:
         leaving = {number: self._record(number) for number in command.numbers}
         rows = {number: self.state.folded[number] for number in command.numbers if number in self.state.folded}
+        dags = [dag for number in command.numbers if (dag := self.state.dependencies.dags.get(number)) is not None]
         outcome = self._apply(entry, envelope)
         if isinstance(outcome, Accepted):
             gone = [
                 number for event in outcome.events if isinstance(event, AllocationsArchived) for number in event.numbers
             ]
             records = (leaving.get(number) for number in gone)
-            self._archive.add(entry, [record for record in records if record is not None], rows)
+            left = [dag for dag in dags if dag.number not in self.state.dependencies.dags]
+            self._archive.add(entry, [record for record in records if record is not None], rows, left)
         return outcome
 
     def _record(self, number: int) -> tuple[ArchivedRecord, bytes] | None:
         record = self.state.allocations.get(number) or self.state.groups.get(number)
         return None if record is None else (record, self.state.payloads.get(number, b""))
 
-    async def recover(self, log: Log, folder: SnapshotFolder | None) -> int:
-        """Loads the newest good snapshot and applies the log behind it; how many commands that were."""
+    async def recover(
+        self,
+        log: Log,
+        folder: SnapshotFolder | None,
+        *,
+        loaded: Callable[[], None] = lambda: None,
+        publish: Subscriber = lambda index, envelope, events: None,
+    ) -> int:
+        """Loads the newest good snapshot (`loaded` hears of it) and applies the log behind it; how many commands that were."""
         first, last = await log.bounds()
         with _collector_paused():
             await self._load_snapshot(folder, first, last)
             removed = await self._archive.rewind(last)
             if removed:
                 _log.warning("%d archived records came from entries that no longer exist: removed", removed)
-            return await self._replay(log, last)
+            loaded()
+            return await self._replay(log, last, publish)
 
     async def _load_snapshot(self, folder: SnapshotFolder | None, first: int, last: int) -> None:
         found = None
@@ -104,7 +115,7 @@ class Applier:
                 self.index,
             )
 
-    async def _replay(self, log: Log, last: int) -> int:
+    async def _replay(self, log: Log, last: int, publish: Subscriber) -> int:
         commands = 0
         following = create_task(log.read(self.index + 1, _READ_PAGE))
         try:
@@ -116,7 +127,9 @@ class Applier:
                 following = create_task(log.read(self.index + 1 + len(page), _READ_PAGE))
                 for entry in page:
                     for envelope in decode_batch(entry.payload).envelopes:
-                        self.apply(entry.index, envelope)
+                        outcome = self.apply(entry.index, envelope)
+                        if isinstance(outcome, Accepted) and outcome.events:
+                            publish(entry.index, envelope, outcome.events)
                         commands += 1
                     self.index = entry.index
         finally:

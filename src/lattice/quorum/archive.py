@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from lattice.core.machine.folded import FoldedTasks
 from lattice.core.model.allocations import TaskGroup
+from lattice.core.model.dags import Dag
 from lattice.ports.archive import ArchivedRecord, ArchiveError, ArchiveFilter
 from lattice.quorum.archive_store import ArchiveStore, Waiting, matches
 from lattice.quorum.archived_tasks import task_of, tasks_below
@@ -33,6 +34,7 @@ class SqliteArchive:
         self._thread: ThreadPoolExecutor | None = None
         self._overlay: dict[int, Waiting] = {}
         self._waiting: list[Waiting] = []
+        self._dags: dict[int, tuple[int, Dag]] = {}  # on their way into the file, with their log entries
         self._complete_to = 0
         self._newest = 0
         self._writer: asyncio.Task[None] | None = None
@@ -78,6 +80,7 @@ class SqliteArchive:
         entry: int,
         records: Sequence[tuple[ArchivedRecord, bytes]],
         rows: Mapping[int, FoldedTasks] | None = None,
+        dags: Sequence[Dag] = (),
     ) -> None:
         """Takes records, each with its payload, that leave the hot state with log entry `entry`; `rows` are by group.
 
@@ -89,11 +92,12 @@ class SqliteArchive:
             waiting = Waiting(entry, record, payload, (rows or {}).get(record.number))
             self._overlay[record.number] = waiting
             self._waiting.append(waiting)
+        self._dags.update((dag.number, (entry, dag)) for dag in dags)
         self._work.set()
 
     async def flush(self, entry: int) -> None:
         """Returns when everything added so far is durable, and notes that the archive is complete up to `entry`."""
-        while self._waiting:
+        while self._waiting or self._dags:
             if self._writer is None or self._writer.done():
                 raise ArchiveError(f"{len(self._waiting)} archived records cannot be made durable")
             await self._written.wait()
@@ -120,6 +124,21 @@ class SqliteArchive:
         block = self._fresh_block_of(number)
         fresh = None if block is None else task_of(*block, number) or block[0]
         return await self._run(lambda: self._store.exact(number) or fresh or self._store.task(number))
+
+    async def archived_dag(self, number: int) -> Dag | None:
+        if number in self._dags:
+            return self._dags[number][1]
+        return await self._run(lambda: self._store.dag(number))
+
+    async def archived_dags(self, user: str, tenant: str, before: int, limit: int) -> list[Dag]:
+        fresh = {
+            number: dag
+            for number, (_, dag) in self._dags.items()
+            if number < before and user in ("", dag.user) and tenant in ("", dag.tenant)
+        }
+        stored = await self._run(lambda: self._store.dag_page(user, tenant, before, limit))
+        found = {dag.number: dag for dag in stored} | fresh
+        return [found[number] for number in sorted(found, reverse=True)[:limit]]
 
     async def archived_payload(self, number: int) -> bytes:
         if number in self._overlay:
@@ -163,9 +182,9 @@ class SqliteArchive:
         while True:
             await self._work.wait()
             self._work.clear()
-            batch = list(self._waiting)
+            batch, dags = list(self._waiting), tuple(self._dags.values())
             try:
-                await self._run(lambda rows=batch: self._store.write(rows, 0))  # type: ignore[misc]
+                await self._run(lambda rows=batch, dags=dags: self._store.write(rows, 0, dags))  # type: ignore[misc]
             except ArchiveError as error:
                 delay = _RETRY_S[min(failures, len(_RETRY_S) - 1)]
                 failures += 1
@@ -175,10 +194,13 @@ class SqliteArchive:
                 self._work.set()
                 continue
             failures = 0
-            self._now_durable(batch)
+            self._now_durable(batch, dags)
 
-    def _now_durable(self, batch: list[Waiting]) -> None:
+    def _now_durable(self, batch: list[Waiting], dags: tuple[tuple[int, Dag], ...]) -> None:
         del self._waiting[: len(batch)]
+        for entry, dag in dags:
+            if self._dags.get(dag.number) == (entry, dag):
+                del self._dags[dag.number]
         for waiting in batch:
             number = waiting.record.number
             if self._overlay.get(number) is waiting:

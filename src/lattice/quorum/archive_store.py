@@ -10,7 +10,9 @@ import msgspec
 
 from lattice.core.machine.folded import FoldedTasks
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.dags import Dag
 from lattice.ports.archive import ArchivedRecord, ArchiveError, ArchiveFilter
+from lattice.quorum import archived_dags
 from lattice.quorum.archived_tasks import SCHEMA as TASKS_SCHEMA
 from lattice.quorum.archived_tasks import ArchivedTasks, task_of, tasks_below
 from lattice.quorum.durable import create_private
@@ -65,10 +67,12 @@ class ArchiveStore:
             self._db.close()
             self._db = None
 
-    def write(self, batch: Sequence[Waiting], complete_to: int) -> None:
+    def write(self, batch: Sequence[Waiting], complete_to: int, dags: Sequence[tuple[int, Dag]] = ()) -> None:
         newest = max((waiting.entry for waiting in batch), default=0)
+        newest = max((newest, *(entry for entry, _ in dags)))
         with self._translated(), self._transaction() as db:
             db.executemany(_INSERT, (self._row(waiting) for waiting in batch))
+            archived_dags.write(db, dags)
             for waiting in batch:
                 if waiting.rows is not None:
                     self._tasks.write(db, waiting.rows)
@@ -85,7 +89,15 @@ class ArchiveStore:
             )
             removed = db.execute("DELETE FROM records WHERE entry > ?", (last_entry,)).rowcount
             self._tasks.forget_orphans(db)
-            return removed
+            return removed + archived_dags.rewind(db, last_entry)
+
+    def dag(self, number: int) -> Dag | None:
+        with self._translated():
+            return archived_dags.find(self._open_db, number)
+
+    def dag_page(self, user: str, tenant: str, before: int, limit: int) -> list[Dag]:
+        with self._translated():
+            return archived_dags.page(self._open_db, user, tenant, before, limit)
 
     def forget(self, ended_before: int, limit: int) -> int:
         sql = """DELETE FROM records WHERE number IN
@@ -94,7 +106,7 @@ class ArchiveStore:
             removed = db.execute(sql, (ended_before, limit)).rowcount
             if removed:
                 self._tasks.forget_orphans(db)
-            return removed
+            return removed + archived_dags.forget(db, ended_before)
 
     def exact(self, number: int) -> ArchivedRecord | None:
         return self._one("SELECT kind, record FROM records WHERE number = ?", (number,))
@@ -259,6 +271,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous=FULL")
         _check_format(db, path)
         db.execute(TASKS_SCHEMA)
+        db.execute(archived_dags.SCHEMA)
     except BaseException:
         db.close()
         raise

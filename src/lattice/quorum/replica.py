@@ -19,6 +19,7 @@ from lattice.core.machine.commands import AnyCommand, Envelope, RecordSnapshot
 from lattice.core.machine.events import AnyEvent
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.state import State
+from lattice.core.model.dags import Dag
 from lattice.ports.archive import ArchivedRecord, ArchiveFilter
 from lattice.ports.clock import Clock
 from lattice.ports.log import Log, LogUnavailable
@@ -82,6 +83,7 @@ class LogReplica:
         self.failure: Exception | None = None
         self._applier = Applier(archive)
         self._subscribers: list[Subscriber] = []
+        self._on_loaded: list[Callable[[], None]] = []
         self._index_waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._committed: asyncio.Queue[Committed] = asyncio.Queue(_UNAPPLIED_ENTRIES)
         self._applying: Sequence[Waiter] = ()
@@ -154,6 +156,17 @@ class LogReplica:
 
         return unsubscribe
 
+    def on_loaded(self, callback: Callable[[], None]) -> None:
+        """Calls back during `start`, when a snapshot is loaded and before the log behind it is applied.
+
+        Who has subscribed by then hears of what the log brings, as of everything later.
+        """
+        self._on_loaded.append(callback)
+
+    def _tell_loaded(self) -> None:
+        for callback in self._on_loaded:
+            callback()
+
     async def wait_for(self, index: int) -> None:
         if index <= self.applied_index:
             return
@@ -199,6 +212,12 @@ class LogReplica:
     async def archived_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[ArchivedRecord]:
         return await self._archive.archived_page(wanted, before, limit)
 
+    async def archived_dag(self, number: int) -> Dag | None:
+        return await self._archive.archived_dag(number)
+
+    async def archived_dags(self, user: str, tenant: str, before: int, limit: int) -> list[Dag]:
+        return await self._archive.archived_dags(user, tenant, before, limit)
+
     # starting and stopping
 
     async def start(self) -> None:
@@ -206,7 +225,9 @@ class LogReplica:
         await self._log.open()
         try:
             await self._archive.open()
-            self.counters.replayed = await self._applier.recover(self._log, self._folder)
+            self.counters.replayed = await self._applier.recover(
+                self._log, self._folder, loaded=self._tell_loaded, publish=self._publish
+            )
         except BaseException:
             await self._archive.close()
             await self._log.close()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from lattice.core.machine.commands import AnyCommand
 from lattice.core.machine.outcomes import Outcome
 from lattice.core.machine.state import State
+from lattice.core.model.dags import Dag
 from lattice.ports.archive import ArchivedRecord, ArchiveFilter
 from lattice.ports.replica import Replica, ReplicaStopped, Subscriber
 
@@ -66,6 +67,12 @@ class Term:
 
     async def archived_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[ArchivedRecord]:
         return await self._replica.archived_page(wanted, before, limit)
+
+    async def archived_dag(self, number: int) -> Dag | None:
+        return await self._replica.archived_dag(number)
+
+    async def archived_dags(self, user: str, tenant: str, before: int, limit: int) -> list[Dag]:
+        return await self._replica.archived_dags(user, tenant, before, limit)
 
     def _check(self) -> None:
         if self._has_ended:

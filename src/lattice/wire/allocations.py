@@ -17,7 +17,9 @@ from lattice.core.model.allocations import (
     StopIntent,
     TaskGroup,
 )
-from lattice.core.model.ids import allocation_id
+from lattice.core.model.dependencies import waiting_sentence
+from lattice.core.model.ids import allocation_id, dag_id
+from lattice.wire.dependencies import dependencies_text
 from lattice.wire.times import rfc3339
 
 MAX_PAYLOAD_BYTES = 1 << 20
@@ -148,6 +150,12 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     cpu_s: float
     peak_memory_mb: int
     archived: bool
+    depends_on: str | UnsetType = UNSET  # these only where there is something to say
+    waits_for: str | UnsetType = UNSET
+    mutex: str | UnsetType = UNSET
+    deadline: str | UnsetType | None = UNSET
+    dag_id: str | UnsetType = UNSET
+    avoided: tuple[str, ...] | UnsetType = UNSET  # nodes whose prologue failed for it
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
     warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -169,6 +177,7 @@ _STOPPING = {
     StopIntent.REQUEUE: "being stopped to run again",
     StopIntent.PART_FAILED: "one of its nodes failed, the others are being stopped",
     StopIntent.WALLTIME: "its walltime is over",
+    StopIntent.DEADLINE: "its deadline is over",
 }
 _HELD = {Hold.USER: "held by its user", Hold.OPERATOR: "held by an operator"}
 
@@ -200,7 +209,7 @@ def waiting_reason(record: Allocation, explained: str) -> str:
         return _stopping_reason(record)
     if record.state is not AllocationState.PENDING:
         return ""
-    return _HELD.get(record.hold) or explained
+    return _HELD.get(record.hold) or waiting_sentence(record.waits_for) or explained
 
 
 def elapsed_s(record: Allocation, now_ms: int) -> int:
@@ -249,6 +258,12 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         cpu_s=round(record.cpu_s, 3),
         peak_memory_mb=record.peak_memory_mb,
         archived=archived,
+        depends_on=dependencies_text(record.depends_on) or UNSET,
+        waits_for=dependencies_text(record.waits_for) or UNSET,
+        mutex=record.mutex or UNSET,
+        deadline=rfc3339(record.deadline_at) or UNSET,
+        dag_id=dag_id(record.dag) if record.dag else UNSET,
+        avoided=record.avoided or UNSET,
     )
 
 

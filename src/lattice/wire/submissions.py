@@ -11,6 +11,7 @@ from lattice.core.model.allocations import Hold, Lifecycle, Request, RequeuePoli
 from lattice.core.model.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.wire.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
+from lattice.wire.dependencies import DependencyFields
 from lattice.wire.node_names import node_names
 from lattice.wire.notifications import NotifyRequest, parse_notify
 from lattice.wire.problems import BadField
@@ -101,6 +102,10 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tasks: str | None = None
     on_quota: OnQuota | None = None
     notify: NotifyRequest | None = None
+    depends_on: str | list[DependencyFields] = ""
+    mutex: str = ""  # one at a time of those with this name
+    deadline: str | None = None
+    keep_on_invalid_dependency: bool = False
     dry_run: bool = False  # only say what would become of it
 
 
@@ -139,6 +144,9 @@ def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
         concurrency=concurrency,
         queue_on_quota=wanted.on_quota is OnQuota.QUEUE,
         notify=None if wanted.notify is None else parse_notify(wanted.notify),
+        mutex=check_name(wanted.mutex, "mutex") if wanted.mutex else "",
+        deadline_at=parse_moment(wanted.deadline, "deadline") if wanted.deadline is not None else 0,
+        keep_on_invalid_dependency=wanted.keep_on_invalid_dependency,
         payload=_payload(work),
     )
 

@@ -25,6 +25,7 @@ from lattice.core.model.allocations import Allocation, Cause, PartPhase, Request
 from lattice.core.model.nodes import Hardware, Node, Share
 from lattice.core.model.tenants import Tenant, Vcluster
 from lattice.ports.agents import Order, OutputName, OutputPiece
+from lattice.core.model.dags import Dag
 from lattice.ports.archive import ArchivedRecord, ArchiveFilter
 from lattice.ports.replica import Subscriber
 from lattice.wire.allocations import Work, encode_work
@@ -113,6 +114,12 @@ class FakeReplica:
 
     async def archived_payload(self, number: int) -> bytes:
         return b""
+
+    async def archived_dag(self, number: int) -> Dag | None:
+        return None
+
+    async def archived_dags(self, user: str, tenant: str, before: int, limit: int) -> list[Dag]:
+        return []
 
     async def archived_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[ArchivedRecord]:
         return []

@@ -13,7 +13,7 @@ from itertools import count
 import grpc
 
 from lattice.api.admission import admit
-from lattice.api.answers import EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece
+from lattice.api.answers import Drawn, EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
 from lattice.api.grpc.contract import Rpc, message_class
@@ -76,6 +76,8 @@ class Call:
             status = self._operation.status
             if isinstance(answer, OtherStatus):
                 status, answer = answer.status, answer.answer
+            if isinstance(answer, Drawn):
+                answer = answer.answer
             encoded = self._encode(answer)
         except Exception as error:
             seconds = services.clock.monotonic_s() - started

@@ -11,7 +11,7 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import Message
 from msgspec import Struct
 
-from lattice.api.answers import EventAnswer, OtherStatus, TextAnswer
+from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer
 from lattice.api.operations.table import OPERATIONS, Operation
 from lattice.wire.pb import admin_pb2, allocations_pb2, nodes_pb2
 from lattice.wire.shapes import NoShape, Shape, message_name, shape_of
@@ -139,7 +139,8 @@ def answer_type(operation: Operation) -> Any:  # noqa: ANN401 - an annotation ca
 
 def _records(operation: Operation, said: Any) -> tuple[type[Struct], ...]:  # noqa: ANN401 - an annotation can be anything
     members = get_args(said) if get_origin(said) in (Union, types.UnionType) else (said,)
-    found = tuple(get_args(each)[0] if get_origin(each) is OtherStatus else each for each in members)
+    plain = (get_args(each)[0] if get_origin(each) in (OtherStatus, Drawn) else each for each in members)
+    found = tuple(dict.fromkeys(plain))
     for each in found:
         kind = get_origin(each) or each
         if not (isinstance(kind, type) and issubclass(kind, Struct)):

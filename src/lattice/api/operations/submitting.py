@@ -6,11 +6,13 @@ from msgspec.structs import replace
 from lattice.api.answers import OtherStatus
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
+from lattice.api.dependencies import with_dependencies
 from lattice.api.errors import ApiError
 from lattice.api.intake import Intake, take_in
 from lattice.api.lookup import find_number, view_of
 from lattice.api.operations.explaining import foresee
 from lattice.wire.allocations import AllocationView
+from lattice.wire.dependencies import read_dependencies
 from lattice.wire.explanations import ExplanationView
 from lattice.wire.submissions import Submission, Submitter, submit_command
 
@@ -25,6 +27,8 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
         vcluster=context.services.default_vcluster,
     )
     intake = take_in(context, submit_command(request, submitter), names_vcluster=bool(request.vcluster))
+    if request.depends_on:
+        intake.command = await with_dependencies(context, intake.command, read_dependencies(request.depends_on))
     if request.dry_run:
         return OtherStatus(200, await _foreseen(context, intake))
     accepted = await context.carry_out(intake.command, request.request_id)

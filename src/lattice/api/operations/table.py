@@ -13,6 +13,7 @@ from lattice.api.operations import (
     backups,
     batching,
     cluster,
+    dags,
     explaining,
     listing,
     logs,
@@ -28,6 +29,7 @@ from lattice.api.operations import (
     watching,
 )
 from lattice.wire.admin import ProjectFields, TenantFields, VclusterFields
+from lattice.wire.dags import DagSubmission
 from lattice.wire.reservations import ReservationFields
 from lattice.wire.submissions import Submission
 
@@ -94,6 +96,11 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/allocations/{id}/release", allocations.release, allocations.ChangeAllocation, _P.CHANGE),
     _row("POST", "/allocations/{id}/requeue", allocations.requeue, allocations.RequeueRequest, _P.CHANGE),
     _row("PATCH", "/allocations/{id}", allocations.update, allocations.UpdateRequest, _P.CHANGE),
+    _row("POST", "/dags", dags.submit_dag, DagSubmission, _P.SUBMIT, 201),
+    _row("GET", "/dags", dags.list_dags, dags.DagQuery, _P.READ),
+    _row("GET", "/dags/{id}", dags.get_dag, dags.GetDag, _P.READ),
+    _row("GET", "/dags/{id}/graph", dags.get_dag_graph, dags.GraphQuery, _P.READ),
+    _row("DELETE", "/dags/{id}", dags.cancel_dag, dags.CancelDagRequest, _P.CHANGE, 202),
     _row("GET", "/events", watching.watch, watching.WatchQuery, _P.READ),
     _row("GET", "/nodes", nodes.list_nodes, nodes.NodeQuery, _P.READ_NODES),
     _row("GET", "/nodes/{id}", nodes.get_node, nodes.GetNode, _P.READ_NODES),

@@ -9,7 +9,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from lattice.api.admission import admit
-from lattice.api.answers import EventAnswer, OtherStatus, TextAnswer, TextPiece
+from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TextPiece
 from lattice.api.context import Context
 from lattice.api.errors import ErrorAnswer, translated
 from lattice.api.operations.table import Operation
@@ -57,7 +57,10 @@ class Endpoint:
                 status = self._operation.status
                 if isinstance(answer, OtherStatus):
                     status, answer = answer.status, answer.answer
-                await send_json(send, status, answer, request_id)
+                if isinstance(answer, Drawn):
+                    await _send_drawn(send, answer, request_id)
+                else:
+                    await send_json(send, status, answer, request_id)
                 seconds = self._services.clock.monotonic_s() - started
         except ClientGone:
             status = 499
@@ -114,6 +117,18 @@ async def send_json(
             ],
         }
     )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _send_drawn(send: Send, drawn: Drawn[object], request_id: str) -> None:
+    body = drawn.text.encode()
+    headers = [
+        (b"content-type", drawn.media_type.encode()),
+        _NO_STORE,
+        (b"content-length", b"%d" % len(body)),
+        (b"x-request-id", header_value(request_id)),
+    ]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

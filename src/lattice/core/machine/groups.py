@@ -55,15 +55,18 @@ def _task_released(state: State, event: ev.TaskReleased) -> None:
 def _tasks_cancelled(state: State, event: ev.TasksCancelled, at: int) -> None:
     group = state.groups[event.group]
     gone = event.positions or group.pending
+    has_failed = event.cause is Cause.DEADLINE
     state.put_group(
         replace(
             without_pending(group, gone),
-            cancelled=group.cancelled + event.count,
+            cancelled=group.cancelled + (0 if has_failed else event.count),
+            failed=group.failed + (event.count if has_failed else 0),
+            cause=group.cause or (event.cause if has_failed else None),
             given_up=_given_up(group, gone, at, event.cause),
             ended_at=max(group.ended_at, at),
         )
     )
-    ended = AllocationState.CANCELLED
+    ended = AllocationState.FAILED if has_failed else AllocationState.CANCELLED
     state.finished[ended] = state.finished.get(ended, 0) + event.count
 
 

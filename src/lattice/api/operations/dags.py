@@ -1,0 +1,210 @@
+"""DAGs: submit, read, list, draw, cancel."""
+
+from typing import Literal
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from lattice.api.answers import Drawn
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context
+from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.dependencies import with_dependencies
+from lattice.api.errors import ApiError
+from lattice.api.intake import take_in
+from lattice.api.limits import MAX_PAGE
+from lattice.api.lookup import find_number
+from lattice.core.machine.commands import CancelDag, DagMember, SubmitDag
+from lattice.core.model.dags import Dag, DagState
+from lattice.core.model.ids import MAX_NUMBER, dag_id, parse_dag_id
+from lattice.core.model.settings import setting_value
+from lattice.wire.allocations import MAX_PAYLOAD_BYTES
+from lattice.wire.dag_drawing import dag_graph, draw_svg
+from lattice.wire.dags import (
+    DagGraph,
+    DagSubmission,
+    DagView,
+    Member,
+    WantedMember,
+    dag_edges,
+    dag_view,
+    member_head,
+    member_view,
+    members_bytes,
+    read_members,
+)
+from lattice.wire.problems import BadField
+from lattice.wire.submissions import Submitter, submit_command
+from lattice.wire.texts import check_name
+
+DEFAULT_PAGE = 100
+
+
+class GetDag(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+
+
+class GraphQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    format: Literal["json", "svg", "text"] = "json"
+
+
+class CancelDagRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    request_id: str = ""
+
+
+class DagQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user: str = ""
+    tenant: str = ""
+    state: list[str] = []
+    limit: int | None = None
+    cursor: str = ""
+
+
+async def submit_dag(context: Context, request: DagSubmission) -> DagView:
+    """A new DAG, all its allocations or none; durable and visible before the answer."""
+    _check_size(context, request)
+    members = tuple([await _member(context, each) for each in read_members(request)])
+    if members_bytes(members) > MAX_PAYLOAD_BYTES:
+        raise BadField(
+            "allocations",
+            "scripts, arguments and environments of the DAG are too large together",
+            current=f"{members_bytes(members):,} bytes after compression",
+            limit=f"{MAX_PAYLOAD_BYTES:,} bytes after compression",
+            hint="put large scripts into files that the allocations read",
+        )
+    command = SubmitDag(
+        name=check_name(request.name, "name") if request.name else "dag",
+        user=context.user,
+        tenant=members[0].submission.tenant if members else context.chosen_tenant(Permission.SUBMIT, request.tenant),
+        members=members,
+    )
+    accepted = await context.carry_out(command, request.request_id)
+    dag, is_archived = await _find(context, dag_id(accepted.number), Permission.READ)
+    return await _full_view(context, dag, is_archived=is_archived)
+
+
+def _check_size(context: Context, request: DagSubmission) -> None:
+    """The machine's own refusal, given before thousands of submissions are looked at."""
+    limit = int(setting_value(context.state.settings, "scheduling.max_dag_size"))
+    if len(request.allocations) > limit:
+        raise ApiError(
+            "invalid",
+            f"DAG exceeds maximum size ({len(request.allocations)} allocations, limit: {limit})",
+            hint="Split the workflow into smaller DAGs or increase the limit via system configuration.",
+        )
+
+
+async def _member(context: Context, wanted: WantedMember) -> DagMember:
+    identity = context.identity
+    submitter = Submitter(
+        user=identity.user,
+        account=identity.account,
+        tenant=context.chosen_tenant(Permission.SUBMIT, wanted.submission.tenant),
+        vcluster=context.services.default_vcluster,
+    )
+    try:
+        command = submit_command(wanted.submission, submitter)
+    except BadField as problem:
+        raise BadField(
+            f'allocation "{wanted.ref}"', str(problem), current=problem.current, limit=problem.limit, hint=problem.hint
+        ) from None
+    intake = take_in(context, command, names_vcluster=bool(wanted.submission.vcluster))
+    command = await with_dependencies(context, intake.command, wanted.outside)
+    return DagMember(ref=wanted.ref, submission=command, needs=dag_edges(wanted.inside))
+
+
+async def get_dag(context: Context, request: GetDag) -> DagView:
+    """One DAG with its allocations, archived or not."""
+    dag, is_archived = await _find(context, request.id, Permission.READ)
+    return await _full_view(context, dag, is_archived=is_archived)
+
+
+async def get_dag_graph(context: Context, request: GraphQuery) -> DagGraph | Drawn[DagGraph]:
+    """Allocations and edges; with `format` a drawing of them."""
+    dag, _ = await _find(context, request.id, Permission.READ)
+    graph = dag_graph(dag, await _members(context, dag))
+    if request.format == "svg":
+        svg = draw_svg(graph)
+        return Drawn(replace(graph, svg=svg), "image/svg+xml", svg)
+    return Drawn(graph, "text/plain; charset=utf-8", graph.text) if request.format == "text" else graph
+
+
+async def cancel_dag(context: Context, request: CancelDagRequest) -> DagView:
+    """Ends everything of the DAG that has not ended."""
+    dag, _ = await _find(context, request.id, Permission.CHANGE)
+    await context.carry_out(CancelDag(number=dag.number), request.request_id)
+    dag, is_archived = await _find(context, request.id, Permission.READ)
+    return await _full_view(context, dag, is_archived=is_archived)
+
+
+async def list_dags(context: Context, request: DagQuery) -> Page[DagView]:
+    """DAGs, newest first, running and ended."""
+    limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
+    before = read_cursor(request.cursor, tuple[int])[0] if request.cursor else MAX_NUMBER
+    states = _states(request.state)
+    found = [dag for dag in await _candidates(context, request, before, limit) if not states or dag.state in states]
+    items = [dag_view(dag, await _members(context, dag)) for dag in found[:limit]]
+    cursor = make_cursor(found[limit - 1].number) if len(found) > limit else None
+    return Page(items=items, next_cursor=cursor)
+
+
+def _states(wanted: list[str]) -> frozenset[DagState]:
+    known = {state.value.lower(): state for state in DagState}
+    words = [word.strip().lower() for text in wanted for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in known:
+            raise BadField("state", f'"{word[:40]}" is not a state of a DAG', hint=f"one of {', '.join(DagState)}")
+    return frozenset(known[word] for word in words)
+
+
+async def _candidates(context: Context, request: DagQuery, before: int, limit: int) -> list[Dag]:
+    tenants = context.visible_tenants(Permission.READ)
+    if request.tenant:
+        tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
+    hot = {number: dag for number, dag in context.state.dependencies.dags.items() if number < before}
+    tenant = tenants[0] if tenants is not None and len(tenants) == 1 else ""
+    old = await context.services.replica.archived_dags(request.user, tenant, before, MAX_PAGE)
+    known = {dag.number: dag for dag in old} | hot
+    return [
+        known[number]
+        for number in sorted(known, reverse=True)
+        if (tenants is None or known[number].tenant in tenants) and request.user in ("", known[number].user)
+    ]
+
+
+async def _find(context: Context, text: str, permission: Permission) -> tuple[Dag, bool]:
+    number = parse_dag_id(text)
+    dag = None if number is None else context.state.dependencies.dags.get(number)
+    is_archived = False
+    if dag is None and number is not None:
+        dag = await context.services.replica.archived_dag(number)
+        is_archived = dag is not None
+    if dag is None or not context.covers(Permission.READ, user=dag.user, tenant=dag.tenant):
+        raise ApiError("not_found", f'no DAG "{text[:60]}"', hint="`lattice dag list` shows yours")
+    if not context.covers(permission, user=dag.user, tenant=dag.tenant):
+        raise ApiError(
+            "forbidden",
+            f"{dag_id(dag.number)} belongs to {dag.user}",
+            hint="only its owner and administrators may do this",
+        )
+    return dag, is_archived
+
+
+async def _members(context: Context, dag: Dag) -> list[Member]:
+    """Members that a retention rule has removed from the archive are left out."""
+    found = [await find_number(context, number) for number in dag.members]
+    return [each.record for each in found if each is not None]
+
+
+async def _full_view(context: Context, dag: Dag, *, is_archived: bool) -> DagView:
+    members = await _members(context, dag)
+    names = {member.number: member_head(member).dag_ref for member in members}
+    now_ms = context.services.clock.now_ms()
+    reason_for = context.services.scheduling.reason_for
+    views = tuple(
+        member_view(member, names, now_ms=now_ms, explained="" if is_archived else reason_for(member.number))
+        for member in members
+    )
+    return replace(dag_view(dag, members, archived=is_archived), allocations=views or UNSET)
