@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from lattice.api.changes import ChangeRing
 from lattice.api.notifications import NotificationPolicy
 from lattice.api.streams import Feed
 from lattice.core.model.intent import IntentRule
@@ -45,11 +46,12 @@ class Services:
     default_vcluster: str = "default"
     notifications: NotificationPolicy = field(default_factory=NotificationPolicy)
     rules: tuple[IntentRule, ...] = ()  # which vCluster a submission gets that names none
+    ring: ChangeRing | None = None  # the server's own, which outlives these services; None = one of their own
     # Changes of limits build on what they read and are made one at a time.
     administration: asyncio.Lock = field(default_factory=asyncio.Lock)
     feed: Feed = field(init=False)
     boot: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.feed = Feed(self.replica)
+        self.feed = Feed(self.replica, ring=self.ring)
         self.boot = secrets.token_hex(4)

@@ -178,6 +178,7 @@ class QuorumProcess(ServerProcess):
             default_vcluster=config.defaults.vcluster,
             notifications=self._outlets.policy,
             rules=self._rules,
+            ring=self._ring,
             backups=self._backups,
         )
 

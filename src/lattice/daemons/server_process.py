@@ -14,6 +14,7 @@ import uvicorn
 from grpc.aio import Server as GrpcServer
 
 from lattice.api.auth.tokens import TokenVerifier, sign_token
+from lattice.api.changes import ChangeRing
 from lattice.api.grpc.agent_links import AgentLinkTable
 from lattice.api.grpc.agent_service import AgentService
 from lattice.api.grpc.agent_session import DeskReception
@@ -80,6 +81,8 @@ class ServerProcess:
         self._agents = AgentService(self._verifier)
         self._entrance = Entrance()
         self._replica = self._build_replica()
+        self._ring = ChangeRing(self._replica)
+        self._replica.on_loaded(self._ring.begin)
         self._backups = self._build_backups()
         self._loops: Loops | None = None
         self._services: Services | None = None
@@ -221,6 +224,7 @@ class ServerProcess:
             default_vcluster=config.defaults.vcluster,
             notifications=self._outlets.policy,
             rules=self._rules,
+            ring=self._ring,
             backups=self._backups,
         )
 

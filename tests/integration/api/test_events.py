@@ -32,8 +32,9 @@ async def test_frames_are_lines_of_id_and_data(world: World) -> None:
     stream = await world.open("/events")
     await world.submit()
     await stream.next()
-    first, frame, rest = stream.raw.split(b"\n\n")
+    first, position, frame, rest = stream.raw.split(b"\n\n")
     assert first == b": stream"
+    assert [line.partition(b": ")[0] for line in position.split(b"\n")] == [b"event", b"id", b"data"]
     assert rest == b""
     names = [line.partition(b": ")[0] for line in frame.split(b"\n")]
     assert names == [b"id", b"data"]
@@ -145,9 +146,10 @@ async def test_stream_of_some_ids_shows_these_and_tasks_of_these(world: World) -
     await world.call("DELETE", "/allocations/a5")
     await world.start_run(3)
     await world.call("DELETE", "/allocations/a1")
-    seen = [await stream.next() for _ in range(3)]
+    seen = [await stream.next() for _ in range(4)]
     assert [(event.data["id"], event.data["kind"]) for event in seen if event] == [
         ("a3", "placed"),
+        ("a2", "started"),
         ("a3", "started"),
         ("a1", "ended"),
     ]
