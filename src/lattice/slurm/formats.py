@@ -1,0 +1,104 @@
+"""The format engines: `%.18i|%j` (squeue, sinfo), `Name:20,Other:.8` (-O) and `Name%20,Other%-8` (sacct)."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+LONG_WIDTH = 20
+
+
+class Field(NamedTuple):
+    """One column; width 0 = as wide as the value, and then nothing is cut off."""
+
+    key: str
+    width: int = 0
+    is_right: bool = False
+    suffix: str = ""
+
+
+class Column(NamedTuple):
+    """A column that can be asked for by name."""
+
+    key: str
+    header: str
+    width: int = LONG_WIDTH
+
+
+class UnknownField(ValueError):
+    """A field that does not exist; the text is its name."""
+
+
+Parts = Sequence[str | Field]
+_PERCENT = re.compile(r"%+(\.?)(\d*)([A-Za-z])")
+_NAMED = re.compile(r"([A-Za-z/]+)(?::(\.?)(\d*)(.*))?$", re.DOTALL)
+_SIZED = re.compile(r"([A-Za-z]+)(?:%(-?)(\d+))?$")
+
+
+def parse_percent(text: str, letters: Mapping[str, object]) -> Parts:
+    """Fields and the text between them; a letter that means nothing stays text."""
+    parts: list[str | Field] = []
+    at = 0
+    for found in _PERCENT.finditer(text):
+        dot, width, letter = found.groups()
+        if letter not in letters:
+            continue
+        if found.start() > at:
+            parts.append(text[at : found.start()])
+        parts.append(Field(letter, int(width or 0), bool(dot)))
+        at = found.end()
+    if at < len(text):
+        parts.append(text[at:])
+    return parts
+
+
+def parse_named(text: str, columns: Mapping[str, Column]) -> Parts:
+    """`-O`: names in any case, 20 columns wide unless they say otherwise. Raises UnknownField."""
+    fields: list[str | Field] = []
+    for item in text.split(","):
+        found = _NAMED.match(item)
+        column = columns.get(found[1].lower()) if found is not None else None
+        if found is None or column is None:
+            raise UnknownField(item)
+        width = int(found[3]) if found[3] else column.width
+        fields.append(Field(column.key, width, bool(found[2]), found[4] or ""))
+    return fields
+
+
+def parse_sized(text: str, columns: Mapping[str, Column]) -> list[Field]:
+    """`sacct --format`: names in any case, right-justified unless the width is negative. Raises UnknownField."""
+    fields = []
+    for item in filter(None, text.split(",")):
+        found = _SIZED.match(item.strip())
+        column = columns.get(found[1].lower()) if found is not None else None
+        if found is None or column is None:
+            raise UnknownField(item)
+        width = int(found[3]) if found[3] else column.width
+        fields.append(Field(column.key, width, is_right=not found[2]))
+    return fields
+
+
+def line(parts: Parts, value: Callable[[str], str]) -> str:
+    """One line of a listing."""
+    return "".join(part if isinstance(part, str) else _cell(part, value(part.key)) for part in parts)
+
+
+def _cell(field: Field, text: str) -> str:
+    if not field.width:
+        return text + field.suffix
+    cut = text[: field.width]
+    return (cut.rjust(field.width) if field.is_right else cut.ljust(field.width)) + field.suffix
+
+
+def delimited(values: Iterable[str], *, trailing: bool, delimiter: str = "|") -> str:
+    """`a|b|c`, with one more delimiter at the end for --parsable."""
+    return delimiter.join(values) + (delimiter if trailing else "")
+
+
+def sized_line(fields: Sequence[Field], value: Callable[[str], str]) -> str:
+    """A line of sacct's table: one blank behind each column; what does not fit ends in `+`."""
+    return "".join(_sized_cell(field, value(field.key)) + " " for field in fields)
+
+
+def _sized_cell(field: Field, text: str) -> str:
+    cut = text if len(text) <= field.width else text[: field.width - 1] + "+"
+    return cut.rjust(field.width) if field.is_right else cut.ljust(field.width)

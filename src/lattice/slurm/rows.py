@@ -1,0 +1,102 @@
+"""What the listings know of a job: plain values, whoever found them out. `squeue`, `sacct` and `scontrol` write from it."""
+
+from dataclasses import dataclass
+
+from lattice.slurm.arrays import fold_indices
+from lattice.slurm.hostlists import fold
+from lattice.slurm.states import State
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepRow:
+    """A step of a job; `name` is `batch`, `extern` or its number."""
+
+    name: str
+    command: str
+    state: State
+    nodes: tuple[str, ...] = ()
+    ntasks: int = 1
+    cpus: int = 0
+    started_at: float | None = None
+    ended_at: float | None = None
+    exit_code: int = 0
+    signal: int = 0
+    cpu_s: float = 0.0
+    peak_memory_mb: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobRow:
+    """A job, an array task, or all tasks of an array that still wait (`waiting`)."""
+
+    number: int
+    name: str
+    user: str
+    uid: int
+    group: str = ""
+    gid: int = 0
+    partition: str
+    account: str = ""
+    qos: str = ""
+    state: State
+    reason: str = "None"
+    priority: int = 0
+    array_number: int = 0  # 0 = no array
+    array_index: int | None = None
+    waiting: tuple[int, ...] = ()
+    array_limit: int = 0
+    nodes: tuple[str, ...] = ()
+    min_nodes: int = 1
+    max_nodes: int = 0
+    cpus: int = 0
+    ntasks: int = 1
+    cpus_per_task: int = 1
+    memory_mb: int = 0
+    memory_per_cpu_mb: int = 0
+    gres: str = ""
+    features: str = ""
+    reservation: str = ""
+    dependency: str = ""
+    time_limit_s: int = 0  # 0 = none
+    submitted_at: float = 0.0
+    eligible_at: float | None = None
+    started_at: float | None = None  # also the expected start of one that waits
+    ended_at: float | None = None
+    exit_code: int = 0
+    signal: int = 0
+    cancelled_by: int | None = None
+    restarts: int = 0
+    may_requeue: bool = True
+    comment: str = ""
+    wckey: str = ""
+    work_dir: str = ""
+    command: str = ""
+    stdin: str = "/dev/null"
+    stdout: str = ""
+    stderr: str = ""
+    cpu_s: float = 0.0
+    peak_memory_mb: int = 0
+    steps: tuple[StepRow, ...] = ()
+
+    @property
+    def shown_id(self) -> str:
+        """`N`, `N_i` or `N_[2-3%1]`."""
+        if not self.array_number:
+            return str(self.number)
+        return f"{self.array_number}_{self.index_text}"
+
+    @property
+    def index_text(self) -> str:
+        if self.waiting:
+            return f"[{fold_indices(self.waiting)}{f'%{self.array_limit}' if self.array_limit else ''}]"
+        return "N/A" if self.array_index is None else str(self.array_index)
+
+    @property
+    def node_list(self) -> str:
+        return fold(self.nodes)
+
+    def run_time_s(self, now: float) -> int:
+        """Whole seconds it has run, or ran; one that waits has not."""
+        if self.started_at is None or self.state.is_waiting:
+            return 0
+        return max(0, int((self.ended_at if self.ended_at is not None else now) - self.started_at))

@@ -1,0 +1,89 @@
+"""The words for states: only Slurm's own, because clients stop at any other."""
+
+from enum import Enum
+
+
+class State(Enum):
+    """(long, short)."""
+
+    PENDING = ("PENDING", "PD")
+    CONFIGURING = ("CONFIGURING", "CF")
+    RUNNING = ("RUNNING", "R")
+    COMPLETING = ("COMPLETING", "CG")
+    SUSPENDED = ("SUSPENDED", "S")
+    REQUEUED = ("REQUEUED", "RQ")
+    COMPLETED = ("COMPLETED", "CD")
+    FAILED = ("FAILED", "F")
+    CANCELLED = ("CANCELLED", "CA")
+    TIMEOUT = ("TIMEOUT", "TO")
+    OUT_OF_MEMORY = ("OUT_OF_MEMORY", "OOM")
+    NODE_FAIL = ("NODE_FAIL", "NF")
+    PREEMPTED = ("PREEMPTED", "PR")
+    DEADLINE = ("DEADLINE", "DL")
+    BOOT_FAIL = ("BOOT_FAIL", "BF")
+
+    @property
+    def long(self) -> str:
+        return self.value[0]
+
+    @property
+    def short(self) -> str:
+        return self.value[1]
+
+    @property
+    def is_waiting(self) -> bool:
+        return self is State.PENDING
+
+    @property
+    def is_active(self) -> bool:
+        """Shown by squeue without -t."""
+        return self in _ACTIVE
+
+
+_ACTIVE = frozenset({State.PENDING, State.CONFIGURING, State.RUNNING, State.COMPLETING, State.SUSPENDED})
+
+# By the state of the allocation, or for one that has ended badly by its cause.
+_OF_STATE = {
+    "Pending": State.PENDING,
+    "Staging": State.PENDING,
+    "Starting": State.CONFIGURING,
+    "Running": State.RUNNING,
+    "Checkpointing": State.RUNNING,
+    "Suspended": State.SUSPENDED,
+    "Stopping": State.COMPLETING,
+    "Completed": State.COMPLETED,
+    "Failed": State.FAILED,
+    "Cancelled": State.CANCELLED,
+}
+_OF_CAUSE = {
+    "oom": State.OUT_OF_MEMORY,
+    "walltime": State.TIMEOUT,
+    "node": State.NODE_FAIL,
+    "preempted": State.PREEMPTED,
+    "deadline": State.DEADLINE,
+}
+_REASON_OF_CAUSE = {
+    "exit": "NonZeroExitCode",
+    "signal": "RaisedSignal",
+    "oom": "OutOfMemory",
+    "walltime": "TimeLimit",
+    "node": "NodeDown",
+    "launch": "JobLaunchFailure",
+    "deadline": "DeadLine",
+}
+
+
+def state_of(state: str, cause: str = "") -> State:
+    """The word for an allocation in this state, ended for this cause."""
+    return _OF_CAUSE.get(cause, State.FAILED) if state == "Failed" else _OF_STATE[state]
+
+
+def end_reason(state: str, cause: str) -> str:
+    """The reason of a job that has ended; one word."""
+    return _REASON_OF_CAUSE.get(cause, "None") if state == "Failed" else "None"
+
+
+def find_state(word: str) -> State | None:
+    """A state by its long or short name, in any case."""
+    wanted = word.strip().upper()
+    return next((state for state in State if wanted in state.value), None)
