@@ -87,6 +87,10 @@ class DeviceTable:
         """A run that was started before has these."""
         self._held[key] = devices
 
+    def of(self, key: RunKey) -> Devices | None:
+        """What the run has, if it was given something."""
+        return NOTHING if self.is_empty else self._held.get(key)
+
     def assign(self, order: RunOrder, is_alive: Callable[[RunKey], bool]) -> Devices:
         """The best free devices for the run; what is no longer alive has none. Raises NoDevices."""
         if self.is_empty:

@@ -5,7 +5,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import assert_never
@@ -54,13 +54,17 @@ from lattice.agent.state import (
     SettleOutput,
     ShimLost,
     StartShim,
+    StepsCleared,
     Stimulus,
     StopRun,
     Tick,
     UpdateRun,
     Welcomed,
 )
-from lattice.agent.step import step
+from lattice.agent.step import fence_after_s, step
+from lattice.agent.step_driver import StepDriver
+from lattice.agent.step_folders import StepFolders
+from lattice.agent.step_launch import Site
 from lattice.ports.object_store import ObjectStore, ObjectStoreError
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.pb import agent_pb2 as pb
@@ -115,6 +119,24 @@ class Driver:
         self._heard_s = self._fit_s = boot_now()
         self._beats = 0
         self.state = AgentState(retention=settings.retention)
+        site = Site(
+            folders=StepFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0),
+            policy=settings.policy,
+            node_id=facts.node_id,
+            programs=self._programs,
+            grace_s=settings.grace_s,
+        )
+        self._steps = StepDriver(
+            site,
+            self._devices,
+            self._pool,
+            ask=self._request,
+            post=self._post,
+            spawn=self._spawn,
+            find=lambda key: self.state.find(key),
+            run_folder=self._folders.path,
+            cleared=lambda: self.feed(StepsCleared()),
+        )
 
     # Life.
 
@@ -129,6 +151,7 @@ class Driver:
         if not self._devices.is_empty:
             for key in self.state.runs:
                 self._devices.recall(key, self._folders.devices(key))
+        self._steps.start()
         server, silent_s = recall_server(self._settings.state_dir)
         self.state.heartbeat_interval_s = server.heartbeat_interval_s
         self.state.down_after_s = server.down_after_s
@@ -142,6 +165,9 @@ class Driver:
         while True:
             now_s = boot_now()
             self.feed(Tick(now_s=now_s, heard_s=self._last_heard_s(), wall_s=time.time()))
+            if self.state.down_after_s and now_s - self._last_heard_s() >= fence_after_s(self.state):
+                self._steps.table.fence()
+            self._steps.tick()
             if self._shim is not None:
                 self._fit_s = now_s
             if not self.state.welcomed:
@@ -185,7 +211,7 @@ class Driver:
     def _perform(self, instruction: Instruction) -> None:
         match instruction:
             case SendRegister(runs=runs):
-                self._post(messages.register(self._facts, runs))
+                self._post(messages.register(self._facts, runs, self._steps.table.known()))
             case SendConfirmed(session=session):
                 self._post(messages.confirmed(session))
             case SendReport():
@@ -232,12 +258,18 @@ class Driver:
     def received(self, message: pb.ServerMessage) -> None:
         self._heard_s = boot_now()
         stimulus = stimulus_of(message)
-        if stimulus is not None:
+        if isinstance(stimulus, Welcomed):
+            held_by = frozenset(key_of(key) for key in message.welcome.held_by)
+            is_stale = self._steps.table.judge(held_by)
+            self.feed(msgspec.structs.replace(stimulus, has_stale_steps=is_stale))
+            self._welcomed(message.welcome)
+            self._steps.table.repeat_reports(all_of_them=True)
+        elif stimulus is not None:
             self.feed(stimulus)
-            if isinstance(stimulus, Welcomed):
-                self._welcomed(message.welcome)
-        elif self._readers is None:
+        elif self._steps.received(message) or self._readers is None or self._outbox is None:
             return
+        elif message.HasField("read_output") and message.read_output.HasField("step"):
+            self._steps.read(message.read_output, self._readers, self._outbox)
         elif message.HasField("read_output"):
             self._read(message.read_output, self._readers)
         elif message.HasField("stop_reading"):
@@ -301,7 +333,7 @@ class Driver:
 
     def _is_alive(self, key: RunKey) -> bool:
         run = self.state.runs.get(key)
-        return run is not None and run.alive
+        return (run is not None and run.alive) or self._steps.table.is_alive(key)
 
     def _launched(self, key: RunKey, answer: ShimMessage) -> None:
         if answer.ok:
@@ -320,6 +352,10 @@ class Driver:
     def _about(self, key: RunKey) -> dict[str, object]:
         run = self.state.find(key)
         return {"allocation_id": run.allocation_id if run else "", "number": key.number, "run": key.run}
+
+    def _request(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None:
+        if self._shim is not None:
+            self._shim.request(body, on_answer)
 
     def _ask_shim(self, operation: str, key: RunKey, **more: object) -> None:
         if self._shim is not None:
@@ -358,11 +394,11 @@ class Driver:
         """A connection and all that the shim knows; the shim is started when there is none."""
         state_dir = self._settings.state_dir
         try:
-            client = await shim_client.connect(state_dir, self._ended, self._shim_lost)
+            client = await shim_client.connect(state_dir, self._ended, self._shim_lost, self._steps.heard)
         except OSError:
             await shim_client.start(state_dir, self._settings.output_limit, self._pool)
             try:
-                client = await shim_client.connect(state_dir, self._ended, self._shim_lost)
+                client = await shim_client.connect(state_dir, self._ended, self._shim_lost, self._steps.heard)
             except OSError as error:
                 raise ShimUnavailable(f"the shim was started and does not listen: {error}") from error
         self._early_ends.clear()
@@ -383,6 +419,7 @@ class Driver:
         self._shim = client
         self._shim_id = shim_client.identity(self._settings.state_dir, listing)
         self.feed(judge(self.state, listing.runs, on_disk, lost_message))
+        self._steps.table.shim_answers(listing.steps, lost_message)
         early, self._early_ends = self._early_ends, []
         for message in early:
             self._ended(message)

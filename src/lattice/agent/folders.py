@@ -64,11 +64,11 @@ class RunFolders:
             folder.chmod(self._mode)
             asked = msgspec.structs.replace(order, token="", script=b"")
             spec = RunSpec(shim_id=shim_id, order=asked, devices=devices)
-            _write_new(folder / SPEC, _encoder.encode(spec), 0o600, None)
+            write_new(folder / SPEC, _encoder.encode(spec), 0o600, None)
             if order.token:
-                _write_new(folder / TOKEN, order.token.encode(), 0o600, owner)
+                write_new(folder / TOKEN, order.token.encode(), 0o600, owner)
             if order.script:
-                _write_new(folder / SCRIPT, order.script, 0o500, owner)
+                write_new(folder / SCRIPT, order.script, 0o500, owner)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -91,7 +91,7 @@ class RunFolders:
             return
         draft = path.with_suffix(".new")
         draft.unlink(missing_ok=True)
-        _write_new(draft, token.encode(), 0o600, (old.st_uid, old.st_gid))
+        write_new(draft, token.encode(), 0o600, (old.st_uid, old.st_gid))
         draft.replace(path)
 
     def acknowledge(self, key: RunKey, kept_bytes: int) -> None:
@@ -153,7 +153,7 @@ class RunFolders:
         )
 
 
-def _write_new(path: Path, data: bytes, mode: int, owner: tuple[int, int] | None) -> None:
+def write_new(path: Path, data: bytes, mode: int, owner: tuple[int, int] | None) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.write(data)

@@ -185,7 +185,7 @@ def build_environment(
         for name in VISIBILITY:
             environment.pop(name, None)
         environment.update(device_variables)
-    if programs:
+    if programs and programs not in environment["PATH"].split(os.pathsep):
         environment["PATH"] = os.pathsep.join(filter(None, (environment["PATH"], programs)))
     environment |= {
         "LATTICE_ALLOC_ID": order.allocation_id,

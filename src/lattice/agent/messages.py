@@ -1,5 +1,7 @@
 """The wire's messages in the words of `lattice.agent.state`, and back."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from lattice.agent.state import (
@@ -115,7 +117,9 @@ def order_of(start: pb.StartRun) -> RunOrder:
     )
 
 
-def register(facts: NodeFacts, runs: tuple[tuple[RunKey, Phase], ...]) -> pb.AgentMessage:
+def register(
+    facts: NodeFacts, runs: tuple[tuple[RunKey, Phase], ...], steps: Sequence[pb.KnownStep] = ()
+) -> pb.AgentMessage:
     return pb.AgentMessage(
         register=pb.Register(
             node_id=facts.node_id,
@@ -136,6 +140,7 @@ def register(facts: NodeFacts, runs: tuple[tuple[RunKey, Phase], ...]) -> pb.Age
             runs=[pb.KnownRun(key=_wire_key(key), phase=_PHASES[phase]) for key, phase in runs],
             runs_as_root=facts.runs_as_root,
             agent_user=facts.agent_user,
+            steps=steps,
         )
     )
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import BinaryIO
 
@@ -91,10 +91,13 @@ class Readers:
         if len(self._tasks) >= MAX_READERS:
             self.refuse(reading.reader, f"this node already has {MAX_READERS} readers")
             return
-        self.close(reading.reader)
-        task = asyncio.create_task(send_output(reading, self._outbox, has_ended))
-        self._tasks[reading.reader] = task
-        task.add_done_callback(lambda done: self._done(reading.reader, done))
+        self.attend(reading.reader, send_output(reading, self._outbox, has_ended))
+
+    def attend(self, reader: int, work: Coroutine[None, None, None]) -> None:
+        """Let the work go on until the reader is closed."""
+        self.close(reader)
+        task = self._tasks[reader] = asyncio.create_task(work)
+        task.add_done_callback(lambda done: self._done(reader, done))
 
     def _done(self, reader: int, task: asyncio.Task[None]) -> None:
         if self._tasks.get(reader) is task:

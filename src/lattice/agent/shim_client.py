@@ -12,6 +12,7 @@ from typing import cast
 import msgspec
 
 from lattice.agent.state import Cause, End, RunKey
+from lattice.agent.step_state import StepKey, StepStatus
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 START_WITHIN_S = 30.0
@@ -69,14 +70,20 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     ok: bool = False
     event: str = ""
     runs: tuple[ShimRecord, ...] = ()
+    steps: tuple[StepStatus, ...] = ()
     cgroup: bool = False
     pid: int = 0
+    step: int = 0
+    upto: int = 0  # input that a step has taken
 
 
 OnAnswer = Callable[[ShimMessage], None]
+# A step as it stands now, or the key of one whose journal has grown.
+OnStep = Callable[[StepStatus | StepKey], None]
 
 _decoder = msgspec.json.Decoder(ShimMessage)
 _encoder = msgspec.json.Encoder()
+_step_decoder = msgspec.json.Decoder(StepStatus)
 _status_decoder = msgspec.json.Decoder(ShimRecord)
 
 
@@ -91,9 +98,12 @@ def read_status(folder: Path) -> ShimRecord | None:
 class ShimClient(asyncio.Protocol):
     """One connection. Callbacks are called in the order in which the shim spoke, never from `request`."""
 
-    def __init__(self, on_ended: Callable[[ShimMessage], None], on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self, on_ended: Callable[[ShimMessage], None], on_lost: Callable[[], None], on_step: OnStep | None = None
+    ) -> None:
         self._on_ended = on_ended
         self._on_lost = on_lost
+        self._on_step = on_step or _ignore_step
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._waiting: dict[int, OnAnswer] = {}
@@ -113,6 +123,10 @@ class ShimClient(asyncio.Protocol):
             message = _decoder.decode(line)
             if message.event == "ended":
                 self._on_ended(message)
+            elif message.event == "step":
+                self._on_step(_step_decoder.decode(line))
+            elif message.event == "journal":
+                self._on_step(StepKey(message.number, message.run, message.step))
             elif message.id is not None:
                 self._waiting.pop(message.id, _ignore)(message)
 
@@ -158,14 +172,23 @@ def _ignore(_message: ShimMessage) -> None:
     return
 
 
-async def connect(state_dir: Path, on_ended: Callable[[ShimMessage], None], on_lost: Callable[[], None]) -> ShimClient:
+def _ignore_step(_about: StepStatus | StepKey) -> None:
+    return
+
+
+async def connect(
+    state_dir: Path,
+    on_ended: Callable[[ShimMessage], None],
+    on_lost: Callable[[], None],
+    on_step: OnStep | None = None,
+) -> ShimClient:
     """A connection to the running shim; OSError when there is none."""
     loop = asyncio.get_running_loop()
     # By way of a descriptor, because a socket's path may not be longer than 107 bytes.
     folder = os.open(state_dir, os.O_PATH | os.O_DIRECTORY)
     try:
         path = f"/proc/self/fd/{folder}/{SHIM_SOCKET}"
-        _, client = await loop.create_unix_connection(lambda: ShimClient(on_ended, on_lost), path)
+        _, client = await loop.create_unix_connection(lambda: ShimClient(on_ended, on_lost, on_step), path)
     finally:
         os.close(folder)
     return client

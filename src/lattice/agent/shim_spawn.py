@@ -144,17 +144,18 @@ class Wiring:
     """What a process gets as its descriptors 0 to 2: descriptors of ours, -1 for nothing, or files that it opens as its
     user. With `terminal` all three are the slave side of a terminal, which becomes its controlling one."""
 
-    __slots__ = ("err", "err_path", "in_path", "out", "out_path", "stdin", "terminal")
+    __slots__ = ("err", "err_path", "in_path", "out", "out_path", "stdin", "terminal", "truncate")
 
     def __init__(self, out: int, err: int, stdin: int = -1, *, terminal: bool = False) -> None:
         self.stdin, self.out, self.err, self.terminal = stdin, out, err, terminal
         self.in_path = self.out_path = self.err_path = b""
+        self.truncate = False
 
     def open_files(self) -> None:
         """In the child, as the user, in the directory of the run."""
         if self.in_path:
             _open_as(0, self.in_path, os.O_RDONLY)
-        write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        write = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if self.truncate else 0)
         if self.out_path:
             _open_as(1, self.out_path, write)
         if self.err_path == self.out_path and self.err_path:

@@ -222,6 +222,7 @@ class StepTable:
         wiring.in_path, wiring.out_path, wiring.err_path = (
             _path(asked, name) for name in ("stdin", "stdout", "stderr")
         )
+        wiring.truncate = bool(asked.get("truncate"))
         if asked.get("has_input"):
             wiring.stdin, task.input_fd = os.pipe()
             theirs.append(wiring.stdin)

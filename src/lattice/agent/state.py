@@ -139,6 +139,7 @@ class AgentState:
     welcomed: bool = False
     session_to_confirm: int | None = None
     stale: frozenset[RunKey] = frozenset()
+    has_stale_steps: bool = False
     heartbeat_interval_s: float = 0.0
     down_after_s: float = 0.0
     now_s: float = 0.0
@@ -160,6 +161,7 @@ class Welcomed(msgspec.Struct, frozen=True, kw_only=True):
     session: int
     heartbeat_interval_s: float
     down_after_s: float
+    has_stale_steps: bool = False  # steps are being ended, `StepsCleared` follows
 
 
 class Disconnected(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,6 +214,10 @@ class OutputSettled(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
+class StepsCleared(msgspec.Struct, frozen=True, kw_only=True):
+    """Every step that the server did not want here is gone."""
+
+
 class ShimLost(msgspec.Struct, frozen=True, kw_only=True):
     """The shim does not answer any more."""
 
@@ -242,6 +248,7 @@ Stimulus = (
     | RunRefused
     | RunEnded
     | OutputSettled
+    | StepsCleared
     | ShimLost
     | ShimReady
     | Tick

@@ -44,6 +44,7 @@ from lattice.agent.state import (
     ShimReady,
     StartAsked,
     StartShim,
+    StepsCleared,
     Stimulus,
     StopAsked,
     StopRun,
@@ -85,6 +86,9 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return _run_ended(state, key, end)
         case OutputSettled():
             return _output_settled(state, stimulus)
+        case StepsCleared():
+            state.has_stale_steps = False
+            return _confirm(state)
         case ShimLost():
             state.shim_up = False
             return [StartShim()]
@@ -110,6 +114,7 @@ def _forget_session(state: AgentState) -> None:
     state.welcomed = False
     state.session_to_confirm = None
     state.stale = frozenset()
+    state.has_stale_steps = False
 
 
 def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
@@ -117,6 +122,7 @@ def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
     state.heartbeat_interval_s = welcome.heartbeat_interval_s
     state.down_after_s = welcome.down_after_s
     state.session_to_confirm = welcome.session
+    state.has_stale_steps = welcome.has_stale_steps
     state.stale = frozenset(
         run.key for run in state.runs.values() if run.phase is not Phase.ENDED and run.key not in welcome.valid
     )
@@ -130,9 +136,9 @@ def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
 
 
 def _confirm(state: AgentState) -> Instructions:
-    """Confirmed, if it is due: the shim answers and no stale run has a process left."""
+    """Confirmed, if it is due: the shim answers and no stale run or step has a process left."""
     session = state.session_to_confirm
-    if session is None or not state.shim_up:
+    if session is None or not state.shim_up or state.has_stale_steps:
         return []
     for key in state.stale:
         run = state.runs.get(key)
@@ -327,7 +333,7 @@ def _found_alive(state: AgentState, key: RunKey, started_boot_s: float) -> Instr
 def _tick(state: AgentState, tick: Tick) -> Instructions:
     state.now_s, state.wall_s = tick.now_s, tick.wall_s
     instructions: Instructions = []
-    if state.down_after_s and tick.now_s - tick.heard_s >= _fence_after_s(state):
+    if state.down_after_s and tick.now_s - tick.heard_s >= fence_after_s(state):
         instructions += _fence(state)
     if state.welcomed:
         for run in list(state.runs.values()):
@@ -336,7 +342,7 @@ def _tick(state: AgentState, tick: Tick) -> Instructions:
     return instructions + _prune(state)
 
 
-def _fence_after_s(state: AgentState) -> float:
+def fence_after_s(state: AgentState) -> float:
     """Early enough that the work is gone before the server gives the node up.
 
     The server counts from the last heartbeat that reached it, the agent from the last sign of a server:

@@ -39,6 +39,7 @@ class TaskOrder(Struct, frozen=True, kw_only=True, gc=False):
     stdin: str = ""
     stdout: str = ""
     stderr: str = ""
+    truncate: bool = False  # its files are its own alone
     pty: bool = False
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from itertools import count
 
 from lattice.api.grpc.agent_messages import order_message
+from lattice.api.grpc.step_messages import step_key, step_message
 from lattice.ports.agents import (
     AgentUnreachable,
     Order,
@@ -13,12 +14,14 @@ from lattice.ports.agents import (
     OutputPiece,
     OutputUnavailable,
 )
+from lattice.ports.steps import AnyStepOrder, StepOrder, StepRefused
 from lattice.wire.pb import agent_pb2 as pb
 
 OUTBOX_MAX = 20_000
 # A start carries script and environment; an agent that reads nothing must not fill the memory with repeated ones.
 OUTBOX_BYTES_MAX = 64 << 20
 CHUNKS_MAX = 64
+INPUT_WITHIN_S = 10.0
 _STREAMS: dict[OutputName, pb.OutputStream] = {
     "stdout": pb.OUTPUT_STREAM_STDOUT,
     "stderr": pb.OUTPUT_STREAM_STDERR,
@@ -68,6 +71,7 @@ class Link:
         self.is_closing = False
         self.closing = asyncio.Event()
         self.readers: dict[int, OutputReader] = {}
+        self.inputs: dict[int, asyncio.Future[pb.StepInputTaken]] = {}
         self._outbox: deque[pb.ServerMessage] = deque()
         self._outbox_bytes = 0
         self._wake = asyncio.Event()
@@ -117,6 +121,14 @@ class Link:
         self._wake.set()
         for reader in self.readers.values():
             reader.lose()
+        for waiting in self.inputs.values():
+            if not waiting.done():
+                waiting.set_exception(AgentUnreachable("the connection to the node was lost"))
+
+    def take_input(self, taken: pb.StepInputTaken) -> None:
+        waiting = self.inputs.pop(taken.ticket, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(taken)
 
 
 class AgentLinkTable:
@@ -172,6 +184,36 @@ class AgentLinkTable:
             tail_lines=tail_lines,
             follow=follow,
         )
+        async for piece in self._pieces(node, ask):
+            yield piece
+
+    def order_step(self, node: str, order: AnyStepOrder) -> bool:
+        link = self._links.get(node)
+        return link is not None and link.is_confirmed and link.put(step_message(order))
+
+    def read_journal(self, node: str, order: StepOrder, *, offset: int, follow: bool) -> AsyncIterator[OutputPiece]:
+        key = pb.RunKey(number=order.number, run=order.run)
+        return self._pieces(node, pb.ReadOutput(key=key, step=order.step, offset=offset, follow=follow))
+
+    async def feed_step(self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool) -> int:
+        link = self._links.get(node)
+        ticket = next(self._reader_ids)
+        fed = pb.StepInput(key=step_key(order), offset=offset, data=data, eof=eof, ticket=ticket)
+        if link is None or not link.put(pb.ServerMessage(step_input=fed)):
+            raise AgentUnreachable(f"node {node} is not connected")
+        waiting = link.inputs[ticket] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(INPUT_WITHIN_S):
+                taken: pb.StepInputTaken = await waiting
+        except TimeoutError:
+            raise AgentUnreachable(f"node {node} does not answer") from None
+        finally:
+            link.inputs.pop(ticket, None)
+        if taken.error:
+            raise StepRefused("conflict", taken.error)
+        return taken.upto
+
+    async def _pieces(self, node: str, ask: pb.ReadOutput) -> AsyncIterator[OutputPiece]:
         while True:
             is_complete = False
             async for chunk in self._chunks(node, ask):

@@ -21,6 +21,7 @@ from lattice.api.grpc.agent_messages import (
     report_of,
     welcome,
 )
+from lattice.api.grpc.step_messages import step_report_of
 from lattice.ports.agents import AgentDesk, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.identity import Unauthenticated, Verifier
 from lattice.ports.log import LogError
@@ -219,6 +220,10 @@ class DeskSession:
                 self._reported.set()
             case "output_chunk":
                 link.take_chunk(message.output_chunk)
+            case "step_report":
+                self._desk.step_report(self._node, self._session, step_report_of(message.step_report))
+            case "step_input_taken":
+                link.take_input(message.step_input_taken)
             case "confirmed":
                 if message.confirmed.session == self._session:
                     await self._confirm(link)
