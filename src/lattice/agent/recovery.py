@@ -50,6 +50,7 @@ def recall(folders: RunFolders, listed: Collection[RunKey], shim_id: str, retent
 def _recalled(found: FoundRun) -> Run:
     """Not yet judged: whether it lives is said by `ShimReady`, which follows."""
     allocation_id = found.order.allocation_id if found.order else ""
+    epoch = found.order.epoch if found.order else 0
     if found.acknowledged_wall_s is None:
         return Run(
             key=found.key,
@@ -57,6 +58,7 @@ def _recalled(found: FoundRun) -> Run:
             allocation_id=allocation_id,
             launched=True,
             fence=found.order.fence if found.order else False,
+            epoch=epoch,
         )
     return Run(
         key=found.key,
@@ -66,6 +68,7 @@ def _recalled(found: FoundRun) -> Run:
         end=end_of(found.status) or End(cause=Cause.NODE, message="the record of its end is lost"),
         settled=True,
         kept_since_s=found.acknowledged_wall_s,
+        epoch=epoch,
         stored_bytes=found.kept_bytes,
     )
 
@@ -110,10 +113,11 @@ def _keep(file: Path, data: bytes) -> None:
 
 
 class LastServer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the last server said of its patience; the file's age says when one was heard."""
+    """What the last server said of its patience and of the cluster's history; the file's age says when one was heard."""
 
     heartbeat_interval_s: float = 0.0
     down_after_s: float = 0.0
+    epoch: int = 0
 
 
 def note_server(state_dir: Path, server: LastServer) -> None:
