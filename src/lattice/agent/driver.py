@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -13,8 +14,9 @@ from typing import assert_never
 import msgspec
 
 from lattice.agent import messages, shim_client
-from lattice.agent.connection import Outbox
+from lattice.agent.connection import Outbox, ServerGone
 from lattice.agent.devices import DeviceTable, NodeTopology, NoDevices
+from lattice.agent.epochs import History, judge_epoch
 from lattice.agent.folders import STREAMS, RunFolders
 from lattice.agent.launch import AccountPolicy, LaunchRefused, offer_programs, prepare
 from lattice.agent.messages import NodeFacts, key_of, stimulus_of
@@ -35,11 +37,13 @@ from lattice.agent.state import (
     AgentState,
     Connected,
     Disconnected,
+    EpochBegun,
     ForgetRun,
     Instruction,
     LaunchRun,
     OutputSettled,
     Phase,
+    PurgeRun,
     RemoveRun,
     RenewToken,
     Retention,
@@ -155,6 +159,7 @@ class Driver:
         server, silent_s = recall_server(self._settings.state_dir)
         self.state.heartbeat_interval_s = server.heartbeat_interval_s
         self.state.down_after_s = server.down_after_s
+        self.state.epoch = server.epoch
         self._heard_s = boot_now() - silent_s
         self._shim_answers(client, listing, "the node was restarted" if rebooted else "the shim died")
         _log.info("agent ready, %d open runs", len(self.state.runs))
@@ -208,10 +213,10 @@ class Driver:
         except Exception:  # noqa: BLE001 - the loop's edge: one run's trouble must not stop the others
             _log.exception("could not perform %s", type(instruction).__name__)
 
-    def _perform(self, instruction: Instruction) -> None:
+    def _perform(self, instruction: Instruction) -> None:  # noqa: C901, PLR0912 - one arm per instruction
         match instruction:
             case SendRegister(runs=runs):
-                self._post(messages.register(self._facts, runs, self._steps.table.known()))
+                self._register(runs)
             case SendConfirmed(session=session):
                 self._post(messages.confirmed(session))
             case SendReport():
@@ -230,6 +235,8 @@ class Driver:
                 self._forget(key, launched=launched)
             case RemoveRun(key=key):
                 self._pool.submit(self._folders.remove, key)
+            case PurgeRun(key=key, launched=launched):
+                self._purge(key, launched=launched)
             case StartShim():
                 self._spawn(self._restart_shim())
             case _:
@@ -257,6 +264,8 @@ class Driver:
 
     def received(self, message: pb.ServerMessage) -> None:
         self._heard_s = boot_now()
+        if message.HasField("welcome"):
+            self._enter(message.welcome)
         stimulus = stimulus_of(message)
         if isinstance(stimulus, Welcomed):
             held_by = frozenset(key_of(key) for key in message.welcome.held_by)
@@ -275,11 +284,32 @@ class Driver:
         elif message.HasField("stop_reading"):
             self._readers.close(message.stop_reading.reader)
 
+    def _enter(self, welcome: pb.Welcome) -> None:
+        """Raises ServerGone unless the server speaks for the history that this agent serves."""
+        match judge_epoch(self.state, welcome.epoch):
+            case History.FORMER:
+                raise ServerGone(
+                    f"{welcome.server_name} is of a former history of the cluster (epoch {welcome.epoch}), which was restored "
+                    f"since (epoch {self.state.epoch}); an agent that is to serve another cluster needs an empty state directory",
+                    answered=False,
+                )
+            case History.LATER:
+                self.feed(EpochBegun(epoch=welcome.epoch))
+                raise ServerGone("the cluster was restored; registering with all that is known here", answered=True)
+
     def _welcomed(self, welcome: pb.Welcome) -> None:
         _log.info("registered with %s", welcome.server_name)
-        server = LastServer(heartbeat_interval_s=welcome.heartbeat_interval_s, down_after_s=welcome.down_after_s)
+        server = LastServer(
+            heartbeat_interval_s=welcome.heartbeat_interval_s,
+            down_after_s=welcome.down_after_s,
+            epoch=self.state.epoch,
+        )
         note_server(self._settings.state_dir, server)
         self._beat()
+
+    def _register(self, runs: tuple[tuple[RunKey, Phase], ...]) -> None:
+        began = {run.key: run.epoch for run in self.state.runs.values()}
+        self._post(messages.register(self._facts, runs, self._steps.table.known(), self.state.epoch, began))
 
     def _post(self, message: pb.AgentMessage) -> None:
         if self._outbox is not None and not self._outbox.post(message):
@@ -387,6 +417,12 @@ class Driver:
             self._ask_shim("forget", key)
             run = self.state.kept.get(key)
             self._folders.acknowledge(key, run.stored_bytes if run else self._folders.size(key))
+
+    def _purge(self, key: RunKey, *, launched: bool) -> None:
+        if launched:
+            self._ask_shim("forget", key)
+        _log.warning("run %s belongs to a former history of the cluster: removed", key)
+        self._pool.submit(shutil.rmtree, self._folders.discard(key), ignore_errors=True)
 
     # The shim.
 

@@ -1,6 +1,6 @@
 """The wire's messages in the words of `lattice.agent.state`, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -75,6 +75,7 @@ def stimulus_of(message: pb.ServerMessage) -> Stimulus | None:
                 session=welcome.session,
                 heartbeat_interval_s=welcome.heartbeat_interval_s,
                 down_after_s=welcome.down_after_s,
+                epoch=welcome.epoch,
             )
         case "start_run":
             return StartAsked(order=order_of(message.start_run))
@@ -118,8 +119,13 @@ def order_of(start: pb.StartRun) -> RunOrder:
 
 
 def register(
-    facts: NodeFacts, runs: tuple[tuple[RunKey, Phase], ...], steps: Sequence[pb.KnownStep] = ()
+    facts: NodeFacts,
+    runs: tuple[tuple[RunKey, Phase], ...],
+    steps: Sequence[pb.KnownStep] = (),
+    epoch: int = 0,
+    run_epochs: Mapping[RunKey, int] | None = None,
 ) -> pb.AgentMessage:
+    began = run_epochs or {}
     return pb.AgentMessage(
         register=pb.Register(
             node_id=facts.node_id,
@@ -137,7 +143,10 @@ def register(
             address=facts.address,
             boot_id=facts.boot_id,
             agent_version=AGENT_VERSION,
-            runs=[pb.KnownRun(key=_wire_key(key), phase=_PHASES[phase]) for key, phase in runs],
+            runs=[
+                pb.KnownRun(key=_wire_key(key), phase=_PHASES[phase], epoch=began.get(key, 0)) for key, phase in runs
+            ],
+            epoch=epoch,
             runs_as_root=facts.runs_as_root,
             agent_user=facts.agent_user,
             steps=steps,

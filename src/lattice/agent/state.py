@@ -66,6 +66,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     api_url: str = ""
     fence: bool = False
     tasks: int = 0
+    epoch: int = 0  # the history of the cluster in which it was asked for, 0 = not known
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +110,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     sent_s: float = -math.inf
     kept_since_s: float = 0.0
     stored_bytes: int = 0
+    epoch: int = 0  # the history of the cluster that it belongs to, 0 = not known
 
     @property
     def alive(self) -> bool:
@@ -144,6 +146,7 @@ class AgentState:
     down_after_s: float = 0.0
     now_s: float = 0.0
     wall_s: float = 0.0
+    epoch: int = 0  # the newest history of the cluster that was served, 0 = none yet
 
     def find(self, key: RunKey) -> Run | None:
         return self.runs.get(key) or self.kept.get(key)
@@ -161,7 +164,14 @@ class Welcomed(msgspec.Struct, frozen=True, kw_only=True):
     session: int
     heartbeat_interval_s: float
     down_after_s: float
+    epoch: int = 0
     has_stale_steps: bool = False  # steps are being ended, `StepsCleared` follows
+
+
+class EpochBegun(msgspec.Struct, frozen=True, kw_only=True):
+    """A server speaks for a later history of the cluster: the agent is about to register again."""
+
+    epoch: int
 
 
 class Disconnected(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,6 +249,7 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
 Stimulus = (
     Connected
     | Welcomed
+    | EpochBegun
     | Disconnected
     | StartAsked
     | StopAsked
@@ -313,6 +324,13 @@ class RemoveRun(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
 
 
+class PurgeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The run belongs to a former history: nothing may be left of it, from now on."""
+
+    key: RunKey
+    launched: bool
+
+
 class StartShim(msgspec.Struct, frozen=True, kw_only=True):
     """Start or find a shim, then answer with `ShimReady`."""
 
@@ -328,5 +346,6 @@ Instruction = (
     | SettleOutput
     | ForgetRun
     | RemoveRun
+    | PurgeRun
     | StartShim
 )

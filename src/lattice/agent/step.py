@@ -14,6 +14,7 @@ from typing import assert_never
 
 import msgspec
 
+from lattice.agent.epochs import begin_epoch, is_former, purge, sort_out
 from lattice.agent.state import (
     ENDED_SEQ,
     RUNNING_SEQ,
@@ -23,6 +24,7 @@ from lattice.agent.state import (
     Connected,
     Disconnected,
     End,
+    EpochBegun,
     ForgetRun,
     Instruction,
     LaunchRun,
@@ -68,6 +70,9 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return _connected(state)
         case Welcomed():
             return _welcomed(state, stimulus)
+        case EpochBegun(epoch=epoch):
+            begin_epoch(state, epoch)
+            return []
         case Disconnected():
             return _disconnected(state)
         case StartAsked(order=order):
@@ -126,7 +131,8 @@ def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
     state.stale = frozenset(
         run.key for run in state.runs.values() if run.phase is not Phase.ENDED and run.key not in welcome.valid
     )
-    instructions: Instructions = []
+    state.epoch = state.epoch or welcome.epoch
+    instructions: Instructions = [*sort_out(state, welcome.valid)]
     for run in list(state.runs.values()):
         if run.key not in state.stale:
             instructions += _report(state, run.key)
@@ -162,8 +168,10 @@ def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
         if older.phase is not Phase.ENDED:
             instructions += _stop(state, older.key, StopWish(0.0, "superseded"))
     state.highest[key.number] = key.run
-    state.runs[key] = Run(key=key, phase=Phase.STARTING, allocation_id=order.allocation_id, fence=order.fence)
-    state.waiting[key.number] = order
+    state.runs[key] = Run(
+        key=key, phase=Phase.STARTING, allocation_id=order.allocation_id, fence=order.fence, epoch=state.epoch
+    )
+    state.waiting[key.number] = msgspec.structs.replace(order, epoch=state.epoch)
     return instructions + _launch(state, key.number)
 
 
@@ -194,7 +202,7 @@ def _bury(state: AgentState, key: RunKey, wish: StopWish) -> Instructions:
         return _refuse(key, Cause.STOPPED, message)
     state.highest[key.number] = key.run
     end = End(cause=Cause.STOPPED, message=message)
-    state.runs[key] = Run(key=key, phase=Phase.ENDED, end=end, settled=True)
+    state.runs[key] = Run(key=key, phase=Phase.ENDED, end=end, settled=True, epoch=state.epoch)
     return _report(state, key)
 
 
@@ -277,7 +285,11 @@ def _run_ended(state: AgentState, key: RunKey, end: End) -> Instructions:
     _change(state, key, phase=Phase.ENDED, end=end, settled=not run.launched)
     if state.live.get(key.number) == key:
         del state.live[key.number]
-    instructions: Instructions = [SettleOutput(key=key)] if run.launched else _report(state, key)
+    instructions: Instructions
+    if key in state.stale and is_former(state, run):
+        instructions = [purge(state, key)]
+    else:
+        instructions = [SettleOutput(key=key)] if run.launched else _report(state, key)
     return instructions + _launch(state, key.number) + _confirm(state)
 
 
@@ -391,7 +403,7 @@ def _refuse(key: RunKey, cause: Cause, message: str) -> Instructions:
 def _report(state: AgentState, key: RunKey, *, again: bool = False) -> Instructions:
     """The report of the present phase, if there is a server to hear it and it did not acknowledge it yet."""
     run = state.runs[key]
-    if not state.welcomed:
+    if not state.welcomed or is_former(state, run):
         return []
     match run.phase:
         case Phase.STARTING:
