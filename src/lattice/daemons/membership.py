@@ -1,6 +1,7 @@
 """Who belongs to the servers: invites new ones and admits them, gives votes, takes servers out, renews certificates."""
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,7 +24,16 @@ from lattice.quorum.certificates import CertificateError, CertificateFolder, rot
 from lattice.quorum.directory import ServerDirectory
 from lattice.quorum.etcd_client import EtcdClient, EtcdError, EtcdUnavailable
 from lattice.quorum.invitations import InvitationError
-from lattice.quorum.members import MembersError, MemberStatus, check_removal, list_members, promote, remove
+from lattice.quorum.members import (
+    MembersError,
+    MemberStatus,
+    check_removal,
+    list_members,
+    note_removal,
+    promote,
+    remove,
+    removed_by,
+)
 
 _LOOK_EVERY_S = 3600.0
 _SETTLE_S = 8.0
@@ -142,19 +152,27 @@ class QuorumMembership:
         async with self._one_change:
             await _answered(lambda: promote(self._client, name), tries=1)
 
-    async def remove(self, name: str) -> None:
+    async def remove(self, name: str, request_id: str) -> None:
         async with self._one_change:
-            for invited in await _answered(lambda: invitations.pending(self._client)):
-                if invited.name == name:
-                    await _answered(lambda: invitations.withdraw(self._client, invited.id))  # noqa: B023 - awaited here
+            invited = [each for each in await _answered(lambda: invitations.pending(self._client)) if each.name == name]
+            for each in invited:
+                await _answered(functools.partial(invitations.withdraw, self._client, each.id))
             if await self._has(name):
                 # Leadership is not given up for nothing.
                 await _answered(lambda: check_removal(self._client, name))
+                await _answered(lambda: note_removal(self._client, name, request_id))
                 if self._servers.leader_name == name:
                     await self._let_another_lead(name)
                 await self._take_out(name)
+            elif not invited and not await self._was_removed_by(name, request_id):
+                known = ", ".join(sorted(member.name for member in await _answered(self._client.members)))
+                raise MembershipRefused("not_found", f'unknown server "{name}"', f"known: {known}")
             await _answered(lambda: self._directory.forget(name))
         _log.info("server %s was removed", name)
+
+    async def _was_removed_by(self, name: str, request_id: str) -> bool:
+        """Whether this request took effect before, and only its answer got lost."""
+        return bool(request_id) and request_id == await _answered(lambda: removed_by(self._client, name))
 
     async def _has(self, name: str) -> bool:
         return any(member.name == name for member in await _answered(self._client.members))

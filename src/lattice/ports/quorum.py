@@ -143,8 +143,11 @@ class Membership(Protocol):
         """Gives a server that has caught up its vote; one that is new gets it by itself."""
         ...
 
-    async def remove(self, name: str) -> None:
-        """Takes a server, or an invitation, out. Refuses what would leave no majority of servers that answer."""
+    async def remove(self, name: str, request_id: str) -> None:
+        """Takes a server, or an invitation, out. Refuses what would leave no majority of servers that answer.
+
+        The same request may be repeated when its answer got lost.
+        """
         ...
 
     async def renew_all(self) -> list[Renewed]:

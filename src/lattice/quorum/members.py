@@ -9,6 +9,8 @@ from lattice.quorum.etcd_client import EtcdClient, EtcdError, EtcdRefused
 from lattice.wire.pb import etcd_pb2 as pb
 
 _STATUS_S = 2.0
+_REMOVALS = b"lattice/removals/"
+_REMEMBERED_S = 600
 
 
 class MembersError(Exception):
@@ -78,6 +80,18 @@ async def remove(client: EtcdClient, name: str) -> None:
         await client.remove(member.member_id)
     except EtcdRefused as error:
         raise MembersError(f"member {name} cannot be removed: {error}") from error
+
+
+async def note_removal(client: EtcdClient, name: str, request_id: str) -> None:
+    """Remembers for a while who asked for a removal, so that the same request may be repeated."""
+    lease = (await client.grant(_REMEMBERED_S)).ID
+    await client.put(pb.PutRequest(key=_REMOVALS + name.encode(), value=request_id.encode(), lease=lease))
+
+
+async def removed_by(client: EtcdClient, name: str) -> str:
+    """The request that asked for the last removal of this name; empty when that is long ago."""
+    found = await client.range(pb.RangeRequest(key=_REMOVALS + name.encode()))
+    return found.kvs[0].value.decode("utf-8", "replace") if found.kvs else ""
 
 
 async def transfer_leadership(client: EtcdClient, name: str = "") -> str:

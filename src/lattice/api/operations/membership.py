@@ -57,9 +57,8 @@ async def promote_server(context: Context, request: NamedServer) -> Page[ServerV
 async def remove_server(context: Context, request: NamedServer) -> Page[ServerView]:
     """Takes a server out for good, or withdraws an invitation; refused where a majority would be lost."""
     membership = _membership(context)
-    await _check_known(membership, request.name)
     try:
-        await membership.remove(request.name)
+        await membership.remove(request.name, request.request_id or context.request_id)
     except MembershipRefused as error:
         raise _refused(error) from error
     return await _page(membership)

@@ -1,0 +1,319 @@
+"""Servers that come and go: invited, joined, promoted, removed; certificates renewed under load; mistakes told plainly."""
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lattice.testing import LocalCluster, eventually
+from lattice_sdk import Client, LatticeError, Submission
+from tests.conftest import require_program
+from tests.integration.quorum.etcd_world import free_address
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+SERVER = Path(sys.executable).with_name("lattice-server")
+JOIN_WITHIN_S = 60
+
+
+class NewServer:
+    """A server on a "machine" of its own: nothing but a configuration."""
+
+    def __init__(self, cluster: LocalCluster, name: str, folder: Path, secret: Path | None = None) -> None:
+        self.name = name
+        self.data = folder / name / "data"
+        self.config = folder / name / "server.yaml"
+        self.log = folder / name / "server.log"
+        self.token = folder / f"{name}.join"
+        self.url = f"http://{free_address()}"
+        self.process: subprocess.Popen[bytes] | None = None
+        peer = {
+            "name": name,
+            "rest": self.url,
+            "grpc": free_address(),
+            "client": free_address(),
+            "peer": free_address(),
+        }
+        self.config.parent.mkdir(parents=True)
+        settings = {
+            "name": name,
+            "mode": "dev",
+            "data_dir": str(self.data),
+            "api": {
+                "rest_listen": self.url.removeprefix("http://"),
+                "grpc_listen": peer["grpc"],
+                "hmac_secret": f"file://{secret or cluster.directory / 'secret'}",
+            },
+            "quorum": {"kind": "etcd", "peers": [peer], "internal_listen": "127.0.0.1:0"},
+            "object_store": {"directory": str(cluster.directory / "objects")},
+        }
+        self.config.write_text(yaml.safe_dump(settings))
+
+    def start(self, *words: str) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(SERVER), "--config", str(self.config), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={name: value for name, value in os.environ.items() if not name.startswith("LATTICE_")},
+                cwd="/",
+            )
+
+    def run(self, *words: str) -> tuple[int, str]:
+        """Until it ends; its code and its last line."""
+        self.start(*words)
+        code = self.wait_end()
+        return code, self.log.read_text().strip().splitlines()[-1]
+
+    def wait_end(self, within_s: float = 60) -> int:
+        assert self.process is not None
+        return self.process.wait(within_s)
+
+    def wait_serving(self) -> None:
+        def serves() -> bool:
+            assert self.process is not None
+            assert self.process.poll() is None, self.log.read_text()[-2000:]
+            return (self.data / "endpoints.json").exists()
+
+        eventually(serves, f"{self.name} serves", within_s=JOIN_WITHIN_S)
+
+    def end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextlib.contextmanager
+def machine(cluster: LocalCluster, name: str, folder: Path, **more: Path) -> Iterator[NewServer]:
+    server = NewServer(cluster, name, folder, **more)
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[LocalCluster]:
+    require_program("etcd")
+    settings = {"snapshots.every_commands": "40", "archive.after_s": "0"}
+    with LocalCluster(nodes=1, servers=3, settings=settings) as cluster:
+        yield cluster
+
+
+def members(cluster: LocalCluster) -> dict[str, dict[str, Any]]:
+    listed = json.loads(cluster.cli("admin", "raft", "members", "list", "-o", "json").stdout)
+    return {member["name"]: member for member in listed}
+
+
+def invite(cluster: LocalCluster, server: NewServer, *words: str) -> None:
+    said = cluster.cli("admin", "raft", "members", "add", server.name, "--out", str(server.token), *words).stdout
+    assert f"Invited server {server.name}" in said
+
+
+def wait_agreeing(cluster: LocalCluster, names: Sequence[str]) -> None:
+    def look() -> bool:
+        found = cluster.get("/raft/status")["members"]
+        digests = {member["digest"] for member in found}
+        assert None in digests or len(digests) == 1, found
+        return [member["name"] for member in found] == sorted(names) and None not in digests
+
+    eventually(look, f"{names} agree", within_s=60)
+
+
+def test_a_server_joins_by_invitation_serves_and_is_removed_again(servers: LocalCluster, tmp_path: Path) -> None:
+    first = servers.run("true", name="before")
+    for _ in range(40):
+        servers.submit("true")
+    eventually(lambda: servers.get("/allocations/count")["total"] == 0, "all is archived", within_s=60)
+    with machine(servers, "s4", tmp_path) as fresh:
+        invite(servers, fresh)
+        assert stat.S_IMODE(fresh.token.stat().st_mode) == 0o600
+        assert members(servers)["s4"]["role"] == "invited"
+        fresh.start("--join", "--join-token-file", str(fresh.token))
+        fresh.wait_serving()
+        wait_agreeing(servers, ["s1", "s2", "s3", "s4"])
+        assert members(servers)["s4"]["role"] == "voter"
+        with Client(fresh.url, token=servers.token) as client:
+            assert client.get_allocation(first["id"]).name == "before"
+            done = client.submit(Submission(entrypoint="echo from s4"))
+        assert servers.wait_end(done.id)["state"] == "Completed"
+        leads = servers.cli("admin", "raft", "members", "transfer-leader", "s4").stdout
+        assert leads.split() == ["Leader:", "s4"]
+        servers.submit("true")
+        # It goes on as a member without a word of how it became one, and keeps finding the others.
+        assert fresh.process is not None
+        fresh.process.send_signal(signal.SIGTERM)
+        assert fresh.wait_end() == 0
+        fresh.start()
+        fresh.wait_serving()
+        wait_agreeing(servers, ["s1", "s2", "s3", "s4"])
+        said = servers.cli("admin", "raft", "members", "remove", "s4").stdout
+        assert said == "Removed server s4; 3 servers are left, of which 1 may fail\n"
+        assert fresh.wait_end() == 3
+        assert "was removed from the cluster" in fresh.log.read_text()
+        assert fresh.run()[0] == 3
+        wait_agreeing(servers, ["s1", "s2", "s3"])
+        assert "s4" not in members(servers)
+
+
+def test_an_invitation_is_good_for_one_server_with_the_right_name_and_secret(
+    servers: LocalCluster, tmp_path: Path
+) -> None:
+    other = tmp_path / "secret"
+    other.write_text("another secret that signs other tokens")
+    other.chmod(0o600)
+    with machine(servers, "s5", tmp_path / "a") as fresh, machine(servers, "s5", tmp_path / "b") as second:
+        invite(servers, fresh)
+        with machine(servers, "s6", tmp_path / "c") as named:
+            code, said = named.run("--join", "--join-token-file", str(fresh.token))
+            assert (code, 'an invitation for server "s5"' in said) == (2, True), said
+        with machine(servers, "s5", tmp_path / "d", secret=other) as foreign:
+            code, said = foreign.run("--join", "--join-token-file", str(fresh.token))
+            assert (code, "api.hmac_secret" in said) == (2, True), said
+        # The refused one has bound the invitation to its keys: nobody else can use it any more.
+        code, said = second.run("--join", "--join-token-file", str(fresh.token))
+        assert (code, "was used already" in said) == (2, True), said
+        code, said = second.run("--join")
+        assert (code, "members add s5" in said) == (2, True), said
+        servers.cli("admin", "raft", "members", "remove", "s5")
+        code, said = second.run("--join", "--join-token-file", str(fresh.token))
+        assert (code, "make a new one" in said) == (2, True), said
+    refused = servers.cli("admin", "raft", "members", "add", "s1", check=False)
+    assert (refused.returncode, "already" in refused.stderr) == (1, True)
+    unknown = servers.cli("admin", "raft", "members", "remove", "s9", check=False)
+    assert (unknown.returncode, "known: s1, s2, s3" in unknown.stderr) == (4, True)
+
+
+class Load:
+    """One client after the other, at every server, until told to stop."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._over = threading.Event()
+        self.done = 0
+        self.problems: list[str] = []
+        self._threads = [threading.Thread(target=self._submit, args=(url,)) for url in cluster.urls.values()]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _submit(self, url: str) -> None:
+        # Without repeating anything: what fails is seen.
+        with Client(url, token=self._cluster.token, retry_for=0) as client:
+            while not self._over.wait(0.02):
+                try:
+                    client.submit(Submission(entrypoint="true"))
+                    self.done += 1
+                except LatticeError as error:
+                    self.problems.append(str(error))
+
+    def wait_for_more(self, count: int) -> None:
+        goal = self.done + count
+        eventually(lambda: self.done >= goal, f"{count} more submissions", within_s=30)
+
+
+def test_certificates_are_renewed_without_a_failed_request(servers: LocalCluster) -> None:
+    before = {name: member["certificate_serial"] for name, member in members(servers).items()}
+    with Load(servers) as load:
+        load.wait_for_more(20)
+        for _ in range(2):
+            said = servers.cli("admin", "raft", "rotate-certificates", "-o", "json").stdout
+            assert all(each["renewed"] for each in json.loads(said))
+            load.wait_for_more(20)
+    assert load.problems == []
+    after = {member["name"]: member["certificate_serial"] for member in servers.get("/raft/status")["members"]}
+    assert set(after) == set(before)
+    assert not set(after.values()) & set(before.values())
+    # Fresh connections between all of them, with the new certificates only.
+    leader = servers.leader()
+    for name in itertools.islice((name for name in servers.urls if name != leader), 1):
+        servers.cli("admin", "raft", "transfer-leader", name)
+        assert servers.leader() == name
+    servers.run("true")
+
+
+def test_a_server_that_the_majority_needs_is_not_removed() -> None:
+    require_program("etcd")
+    with LocalCluster(nodes=0, servers=3, restart=False) as cluster:
+        leader = cluster.leader()
+        gone, other = (name for name in cluster.urls if name != leader)
+        cluster.kill("etcd", gone)
+        cluster.kill("server", gone)
+        refused = cluster.cli("admin", "raft", "members", "remove", other, check=False)
+        assert refused.returncode == 1
+        assert f"without {other} only 1 of 2 members would answer, 2 are needed" in refused.stderr
+        assert cluster.leader() == leader
+        # The one that is lost may go, and leadership moves away from one that is removed.
+        cluster.cli("admin", "raft", "members", "remove", gone)
+        there = ("--api-url", cluster.urls[other], "--token-file", str(cluster.directory / "token"))
+        said = cluster.cli("admin", "raft", "members", "remove", leader, *there).stdout
+        assert said == f"Removed server {leader}; 1 server is left, of which none may fail\n"
+        eventually(
+            lambda: cluster.request("POST", "/allocations", {"entrypoint": "true"}, server=other)[0] == 201,
+            "the last one serves",
+            within_s=30,
+        )
+        last = cluster.cli("admin", "raft", "members", "remove", other, *there, check=False)
+        assert (last.returncode, "cannot be empty" in last.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("/nonexistent/etcd", "is not installed; install etcd 3.4.22 or newer, or 3.5.6 or newer"),
+        ("#!/bin/sh\necho 'etcd Version: 3.5.3'\n", "etcd 3.5.3 is known to damage its data"),
+        ("#!/bin/sh\necho 'etcd Version: 3.3.27'\n", "etcd 3.3.27 is too old"),
+    ],
+)
+def test_an_etcd_that_cannot_be_used_is_told_at_the_start(program: str, says: str, tmp_path: Path) -> None:
+    if program.startswith("#!"):
+        path = tmp_path / "etcd"
+        path.write_text(program)
+        path.chmod(0o755)
+        program = str(path)
+    peer = {name: free_address() for name in ("grpc", "client", "peer")}
+    rest = free_address()
+    config = {
+        "name": "s1",
+        "mode": "dev",
+        "data_dir": str(tmp_path / "data"),
+        "api": {"rest_listen": rest, "grpc_listen": peer["grpc"], "hmac_secret": "0123456789abcdef0123456789abcdef"},
+        "quorum": {
+            "kind": "etcd",
+            "program": program,
+            "internal_listen": "127.0.0.1:0",
+            "peers": [{"name": "s1", "rest": f"http://{rest}", **peer}],
+        },
+    }
+    (tmp_path / "server.yaml").write_text(yaml.safe_dump(config))
+    begin = time.monotonic()
+    ended = subprocess.run(
+        [str(SERVER), "--config", str(tmp_path / "server.yaml"), "--bootstrap"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert says in ended.stderr.strip().splitlines()[-1]
+    assert time.monotonic() - begin < 30
