@@ -1,26 +1,20 @@
 """Three servers: each answers, the loss of any one loses nothing, and a minority says that it cannot."""
 
-import http.client
-import itertools
-import secrets
 import shutil
 import signal
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lattice.testing import LocalCluster, eventually
-from lattice_sdk import Client, LatticeError, Submission
+from lattice_sdk import Client, Submission
 from tests.conftest import require_program
+from tests.e2e.quorum_load import CLIENTS, Load, kill_both, wait_agreeing, wait_healthy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
-CLIENTS = 20
 KILLS = 3
 LONGEST_GAP_S = 5.0
 
@@ -28,103 +22,8 @@ LONGEST_GAP_S = 5.0
 @pytest.fixture(scope="module")
 def servers() -> Iterator[LocalCluster]:
     require_program("etcd")
-    with LocalCluster(nodes=2, servers=3) as cluster:
+    with LocalCluster(nodes=3, servers=3) as cluster:
         yield cluster
-
-
-class Load:
-    """Clients that submit one allocation after the other until told to stop, each with the servers in another order."""
-
-    def __init__(self, cluster: LocalCluster, scratch: Path) -> None:
-        self._cluster = cluster
-        self._scratch = scratch
-        self._prefix = secrets.token_hex(4)
-        self._over = threading.Event()
-        self._lock = threading.Lock()
-        self.acknowledged: dict[str, str] = {}
-        self.times: list[float] = []
-        self.problems: list[str] = []
-        self._threads = [threading.Thread(target=self._submit, args=(number,)) for number in range(CLIENTS)]
-
-    def __enter__(self) -> "Load":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _submit(self, number: int) -> None:
-        urls = list(self._cluster.urls.values())
-        first = number % len(urls)
-        with Client(urls[first:] + urls[:first], token=self._cluster.token, retry_for=60) as client:
-            for count in itertools.count(1):
-                if self._over.wait(0.2):
-                    return
-                name = f"{self._prefix}-{number}-{count}"
-                try:
-                    done = client.submit(Submission(entrypoint=f"echo {name} >> {self._scratch}/ran", name=name))
-                except LatticeError as error:
-                    self.problems.append(f"{name}: {error}")
-                    continue
-                with self._lock:
-                    self.acknowledged[name] = done.id
-                    self.times.append(time.monotonic())
-
-    def wait_for_more(self, count: int) -> None:
-        goal = len(self.times) + count
-        eventually(lambda: len(self.times) >= goal, f"{count} more submissions", within_s=30)
-
-    def longest_gap_s(self) -> float:
-        return max((after - before for before, after in itertools.pairwise(self.times)), default=0.0)
-
-
-def kill_both(cluster: LocalCluster, server: str) -> None:
-    cluster.kill("etcd", server)
-    cluster.kill("server", server)
-
-
-def all_allocations(cluster: LocalCluster) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    cursor = ""
-    while True:
-        page = cluster.get("/allocations?all=true&limit=1000" + (f"&cursor={cursor}" if cursor else ""))
-        found += page["items"]
-        cursor = page["next_cursor"]
-        if not cursor:
-            return found
-
-
-def check_all_ran_once(cluster: LocalCluster, load: Load, scratch: Path) -> None:
-    assert not load.problems
-    eventually(
-        lambda: cluster.get("/allocations/count?state=Pending,Starting,Running,Stopping")["total"] == 0,
-        "everything has ended",
-        within_s=60,
-    )
-    mine = [item for item in all_allocations(cluster) if item["name"] in load.acknowledged]
-    assert {item["name"]: item["id"] for item in mine} == load.acknowledged
-    assert len(mine) == len(load.acknowledged)
-    assert {item["state"] for item in mine} == {"Completed"}
-    ran = Counter((scratch / "ran").read_text().split())
-    assert set(load.acknowledged) <= set(ran)
-    assert set(ran.values()) == {1}
-
-
-def wait_agreeing(cluster: LocalCluster, count: int = 3) -> dict[str, Any]:
-    """The status once so many servers have come equally far, with equal digests."""
-
-    def look() -> dict[str, Any] | None:
-        status: dict[str, Any] = cluster.get("/raft/status")
-        members = [member for member in status["members"] if member["healthy"]]
-        digests = {member["digest"] for member in members}
-        indexes = {member["digest_index"] for member in members}
-        assert None in digests or len(digests) == 1, status
-        return status if len(members) == count and None not in digests and len(indexes) == 1 else None
-
-    return eventually(look, f"{count} servers agree", within_s=60)
 
 
 def test_every_server_answers_every_request(servers: LocalCluster) -> None:
@@ -163,13 +62,58 @@ def test_kills_of_the_leader_under_load_lose_nothing_and_run_nothing_twice(
         load.wait_for_more(CLIENTS)
         for _ in range(KILLS):
             leader = servers.leader()
+            load.fault(f"kill {leader}")
             kill_both(servers, leader)
             load.wait_for_more(CLIENTS * 3)
-            eventually(lambda: servers.leader() and all_healthy(servers), "all servers are back", within_s=60)
-    check_all_ran_once(servers, load, scratch)
+            wait_healthy(servers)
+    load.check()
     wait_agreeing(servers)
     assert load.longest_gap_s() < LONGEST_GAP_S
     assert {node["state"] for node in servers.nodes().values()} == {"Ready"}
+
+
+def test_work_and_streams_of_agents_outlive_the_leader(servers: LocalCluster) -> None:
+    """Nobody but the agents of the server that died has to connect anew, and nobody's work is disturbed."""
+    running = [servers.submit("sleep 1000") for _ in range(servers.node_count)]
+    for one in running:
+        servers.wait_state(one["id"], "Running")
+    leader = servers.leader()
+    logs = {log: log.stat().st_size for log in (servers.directory / "agents").glob("*.log")}
+    kill_both(servers, leader)
+    eventually(lambda: servers.leader() != leader, "another server leads")
+    eventually(lambda: connected(servers) == set(servers.nodes()), "all nodes are connected to the next leader")
+    for one in running:
+        seen = servers.allocation(one["id"])
+        assert (seen["state"], seen["run"]) == ("Running", 1)
+    assert {node["state"] for node in servers.nodes().values()} == {"Ready"}
+    for log, size in logs.items():
+        said = log.read_bytes()[size:].decode()
+        assert ("registering again" in said) != ("Socket closed" in said), said
+    for one in running:
+        servers.delete(f"/allocations/{one['id']}")
+        servers.wait_end(one["id"])
+    wait_healthy(servers)
+
+
+def connected(cluster: LocalCluster) -> set[str]:
+    return {name for name, node in cluster.nodes().items() if node["last_heartbeat_s"] is not None}
+
+
+def test_submit_by_command_line_goes_on_while_the_leader_is_killed(servers: LocalCluster, scratch: Path) -> None:
+    journal = scratch / "typed"
+    script = scratch / "typed.sh"
+    script.write_text(f"#!/bin/sh\necho $LATTICE_ALLOC_ID.$LATTICE_RUN >> {journal}\n")
+    done: list[str] = []
+    for count in range(6):
+        if count == 2:
+            kill_both(servers, servers.leader())
+        done.append(servers.cli("submit", str(script)).stdout)
+    ids = [text.split()[-1] for text in done]
+    assert len(set(ids)) == 6
+    for one in ids:
+        assert servers.wait_end(one)["state"] == "Completed"
+    assert sorted(journal.read_text().split()) == sorted(f"{one}.1" for one in ids)
+    wait_healthy(servers)
 
 
 def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluster, scratch: Path) -> None:
@@ -180,7 +124,7 @@ def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluste
         assert successor in servers.cli("admin", "raft", "transfer-leader", successor).stdout
         assert servers.leader() == successor
         load.wait_for_more(CLIENTS)
-    check_all_ran_once(servers, load, scratch)
+    load.check()
     assert load.longest_gap_s() < LONGEST_GAP_S
 
 
@@ -190,23 +134,16 @@ def test_a_rolling_restart_costs_no_request(servers: LocalCluster, scratch: Path
         for name in servers.urls:
             servers.wait_replaced(servers.kill("server", name, signal.SIGTERM))
             load.wait_for_more(CLIENTS)
-            eventually(lambda: servers.leader() and all_healthy(servers), "all servers are back", within_s=60)
-    check_all_ran_once(servers, load, scratch)
+            wait_healthy(servers)
+    load.check()
     wait_agreeing(servers)
-
-
-def all_healthy(cluster: LocalCluster) -> bool:
-    try:
-        status, answer = cluster.request("GET", "/raft/status", timeout_s=10)
-    except (OSError, http.client.HTTPException):
-        return False
-    return status == 200 and all(member["healthy"] for member in answer["members"])
 
 
 def test_a_leader_that_stood_still_writes_nothing_when_it_is_back(servers: LocalCluster, scratch: Path) -> None:
     with Load(servers, scratch) as load:
         load.wait_for_more(CLIENTS)
         leader = servers.leader()
+        load.fault(f"{leader} stands still")
         with servers.stopped("etcd", leader), servers.stopped("server", leader):
             begin = time.monotonic()
             load.wait_for_more(CLIENTS)
@@ -215,7 +152,7 @@ def test_a_leader_that_stood_still_writes_nothing_when_it_is_back(servers: Local
                 load.wait_for_more(1)
         load.wait_for_more(CLIENTS)
         assert servers.leader() != leader
-    check_all_ran_once(servers, load, scratch)
+    load.check()
     wait_agreeing(servers)
     assert {node["state"] for node in servers.nodes().values()} == {"Ready"}
 
