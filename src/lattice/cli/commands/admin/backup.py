@@ -71,7 +71,6 @@ def fill_verify(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--server-config",
-        dest="config",
         default="",
         metavar="FILE",
         help="settings of a server, for --from-object-store",
@@ -82,7 +81,6 @@ def fill_restore(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", nargs="?", default="", metavar="PATH", help="a backup folder or a packed snapshot")
     parser.add_argument(
         "--server-config",
-        dest="config",
         default="",
         metavar="FILE",
         help="settings of the server, whose data directory has to be empty",
