@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from lattice_sdk.models_notifications import NotifyRequest
+
 T = TypeVar("T")
 Figure = int | float
 
@@ -71,6 +73,8 @@ class Details(Struct, frozen=True, kw_only=True):
     constraints: Constraints | None = None
     exclusive: bool | None = None
     per_node: bool | None = None
+    notify_on: list[str] = []
+    notify_to: list[str] = []
 
 
 class Allocation(Struct, frozen=True, kw_only=True):
@@ -112,8 +116,16 @@ class Allocation(Struct, frozen=True, kw_only=True):
     cpu_s: Figure | None = 0
     peak_memory_mb: Figure | None = 0
     archived: bool = False
+    depends_on: str = ""
+    waits_for: str = ""
+    mutex: str = ""
+    deadline: str | None = None
+    dag_id: str | None = None
+    avoided: list[str] = []
     tasks: TaskCounts | UnsetType | None = UNSET
     details: Details | UnsetType | None = UNSET
+    warnings: list[str] | UnsetType = UNSET  # of a submission: what it asked for and will not get
+    chosen_by: str | UnsetType = UNSET  # of a submission: the rule that chose its vCluster
 
     @property
     def is_terminal(self) -> bool:
@@ -139,6 +151,9 @@ class Explanation(Struct, frozen=True, kw_only=True):
     rank: int | None = None
     predicted_start: str | None = None
     predicted_nodes: list[str] = []
+    vcluster: str | UnsetType = UNSET  # of a dry run, as are the two below
+    chosen_by: str | UnsetType = UNSET
+    warnings: list[str] | UnsetType = UNSET
 
 
 class Free(Struct, frozen=True, kw_only=True):
@@ -261,6 +276,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     tenant: str | None = None
     user: str | None = None
+    project: str | None = None
     days: int | None = None
     since: str | None = None
     node_hours: Figure = 0
@@ -390,7 +406,7 @@ class BatchOutcome(Struct, frozen=True, kw_only=True):
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A change of state of an allocation (or, with kind `node`, of a node)."""
+    """A change of state. `what` is allocation (also a task or a group), dag, node, tenant, project, vcluster, reservation or setting."""
 
     index: int
     kind: str = ""
@@ -407,10 +423,14 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: list[str] | None = None
     run: int | None = None
     group_id: str | None = None
+    dag_id: str | None = None
+    project: str | None = None
+    tags: dict[str, str] | None = None
+    what: str = "allocation"
 
     @property
     def is_terminal(self) -> bool:
-        return self.kind != "node" and self.state in TERMINAL_STATES
+        return self.what in ("allocation", "dag") and self.state in TERMINAL_STATES
 
 
 class LogChunk(Struct, frozen=True, kw_only=True):
@@ -420,6 +440,14 @@ class LogChunk(Struct, frozen=True, kw_only=True):
     stream: str
     offset: int
     data: bytes
+
+
+class LogLine(Struct, frozen=True, kw_only=True):
+    """One line of output, without its end; bytes that are not UTF-8 are replaced."""
+
+    node: str
+    stream: str
+    message: str
 
 
 class Page(Struct, Generic[T], frozen=True, kw_only=True):
@@ -474,6 +502,11 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     begin: str | None = None
     tasks: str | None = None
     on_quota: str | None = None
+    depends_on: str = ""  # ID[:CONDITION], joined by , (all) or ? (any)
+    mutex: str = ""
+    deadline: str | None = None
+    keep_on_invalid_dependency: bool = False
+    notify: NotifyRequest | None = None
 
 
 class AllocationFilter(Struct, frozen=True, kw_only=True):
@@ -483,6 +516,7 @@ class AllocationFilter(Struct, frozen=True, kw_only=True):
     user: str = ""
     tenant: str = ""
     vcluster: str = ""
+    project: str = ""
     name: str = ""
     group: str = ""
     tags: tuple[str, ...] = ()
@@ -498,6 +532,7 @@ class AllocationFilter(Struct, frozen=True, kw_only=True):
             ("user", self.user),
             ("tenant", self.tenant),
             ("vcluster", self.vcluster),
+            ("project", self.project),
             ("name", self.name),
             ("group", self.group),
             ("all", "true" if self.is_archive_included else ""),

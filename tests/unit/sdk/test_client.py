@@ -273,5 +273,6 @@ def test_the_public_names_are_these_and_no_others() -> None:
         ),
         *("TERMINAL_STATES", "TaskCounts", "Tenant", "Unavailable", "Unreachable", "Usage", "UserUsage"),
         *("Vcluster", "WaitTimedOut", "Watch", "Whoami", "new_request_id"),
+        *("NotifyRequest", "NotifySettings", "WebhookKey"),
     }
     assert all(hasattr(lattice_sdk, name) for name in lattice_sdk.__all__)

@@ -28,14 +28,14 @@ class AdministrationCalls:
         return write("PUT", at("tenants", name), Tenant, changes, request_id)
 
     @operation
-    def tenant_usage(self, name: str, days: int | None = None, *, user: str = "") -> Steps[Usage]:
+    def tenant_usage(self, name: str, days: int | None = None, *, user: str = "", project: str = "") -> Steps[Usage]:
         """What a tenant used, user by user."""
-        return read(at("tenants", name, "usage"), Usage, given(days=days, user=user))
+        return read(at("tenants", name, "usage"), Usage, given(days=days, user=user, project=project))
 
     @operation
-    def user_usage(self, user: str = "", days: int | None = None) -> Steps[Usage]:
+    def user_usage(self, user: str = "", days: int | None = None, *, project: str = "") -> Steps[Usage]:
         """What one user used; oneself, unless another is named."""
-        return read("/usage", Usage, given(days=days, user=user))
+        return read("/usage", Usage, given(days=days, user=user, project=project))
 
     @operation
     def list_vclusters(self) -> Steps[list[Vcluster]]:

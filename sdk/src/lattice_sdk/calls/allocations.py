@@ -81,12 +81,18 @@ class AllocationCalls:
         *,
         states: Sequence[str] = (),
         all_mine: bool = False,
+        project: str = "",
+        tags: Sequence[str] = (),
+        name: str = "",
+        vcluster: str = "",
         request_id: str = "",
     ) -> Steps[list[CancelOutcome]]:
-        """Cancel these, or all one's own in some states; each has an outcome of its own."""
+        """Cancel these, or all one's own that match; `tags` are KEY=VALUE. Each has an outcome of its own."""
         fields: dict[str, object] = {"ids": list(allocation_ids)}
         if all_mine:
-            fields = {"states": list(states), "all_mine": True}
+            filters = {"project": project, "tag": list(tags), "name": name, "vcluster": vcluster}
+            given_filters = {key: value for key, value in filters.items() if value}
+            fields = {"states": list(states), "all_mine": True, **given_filters}
         return items_of(write("POST", "/allocations/cancel", Page[CancelOutcome], fields, request_id))
 
     @operation
@@ -107,7 +113,7 @@ class AllocationCalls:
 
     @operation
     def update(self, allocation_id: str, changes: Mapping[str, object], *, request_id: str = "") -> Steps[Allocation]:
-        """Change `walltime`, `priority` or `name`."""
+        """Change `walltime`, `priority`, `name`, `tags` (those given are set) or `untag` (keys to take away)."""
         return write("PATCH", at("allocations", allocation_id), Allocation, changes, request_id)
 
     @operation
