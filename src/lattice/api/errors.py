@@ -120,7 +120,8 @@ def translated(error: Exception) -> ApiError:
         case LogError() | ReplicaStopped():
             return ApiError(
                 "unavailable",
-                "the server cannot write now; it is not known whether the request took effect",
+                "the server cannot write now: its log, or a majority of the servers, cannot be reached; "
+                "it is not known whether the request took effect",
                 hint="repeat it under the same request_id",
             )
         case ArchiveError():
