@@ -18,8 +18,10 @@ from lattice.core.model.allocations import (
     TaskGroup,
 )
 from lattice.core.model.dependencies import waiting_sentence
+from lattice.core.model.efficiency import used_percent
 from lattice.core.model.ids import allocation_id, dag_id
 from lattice.wire.dependencies import dependencies_text
+from lattice.wire.tasks import indices_text
 from lattice.wire.times import rfc3339
 
 MAX_PAYLOAD_BYTES = 1 << 20
@@ -80,6 +82,8 @@ class TaskCounts(Struct, frozen=True, kw_only=True, gc=False):
     completed: int
     failed: int
     cancelled: int
+    concurrency: int = 0  # how many may run at once, 0 = all
+    pending_indices: str = ""  # those that still wait, cut short when they lie in many pieces
 
 
 class ConstraintsView(Struct, frozen=True, kw_only=True):
@@ -149,6 +153,8 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     task_index: int | None
     cpu_s: float
     peak_memory_mb: int
+    cpu_efficiency: float | None  # percent of the CPUs held that were used, once it has run
+    memory_efficiency: float | None  # the most memory used, in percent of what was held
     archived: bool
     depends_on: str | UnsetType = UNSET  # these only where there is something to say
     waits_for: str | UnsetType = UNSET
@@ -218,6 +224,10 @@ def elapsed_s(record: Allocation, now_ms: int) -> int:
     return max(0, ((record.ended_at or now_ms) - record.started_at) // 1000)
 
 
+def _held_cpu_s(record: Allocation) -> float:
+    return record.held_cpus * (record.ended_at - record.started_at) / 1000
+
+
 def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", archived: bool = False) -> AllocationView:
     """The JSON shape of an allocation or a single task."""
     group = record.group
@@ -257,6 +267,8 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         task_index=record.task_index if group else None,
         cpu_s=round(record.cpu_s, 3),
         peak_memory_mb=record.peak_memory_mb,
+        cpu_efficiency=used_percent(record.cpu_s, _held_cpu_s(record)),
+        memory_efficiency=used_percent(record.peak_memory_mb, record.held_memory_mb),
         archived=archived,
         depends_on=dependencies_text(record.depends_on) or UNSET,
         waits_for=dependencies_text(record.waits_for) or UNSET,
@@ -285,6 +297,8 @@ def task_counts(group: TaskGroup) -> TaskCounts:
         completed=group.completed,
         failed=group.failed,
         cancelled=group.cancelled,
+        concurrency=group.concurrency,
+        pending_indices=indices_text(group, group.pending),
     )
 
 
@@ -307,7 +321,14 @@ def group_view(group: TaskGroup, *, now_ms: int, explained: str = "", archived: 
         group.template, number=group.number, state=state, started_at=group.started_at, **_group_end(group, state)
     )
     view = allocation_view(template, now_ms=now_ms, explained=explained, archived=archived)
-    return msgspec.structs.replace(view, tasks=task_counts(group))
+    return msgspec.structs.replace(
+        view,
+        tasks=task_counts(group),
+        cpu_s=round(group.cpu_s, 3),
+        peak_memory_mb=group.peak_memory_mb,
+        cpu_efficiency=used_percent(group.cpu_s, group.held_cpu_s),
+        memory_efficiency=used_percent(group.peak_memory_mb, group.held_memory_mb),
+    )
 
 
 def details_view(record: Allocation, work: Work) -> DetailsView:

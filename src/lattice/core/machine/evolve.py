@@ -9,11 +9,13 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.groups import evolve_group
+from lattice.core.machine.groups import evolve_group, with_use
 from lattice.core.machine.state import SnapshotPointer, State
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
+from lattice.core.model.efficiency import held_amounts
 from lattice.core.model.ledger import Ledger, run_amounts
 from lattice.core.model.nodes import Node, NodeState, Share, Tenure
+from lattice.core.model.steps import with_step
 
 FAILED_WITHOUT_CODE = 125
 LONGEST_S = 1e9  # beyond that, no time but nonsense
@@ -26,19 +28,15 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             _evolve_run(state, event, at)
         case ev.AllocationEnded():
             _ended(state, event, at)
+        case ev.StepsRecorded():
+            _steps_recorded(state, event)
         case ev.AllocationStopping():
             _stopping(state, event, at)
         case ev.AllocationRequeued():
             _requeued(state, event, at)
         case ev.AllocationHeld() | ev.AllocationReleased() | ev.AllocationUpdated() | ev.AllocationsArchived():
             _evolve_wish(state, event)
-        case (
-            ev.TaskGroupSubmitted()
-            | ev.TaskReleased()
-            | ev.TasksCancelled()
-            | ev.TaskGroupHeld()
-            | ev.TasksFolded()
-        ):
+        case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld() | ev.TasksFolded():
             evolve_group(state, event, at)
         case ev.NodeRegistered() | ev.NodeMoved():
             _evolve_node(state, event, at)
@@ -192,6 +190,8 @@ def _change(state: State, number: int, /, **changes: object) -> Allocation:
 def _recount(group: TaskGroup, old: Allocation, new: Allocation) -> TaskGroup:
     if new.state is AllocationState.FAILED and _badness(new) > _badness(group):
         group = replace(group, cause=new.cause, exit_code=new.exit_code, signal=new.signal)
+    if new.held_cpus:
+        group = with_use(group, new)
     return replace(
         group,
         started_at=group.started_at or new.started_at,
@@ -288,6 +288,15 @@ def _book(state: State, record: Allocation, at: int, elapsed_s: float) -> None:
     state.put_ledger(ledger.with_run(at, node_ms, gpu_ms))
 
 
+def _steps_recorded(state: State, event: ev.StepsRecorded) -> None:
+    old = state.allocations[event.number]
+    steps, next_step = old.steps, old.next_step
+    for record in event.steps:
+        steps = with_step(steps, record)
+        next_step = max(next_step, record.step + 1)
+    _change(state, event.number, steps=steps, next_step=next_step)
+
+
 def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
     old = state.allocations[event.number]
     _change(
@@ -318,11 +327,19 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
         ended_at=_end_of(old, at, event.elapsed_s),
         started_at=old.started_at,
         intent=None,
+        **_held(state, old),
     )
     state.finished[event.state] = state.finished.get(event.state, 0) + 1
     if was_holding:
         _book(state, old, at, event.elapsed_s)
         _give_back(state, old)
+
+
+def _held(state: State, record: Allocation) -> dict[str, int]:
+    if not record.is_holding or not record.started_at:
+        return {}
+    cpus, memory_mb = held_amounts(record.shares, state.nodes)
+    return {"held_cpus": cpus, "held_memory_mb": memory_mb}
 
 
 # A run that ended before its start was noticed did run, and has a start.

@@ -54,6 +54,8 @@ class _Row(Struct, frozen=True, array_like=True, gc=False):
     ended_at: int
     cpu_s: float
     peak_memory_mb: int
+    held_cpus: int
+    held_memory_mb: int
     rest: bytes = b""
 
 
@@ -108,6 +110,8 @@ class FoldedTasks:
             ended_at=record.ended_at,
             cpu_s=record.cpu_s,
             peak_memory_mb=record.peak_memory_mb,
+            held_cpus=record.held_cpus,
+            held_memory_mb=record.held_memory_mb,
         )
         position = record.number - group.number - 1
         rest = _differences(self._unfolded(group, position, row), record)
@@ -198,6 +202,8 @@ class FoldedTasks:
             signal=row.signal,
             cpu_s=row.cpu_s,
             peak_memory_mb=row.peak_memory_mb,
+            held_cpus=row.held_cpus,
+            held_memory_mb=row.held_memory_mb,
         )
 
 
@@ -259,13 +265,18 @@ def _given_up(group: TaskGroup, position: int, entry: GivenUp) -> Allocation:
     return replace(ended, hold=Hold.NONE, state=AllocationState.CANCELLED, cause=entry.cause, ended_at=entry.at)
 
 
+_Source = tuple[int, GivenUp | FoldedTasks]
+
+
 def ended_tasks(group: TaskGroup, rows: FoldedTasks | None, below: int) -> Iterator[Allocation]:
     """Tasks that ended and are no records any more, at positions below that, highest first."""
     entries = sorted(group.given_up, key=lambda entry: entry.start, reverse=True)
-    gone = (
+    gone: Iterator[_Source] = (
         (position, entry) for entry in entries for position in range(min(entry.stop, below) - 1, entry.start - 1, -1)
     )
-    folded = () if rows is None else ((position, rows) for position in rows.positions(below))
+    folded: Iterator[_Source] = iter(())
+    if rows is not None:
+        folded = ((position, rows) for position in rows.positions(below))
     for position, source in merge(gone, folded, key=itemgetter(0), reverse=True):
         if isinstance(source, GivenUp):
             yield _given_up(group, position, source)

@@ -6,7 +6,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.folded import task_record
 from lattice.core.machine.state import State
 from lattice.core.model import intervals
-from lattice.core.model.allocations import AllocationState, Cause, GivenUp, TaskGroup
+from lattice.core.model.allocations import Allocation, AllocationState, Cause, GivenUp, TaskGroup
 from lattice.core.model.intervals import Intervals
 
 GroupEvent = ev.TaskGroupSubmitted | ev.TaskReleased | ev.TasksCancelled | ev.TaskGroupHeld | ev.TasksFolded
@@ -25,12 +25,19 @@ def evolve_group(state: State, event: GroupEvent, at: int) -> None:
         case ev.TaskGroupHeld():
             group = state.groups[event.group]
             template = replace(group.template, hold=event.hold)
-            state.put_group(
-                replace(group, template=template, held=event.held, held_by_operator=event.held_by_operator)
-            )
+            state.put_group(replace(group, template=template, held=event.held, held_by_operator=event.held_by_operator))
         case ev.TasksFolded():
             for number in event.numbers:
                 state.fold_task(number)
+
+
+def with_use(group: TaskGroup, ended: Allocation) -> TaskGroup:
+    """The group with what one more task used that ran and has ended."""
+    ran_s = (ended.ended_at - ended.started_at) / 1000
+    group = replace(group, cpu_s=group.cpu_s + ended.cpu_s, held_cpu_s=group.held_cpu_s + ended.held_cpus * ran_s)
+    if ended.peak_memory_mb <= group.peak_memory_mb:
+        return group
+    return replace(group, peak_memory_mb=ended.peak_memory_mb, held_memory_mb=ended.held_memory_mb)
 
 
 def without_pending(group: TaskGroup, gone: Intervals) -> TaskGroup:

@@ -9,6 +9,7 @@ from lattice.core.model.dependencies import Clauses, Dependency, TaskWait, posit
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import Share
 from lattice.core.model.notifications import Notify
+from lattice.core.model.steps import StepRecord
 
 
 class AllocationState(StrEnum):
@@ -161,6 +162,10 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
+    held_cpus: int = 0  # of the run that ended last: on all its nodes
+    held_memory_mb: int = 0  # and on its first node
+    steps: tuple[StepRecord, ...] = ()  # those that are over, the newest, by number
+    next_step: int = 0  # one more than the highest number that was recorded
     notify: Notify | None = None
     limit_noted: int = 0  # percent of the present run's walltime that was last told of
     depends_on: Clauses = ()  # as it was submitted
@@ -225,6 +230,10 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     cause: Cause | None = None  # of the task that failed worst, as are the two below
     exit_code: int | None = None
     signal: int = 0
+    cpu_s: float = 0.0  # of all tasks that ran
+    held_cpu_s: float = 0.0  # CPUs held by them times how long
+    peak_memory_mb: int = 0  # of the task that needed most
+    held_memory_mb: int = 0  # what that one held
 
     @property
     def is_done(self) -> bool:
