@@ -31,6 +31,16 @@ NODE = Branch(
     },
 )
 
+DAG = Branch(
+    "allocations that depend on one another",
+    {
+        "submit": Leaf("dag:SUBMIT", "submit all allocations of a file, or none"),
+        "status": Leaf("dag:STATUS", "show a DAG and its allocations"),
+        "list": Leaf("dag:LIST", "list your DAGs"),
+        "cancel": Leaf("dag:CANCEL", "end everything of a DAG"),
+    },
+)
+
 ADMIN = Branch(
     "administer the cluster",
     {
@@ -132,6 +142,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "usage": Leaf("usage", "show node hours and GPU hours"),
     "nodes": Leaf("nodes", "show the nodes"),
     "node": NODE,
+    "dag": DAG,
     "admin": ADMIN,
     "whoami": Leaf("whoami", "show who the server takes you for"),
     "up": Leaf("up", "start a cluster on this machine"),

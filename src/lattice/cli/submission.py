@@ -45,6 +45,10 @@ class SubmitOptions:
     per_node: bool | None = None
     hold: bool = False
     begin: str | None = None
+    depends_on: tuple[str, ...] = ()
+    mutex: str = ""
+    deadline: str | None = None
+    keep_on_invalid_dependency: bool = False
     env: tuple[str, ...] = ()
     export: str = "NONE"
     chdir: str | None = None
@@ -76,6 +80,10 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         per_node=options.per_node,
         hold=options.hold,
         begin=parse_moment(options.begin, context.clock.now()) if options.begin else None,
+        depends_on=",".join(options.depends_on),
+        mutex=options.mutex,
+        deadline=parse_moment(options.deadline, context.clock.now()) if options.deadline else None,
+        keep_on_invalid_dependency=options.keep_on_invalid_dependency,
         tasks=options.task_group,
         on_quota=options.on_quota,
     )

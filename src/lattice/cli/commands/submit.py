@@ -21,7 +21,6 @@ NOT_YET = (
     "--view",
     "--image",
     "--data-mount",
-    "--depends-on",
     "--expose",
     "--network-domain",
     "--checkpoint",
@@ -36,7 +35,7 @@ NOT_YET = (
     "--telemetry",
     "--pmi",
 )
-JOINED = ("constraint", "env", "tag")
+JOINED = ("depends_on", "constraint", "env", "tag")
 NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
     "wait",
     "dry_run",
@@ -108,6 +107,10 @@ def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--walltime", metavar="TIME", help="longest time it may run: 90s, 30m, 24h, HH:MM:SS")
     add("--begin", metavar="TIME", help="not before: RFC 3339, 16:30 or now+2h")
+    add("--depends-on", action="append", metavar="LIST", help="after others: a1:success,a2?a3:any (, = and, ? = or)")
+    add("--mutex", metavar="NAME", help="one at a time of yours with this name")
+    add("--deadline", metavar="TIME", help="end it when it cannot end before: RFC 3339, 16:30 or now+2h")
+    add("--keep-on-invalid-dependency", action="store_true", help="leave it pending when it can never start")
     add("--hold", action="store_true", help="not before `lattice release`")
     add("--priority", metavar="CLASS", help="low, normal or high")
     add("--preemption-class", dest="priority", metavar="N", help="0 to 10, higher = harder to preempt (5)")

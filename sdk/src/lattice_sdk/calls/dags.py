@@ -1,0 +1,38 @@
+"""DAGs: allocations that are submitted together and wait for one another."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+
+from lattice_sdk.dags import normalised, read_dag_file
+from lattice_sdk.models import Page
+from lattice_sdk.models_dags import Dag, DagGraph
+from lattice_sdk.operation import Steps, at, everything, given, operation, read, write
+
+
+class DagCalls:
+    @operation
+    def submit_dag(self, dag: str | PathLike[str] | Mapping[str, object], *, request_id: str = "") -> Steps[Dag]:
+        """The new DAG, from a file (YAML or JSON) or a document of the same form: all its allocations, or none."""
+        document = normalised(dag) if isinstance(dag, Mapping) else read_dag_file(Path(dag))
+        return write("POST", "/dags", Dag, document, request_id)
+
+    @operation
+    def get_dag(self, dag_id: str) -> Steps[Dag]:
+        """One DAG with its allocations, archived or not."""
+        return read(at("dags", dag_id), Dag)
+
+    @operation
+    def list_dags(self, *, user: str = "", tenant: str = "", state: str = "") -> Steps[list[Dag]]:
+        """All DAGs, newest first, without their allocations."""
+        return everything("/dags", Page[Dag], given(user=user, tenant=tenant, state=state))
+
+    @operation
+    def get_dag_graph(self, dag_id: str) -> Steps[DagGraph]:
+        """Its allocations and edges, and a drawing of them for a terminal."""
+        return read(at("dags", dag_id, "graph"), DagGraph)
+
+    @operation
+    def cancel_dag(self, dag_id: str, *, request_id: str = "") -> Steps[Dag]:
+        """Ends everything of the DAG that has not ended."""
+        return write("DELETE", at("dags", dag_id), Dag, None, request_id)

@@ -1,0 +1,91 @@
+"""DAG files: the forms in which people write them, turned into what the API takes.
+
+A file is YAML or JSON: `name` and `allocations`, or the same below `dag`. An allocation has a name (`name` or `id`), the fields of a
+submission, `nodes` and `walltime` as short forms, and `depends_on`: a text (`a:success,b?c:any`), or a list whose entries are a name,
+`NAME: CONDITION`, a record with `ref` and `condition`, or a list of such entries of which one is enough.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lattice_sdk.errors import Invalid
+
+
+def read_dag_file(path: str | Path) -> dict[str, Any]:
+    """The body of a submission from a file. Raises Invalid, or OSError when the file cannot be read."""
+    return parse_dag(Path(path).read_text(encoding="utf-8"))
+
+
+def parse_dag(text: str) -> dict[str, Any]:
+    """The body of a submission from the text of a file. Raises Invalid."""
+    return normalised(_document(text))
+
+
+def _document(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        pass
+    try:
+        import yaml
+    except ImportError:
+        raise _bad("the file is not JSON, and PyYAML is not installed to read it as YAML") from None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise _bad(f"the file cannot be read as YAML: {error}") from None
+
+
+def normalised(document: object) -> dict[str, Any]:
+    """A document in any of the forms as the API takes it. Raises Invalid."""
+    if isinstance(document, Mapping) and "dag" in document:
+        outer = {key: value for key, value in document.items() if key != "dag"}
+        inner = document["dag"]
+        document = {**outer, **inner} if isinstance(inner, Mapping) else inner
+    if not isinstance(document, Mapping) or not isinstance(document.get("allocations"), list):
+        raise _bad('a DAG needs "allocations", a list', hint="allocations:\n  - name: first\n    entrypoint: hostname")
+    members = [_member(each, place) for place, each in enumerate(document["allocations"])]
+    return {**{str(key): value for key, value in document.items()}, "allocations": members}
+
+
+def _member(member: object, place: int) -> dict[str, Any]:
+    if not isinstance(member, Mapping):
+        raise _bad(f"allocations[{place}] is not a set of fields")
+    fields = {str(key): value for key, value in member.items()}
+    if "depends_on" in fields:
+        fields["depends_on"] = _dependencies(fields["depends_on"], f"allocations[{place}].depends_on")
+    return fields
+
+
+def _dependencies(written: object, where: str) -> str | list[dict[str, Any]]:
+    if written is None:
+        return []
+    if isinstance(written, str):
+        return written
+    if isinstance(written, Mapping):
+        written = [{key: value} for key, value in written.items()] if "ref" not in written else [written]
+    if not isinstance(written, list):
+        raise _bad(f"{where} is neither a text nor a list")
+    return [_dependency(each, where) for each in written]
+
+
+def _dependency(entry: object, where: str) -> dict[str, Any]:
+    if isinstance(entry, list):
+        return {"any_of": [_dependency(each, where) for each in entry]}
+    if isinstance(entry, str):
+        ref, _, condition = entry.partition(":")
+        return {"ref": ref.strip(), "condition": condition.strip()} if condition else {"ref": ref.strip()}
+    if isinstance(entry, Mapping):
+        if "ref" in entry or "any_of" in entry:
+            return {str(key): value for key, value in entry.items()}
+        if len(entry) == 1:
+            ((ref, condition),) = entry.items()
+            return {"ref": str(ref), "condition": str(condition)}
+    raise _bad(f"{where}: cannot read {str(entry)[:80]!r}", hint="- preprocess: success")
+
+
+def _bad(message: str, hint: str = "") -> Invalid:
+    return Invalid(message, code="invalid", hint=hint)
