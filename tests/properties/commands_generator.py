@@ -21,6 +21,7 @@ from lattice.core.model.allocations import (
 )
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
 from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
 
 TENANTS = ("physics", "ml")
@@ -53,6 +54,7 @@ class CommandGenerator:
             (2, self.administration),
             (6, self.archive),
             (1, self.lose),
+            (2, self.record_steps),
         )
         self._weights = [weight for weight, _ in self._makers]
 
@@ -81,6 +83,13 @@ class CommandGenerator:
         return envelope
 
     # what users do
+
+    def record_steps(self) -> cmd.AnyCommand:
+        steps = tuple(
+            StepRecord(step=step, run=1, name="work", nodes=("n1",), tasks=1, started_at=self.at, ended_at=self.at)
+            for step in self.random.sample(range(6), 2)
+        )
+        return cmd.RecordSteps(number=self.some_number(), steps=steps)
 
     def submit(self) -> cmd.AnyCommand:
         rnd = self.random

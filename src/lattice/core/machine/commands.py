@@ -11,6 +11,7 @@ from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import DownCause, Hardware, Share
 from lattice.core.model.notifications import Notify, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
 
@@ -106,6 +107,13 @@ class ReportPart(Command, tag="report_part", frozen=True, kw_only=True):
     peak_memory_mb: int = 0
     elapsed_s: float = 0.0
     prologue_failed: bool = False  # with ENDED: the site's prologue did, nothing of the allocation ran
+
+
+class RecordSteps(Command, tag="record_steps", frozen=True, kw_only=True):
+    """Steps of one allocation that are over, gathered for a while."""
+
+    number: int
+    steps: tuple[StepRecord, ...]
 
 
 class LosePart(Command, tag="lose_part", frozen=True, kw_only=True):
@@ -298,6 +306,7 @@ class RecordSnapshot(Command, tag="record_snapshot", frozen=True, kw_only=True):
 
 AnyCommand = (
     SubmitAllocation
+    | RecordSteps
     | SubmitDag
     | CancelDag
     | EnforceDeadline

@@ -16,6 +16,7 @@ from lattice.core.machine.rules import (
     ranges,
     reservations,
     runs,
+    steps,
     submission,
 )
 from lattice.core.machine.state import State
@@ -31,6 +32,8 @@ def decide(state: State, envelope: cmd.Envelope) -> Decision:
             return submission.submit(state, command, at)
         case cmd.ReportPart():
             return runs.report(state, command, at)
+        case cmd.RecordSteps():
+            return steps.record(state, command)
         case cmd.PlaceAllocation():
             return placement.place(state, command, at)
         case cmd.LosePart() | cmd.ExpireAllocation() | cmd.RollbackRun() | cmd.EnforceDeadline():

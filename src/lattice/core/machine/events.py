@@ -10,6 +10,7 @@ from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
 from lattice.core.model.notifications import Notification, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
 
@@ -101,6 +102,13 @@ class AllocationPlaced(Event, tag="allocation_placed", frozen=True, kw_only=True
 class PartChanged(Event, tag="part_changed", frozen=True, kw_only=True):
     number: int
     part: Part
+
+
+class StepsRecorded(Event, tag="steps_recorded", frozen=True, kw_only=True):
+    """Steps of the allocation are over and were not recorded before."""
+
+    number: int
+    steps: tuple[StepRecord, ...]
 
 
 class AllocationStarted(Event, tag="allocation_started", frozen=True, kw_only=True):
@@ -256,6 +264,7 @@ AnyEvent = (
     | TaskGroupHeld
     | AllocationPlaced
     | PartChanged
+    | StepsRecorded
     | AllocationStarted
     | AllocationStopping
     | AllocationEnded
