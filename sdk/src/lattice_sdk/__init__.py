@@ -1,11 +1,13 @@
 """Client library of Lattice.
 
-from lattice_sdk import Client, Submission
+from lattice_sdk import AllocationSpec, Client
 
 with Client.from_environment() as client:
-    allocation = client.submit(Submission(entrypoint=["hostname"]))
+    allocation = client.submit(AllocationSpec(entrypoint=["hostname"]))
     print(client.wait(allocation.id).state)
 """
+
+from typing import TYPE_CHECKING
 
 from lattice_sdk.client import Client, new_request_id
 from lattice_sdk.errors import (
@@ -14,7 +16,9 @@ from lattice_sdk.errors import (
     Conflict,
     Forbidden,
     Invalid,
+    LatticeAuthError,
     LatticeError,
+    LatticeNotFoundError,
     NotAuthenticated,
     NotFound,
     NoToken,
@@ -28,6 +32,7 @@ from lattice_sdk.models import (
     TERMINAL_STATES,
     Allocation,
     AllocationFilter,
+    BatchOutcome,
     CancelOutcome,
     Constraints,
     Counts,
@@ -36,6 +41,7 @@ from lattice_sdk.models import (
     Explanation,
     LifecycleRequest,
     LogChunk,
+    LogLine,
     Node,
     Page,
     Project,
@@ -43,6 +49,7 @@ from lattice_sdk.models import (
     QuorumMember,
     QuorumServer,
     QuorumStatus,
+    Refusal,
     RenewedCertificate,
     Reservation,
     ResourceRequest,
@@ -57,15 +64,22 @@ from lattice_sdk.models import (
     Vcluster,
     Whoami,
 )
+from lattice_sdk.models_notifications import NotifyRequest, NotifySettings, WebhookKey
 from lattice_sdk.retry import RetryPolicy
+from lattice_sdk.specification import AllocationSpec
 from lattice_sdk.streams import LogStream, Watch
+
+if TYPE_CHECKING:
+    from lattice_sdk.aio import LatticeClient
 
 __all__ = [
     "TERMINAL_STATES",
     "Allocation",
     "AllocationFilter",
+    "AllocationSpec",
     "ApiError",
     "BadAnswer",
+    "BatchOutcome",
     "CancelOutcome",
     "Client",
     "Conflict",
@@ -76,20 +90,27 @@ __all__ = [
     "Explanation",
     "Forbidden",
     "Invalid",
+    "LatticeAuthError",
+    "LatticeClient",
     "LatticeError",
+    "LatticeNotFoundError",
     "LifecycleRequest",
     "LogChunk",
+    "LogLine",
     "LogStream",
     "NoToken",
     "Node",
     "NotAuthenticated",
     "NotFound",
+    "NotifyRequest",
+    "NotifySettings",
     "Page",
     "Project",
     "QuorumInvitation",
     "QuorumMember",
     "QuorumServer",
     "QuorumStatus",
+    "Refusal",
     "Refused",
     "RenewedCertificate",
     "Reservation",
@@ -109,6 +130,16 @@ __all__ = [
     "Vcluster",
     "WaitTimedOut",
     "Watch",
+    "WebhookKey",
     "Whoami",
     "new_request_id",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The asynchronous client brings a large library along; only who asks for it pays for that."""
+    if name == "LatticeClient":
+        from lattice_sdk.aio import LatticeClient
+
+        return LatticeClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,7 @@ from lattice_sdk.models import Allocation, AllocationFilter, Page
 from lattice_sdk.operation import Blocking, Steps, at, given, new_request_id
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request, Session
-from lattice_sdk.streams import EventReader, LogStream, Watch
+from lattice_sdk.streams import EventReader, LogStream, Watch, watch_query
 from lattice_sdk.transport import parse_endpoint
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class Client(Blocking, Calls):
         headers = (("User-Agent", "lattice-sdk"), ("Accept", "*/*"))
         self._session = Session(
             addresses,
-            _token_source(token, token_file),
+            source_of_token(token, token_file),
             policy=policy or RetryPolicy(retry_for_s=retry_for, note=note),
             timeout_s=timeout,
             headers=(*headers, ("X-Lattice-Tenant", tenant)) if tenant else headers,
@@ -159,15 +159,28 @@ class Client(Blocking, Calls):
         request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
         return LogStream(EventReader(self._session, request), restarted=restarted)
 
-    def watch(self, allocation_ids: Sequence[str] = (), *, since: int | None = None) -> Watch:
-        """Changes of state from now on, or after the log index `since`."""
-        query = [("ids", ",".join(allocation_ids))] if allocation_ids else []
-        query += [("since", str(since))] if since is not None else []
+    def watch(
+        self,
+        allocation_ids: Sequence[str] = (),
+        *,
+        since: int | None = None,
+        user: str = "",
+        tenant: str = "",
+        project: str = "",
+        tags: Sequence[str] = (),
+        what: Sequence[str] = (),
+    ) -> Watch:
+        """Changes of state from now on, or after the log index `since`; `tags` are KEY=VALUE, `what` as in `Event`.
+
+        When the connection is lost, it is taken up again where it was, at the next server if need be.
+        """
+        query = watch_query(allocation_ids, since, tags, what, user=user, tenant=tenant, project=project)
         request = Request(method="GET", path=PREFIX + "/events", query=query)
         return Watch(EventReader(self._session, request))
 
 
-def _token_source(token: str | None, path: str | os.PathLike[str] | None) -> TokenSource:
+def source_of_token(token: str | None, path: str | os.PathLike[str] | None) -> TokenSource:
+    """Where the token comes from: itself, a file, or nowhere."""
     if token is not None:
         return given_token(token)
     return no_token if path is None else token_file(path)

@@ -49,15 +49,22 @@ class Attempts:
 
     def again(self, why: str) -> bool:
         """Pause and say True, or say False when the time is over."""
+        pause_s = self.next_pause_s(why)
+        if pause_s is None:
+            return False
+        self._policy.pause(pause_s)
+        return True
+
+    def next_pause_s(self, why: str) -> float | None:
+        """How long to pause before the next try; None when the time is over."""
         left = self._policy.retry_for_s - self.elapsed_s
         if left <= 0:
-            return False
+            return None
         if self.elapsed_s >= NOTE_AFTER_S:
             self.tell(f"{why}; trying again for up to {left:.0f} s")
-        pause = min(FIRST_PAUSE_S * 2**self._failures, LONGEST_PAUSE_S) * self._policy.jitter()
+        pause: float = min(FIRST_PAUSE_S * 2**self._failures, LONGEST_PAUSE_S) * self._policy.jitter()
         self._failures = min(self._failures + 1, 10)
-        self._policy.pause(min(pause, left))
-        return True
+        return min(pause, left)
 
     def tell(self, message: str) -> None:
         """Hand the message on, unless one was handed on before."""

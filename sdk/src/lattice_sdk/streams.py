@@ -2,7 +2,7 @@
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ SILENCE_S = 45.0  # servers send a comment at least every 15 s
 
 
 BLIND = "blind"
+POSITION = "position"
 
 
 class ServerEvent(NamedTuple):
@@ -116,7 +117,7 @@ class EventReader:
             for event in parser.feed(chunk):
                 self._last_id = event.id
                 if event.name == "error":
-                    raise _carried_error(event.data)
+                    raise carried_event_error(event.data)
                 yield event
 
     def _resume(self, attempts: Attempts, why: str) -> None:
@@ -127,12 +128,23 @@ class EventReader:
         self._stream = self._session.open(replace(self._request, headers=self._request.headers + headers))
 
 
-def _carried_error(data: str) -> LatticeError:
+def carried_event_error(data: str) -> LatticeError:
+    """The exception for an event `error`."""
     try:
         carried = msgspec.json.decode(data)
         return carried_error(carried.get("error", carried) if isinstance(carried, dict) else carried)
     except msgspec.MsgspecError:
         return BadAnswer(f"the stream ended with an error: {data[:200]}")
+
+
+def watch_query(
+    allocation_ids: Sequence[str], since: int | None, tags: Sequence[str], what: Sequence[str], **filters: str
+) -> list[tuple[str, str]]:
+    """The parameters of a watch."""
+    query = [("ids", ",".join(allocation_ids))] if allocation_ids else []
+    query += [("since", str(since))] if since is not None else []
+    query += [("tag", tag) for tag in tags] + [("what", word) for word in what]
+    return query + [(key, value) for key, value in filters.items() if value]
 
 
 class Watch:
@@ -143,13 +155,15 @@ class Watch:
 
     def __iter__(self) -> Iterator[Event]:
         for event in self._reader:
-            yield Event(index=0, kind=GAP) if event.name == BLIND else _decoded_event(event)
+            if event.name != POSITION:  # it only says where to take up again
+                yield Event(index=0, kind=GAP) if event.name == BLIND else decoded_event(event)
 
     def close(self) -> None:
         self._reader.close()
 
 
-def _decoded_event(event: ServerEvent) -> Event:
+def decoded_event(event: ServerEvent) -> Event:
+    """A change of state. Raises BadAnswer."""
     try:
         decoded = msgspec.json.decode(event.data, type=Event)
     except msgspec.MsgspecError as error:
@@ -181,7 +195,7 @@ class LogStream:
             if event.name == "restart":
                 self._restart(event)
             elif event.name != BLIND:  # without a position the whole output comes again, from its beginning
-                yield _decoded_output(event)
+                yield decoded_output(event)
 
     def close(self) -> None:
         self._reader.close()
@@ -190,10 +204,16 @@ class LogStream:
         # The position belongs to the run that is over.
         self._reader.forget_position()
         if self._restarted is not None:
-            self._restarted(msgspec.json.decode(event.data or "{}", type=_Restart).run)
+            self._restarted(restarted_run(event))
 
 
-def _decoded_output(event: ServerEvent) -> LogChunk:
+def restarted_run(event: ServerEvent) -> int:
+    """The run that begins with an event `restart`."""
+    return msgspec.json.decode(event.data or "{}", type=_Restart).run
+
+
+def decoded_output(event: ServerEvent) -> LogChunk:
+    """A piece of output. Raises BadAnswer."""
     try:
         output = msgspec.json.decode(event.data, type=_Output)
         raw = output.data_b64

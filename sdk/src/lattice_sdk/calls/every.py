@@ -4,8 +4,10 @@ from lattice_sdk.calls.administration import AdministrationCalls
 from lattice_sdk.calls.allocations import AllocationCalls
 from lattice_sdk.calls.backups import BackupCalls
 from lattice_sdk.calls.cluster import ClusterCalls
+from lattice_sdk.calls.dags import DagCalls
 from lattice_sdk.calls.nodes import NodeCalls
+from lattice_sdk.calls.notifications import NotificationCalls
 
 
-class Calls(AllocationCalls, NodeCalls, AdministrationCalls, ClusterCalls, BackupCalls):
+class Calls(AllocationCalls, NodeCalls, AdministrationCalls, ClusterCalls, BackupCalls, NotificationCalls, DagCalls):
     """What both clients can do."""

@@ -1,0 +1,261 @@
+"""The client that awaits: for services, agents and notebooks, where a loop runs already."""
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+import httpx
+import msgspec
+
+from lattice_sdk.async_session import AsyncSession
+from lattice_sdk.async_streams import AsyncEventReader, changes, chunks, lines
+from lattice_sdk.calls.allocations import EVERYTHING
+from lattice_sdk.calls.every import Calls
+from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, log_query, source_of_token
+from lattice_sdk.models import Allocation, AllocationFilter, Event, LogChunk, LogLine
+from lattice_sdk.operation import Awaiting, Steps, at
+from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
+from lattice_sdk.session import PREFIX, Request
+from lattice_sdk.streams import watch_query
+from lattice_sdk.transport import Endpoint, parse_endpoint
+
+T = TypeVar("T")
+
+NOW = "now"  # kind of the first event of a watch over named allocations: how it stands
+
+
+class LatticeClient(Awaiting, Calls):
+    """A cluster, as an asynchronous program sees it.
+
+    `address` is a host (with `port`), a URL, or several of these in a list or joined by commas; when one does not answer, the next
+    is asked. A call that gets no answer is repeated under the same request id for up to `retry_for` seconds (0 = never), then
+    Unreachable is raised. One client serves any number of tasks.
+    """
+
+    def __init__(
+        self,
+        address: str | Sequence[str],
+        port: int | None = None,
+        *,
+        token: str | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        tenant: str = "",
+        headers: Mapping[str, str] | None = None,
+        retry_for: float = DEFAULT_RETRY_FOR_S,
+        timeout: float = DEFAULT_TIMEOUT_S,
+        note: Callable[[str], None] = silent,
+    ) -> None:
+        said = {_header(name): value for name, value in (headers or {}).items()}
+        if tenant:
+            said["X-Lattice-Tenant"] = tenant
+        self._session = AsyncSession(
+            _endpoints(address, port),
+            source_of_token(token, token_file),
+            policy=RetryPolicy(retry_for_s=retry_for, note=note),
+            timeout_s=timeout,
+            headers=(("User-Agent", "lattice-sdk"), *said.items()),
+        )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "LatticeClient":
+        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE and LATTICE_TENANT say."""
+        url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
+        if not url:
+            raise ValueError("LATTICE_API_URL is not set")
+        return cls(
+            url,
+            token=environment.get("LATTICE_TOKEN") or None,
+            token_file=environment.get("LATTICE_TOKEN_FILE") or None,
+            tenant=environment.get("LATTICE_TENANT", ""),
+        )
+
+    async def __aenter__(self) -> "LatticeClient":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _run(self, steps: Steps[T]) -> T:
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(await self._session.call(request))
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+    async def list_allocations(
+        self, wanted: AllocationFilter = EVERYTHING, *, state: str = "", limit: int | None = None
+    ) -> list[Allocation]:
+        """All of them, or the newest `limit`, newest first; `state` takes several, joined by commas."""
+        if state:
+            wanted = msgspec.structs.replace(wanted, states=tuple(state.split(",")))
+        found: list[Allocation] = []
+        async for allocation in self.iter_allocations(wanted, page_size=min(limit or PAGE_SIZE, PAGE_SIZE)):
+            if limit is not None and len(found) >= limit:
+                break
+            found.append(allocation)
+        return found
+
+    async def iter_allocations(
+        self, wanted: AllocationFilter = EVERYTHING, *, page_size: int = PAGE_SIZE
+    ) -> AsyncGenerator[Allocation, None]:
+        """All of them, newest first, page by page."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self.page_of_allocations(wanted, limit=page_size, cursor=cursor)
+            for allocation in page.items:
+                yield allocation
+            cursor = page.next_cursor or None
+
+    async def iter_history(
+        self, wanted: AllocationFilter = EVERYTHING, *, page_size: int = PAGE_SIZE
+    ) -> AsyncGenerator[Allocation, None]:
+        """Everything that has ended, newest first, page by page."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self.history(wanted, limit=page_size, cursor=cursor)
+            for allocation in page.items:
+                yield allocation
+            cursor = page.next_cursor or None
+
+    async def logs(
+        self,
+        allocation_id: str,
+        *,
+        stream: str = "stdout",
+        tail: int | None = None,
+        node: str = "",
+        run: int | None = None,
+    ) -> bytes:
+        """What was written so far, as it was written."""
+        pieces = self.iter_logs(allocation_id, stream=stream, tail=tail, node=node, run=run)
+        return b"".join([piece async for piece in pieces])
+
+    def iter_logs(
+        self,
+        allocation_id: str,
+        *,
+        stream: str = "stdout",
+        tail: int | None = None,
+        node: str = "",
+        run: int | None = None,
+        dropped: Callable[[int], None] | None = None,
+    ) -> AsyncIterator[bytes]:
+        """The same in pieces, for output that may be larger than memory; `dropped` hears how many bytes of its beginning are gone."""
+        path = PREFIX + at("allocations", allocation_id, "logs")
+
+        def began(headers: httpx.Headers) -> None:
+            count = headers.get("x-lattice-dropped-bytes", "")
+            if dropped is not None and count.isdigit():
+                dropped(int(count))
+
+        request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
+        return self._session.pieces(request, began)
+
+    def stream_logs(
+        self,
+        allocation_id: str,
+        *,
+        stream: str = "stdout",
+        tail: int | None = None,
+        node: str = "",
+        run: int | None = None,
+    ) -> AsyncGenerator[LogLine, None]:
+        """Lines of output as they are written, until the allocation has ended."""
+        return lines(self.stream_output(allocation_id, stream=stream, tail=tail, node=node, run=run))
+
+    def stream_output(
+        self,
+        allocation_id: str,
+        *,
+        stream: str = "stdout",
+        tail: int | None = None,
+        node: str = "",
+        run: int | None = None,
+        restarted: Callable[[int], None] | None = None,
+    ) -> AsyncGenerator[LogChunk, None]:
+        """Output as it comes, byte for byte; `restarted` hears of each new run."""
+        path = PREFIX + at("allocations", allocation_id, "logs", "stream")
+        request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
+        return chunks(AsyncEventReader(self._session, request), restarted)
+
+    async def watch(
+        self,
+        allocation_ids: str | Sequence[str] = (),
+        *,
+        since: int | None = None,
+        user: str = "",
+        tenant: str = "",
+        project: str = "",
+        tags: Sequence[str] = (),
+        what: Sequence[str] = (),
+    ) -> AsyncGenerator[Event, None]:
+        """Changes of state from now on, or after the log index `since`; `tags` are KEY=VALUE, `what` as in `Event`.
+
+        Of named allocations the first events, of the kind NOW, say how they stand, and the watch ends when all of them have ended.
+        """
+        names = [allocation_ids] if isinstance(allocation_ids, str) else list(allocation_ids)
+        query = watch_query(names, since, tags, what, user=user, tenant=tenant, project=project)
+        reader = AsyncEventReader(self._session, Request(method="GET", path=PREFIX + "/events", query=query))
+        await reader.begin()
+        living: set[str] = set()
+        try:
+            for name in names if since is None else ():
+                allocation = await self.status(name)
+                yield _standing(allocation)
+                if not allocation.is_terminal:
+                    living.add(allocation.id)
+            if names and since is None and not living:
+                return
+            async for event in changes(reader):
+                yield event
+                if event.is_terminal and event.id in living:
+                    living.discard(event.id)
+                    if not living:
+                        return
+        finally:
+            await reader.close()
+
+
+def _standing(allocation: Allocation) -> Event:
+    return Event(
+        index=0,
+        kind=NOW,
+        id=allocation.id,
+        number=allocation.number,
+        state=allocation.state,
+        name=allocation.name,
+        user=allocation.user,
+        tenant=allocation.tenant,
+        cause=allocation.cause,
+        exit_code=allocation.exit_code,
+        nodes=allocation.nodes,
+        run=allocation.run,
+        group_id=allocation.group_id,
+    )
+
+
+def _endpoints(address: str | Sequence[str], port: int | None) -> list[Endpoint]:
+    texts = address.split(",") if isinstance(address, str) else address
+    found = [parse_endpoint(_with_port(text.strip(), port)) for text in texts if text.strip()]
+    if not found:
+        raise ValueError("a client needs at least one address")
+    return found
+
+
+def _with_port(text: str, port: int | None) -> str:
+    return text if port is None or "://" in text else f"{text}:{port}"
+
+
+def _header(name: str) -> str:
+    return "X-Lattice-Tenant" if name.lower() == "x-tenant" else name
