@@ -126,6 +126,25 @@ ADMIN = Branch(
     },
 )
 
+NOTIFY = Branch(
+    "what you are told of your allocations",
+    {
+        "show": Leaf("notify:SHOW", "show what you are told by default, and how the site sends"),
+        "set": Leaf("notify:SET", "set what you are told by default"),
+        "clear": Leaf("notify:CLEAR", "be told nothing by default"),
+        "key": Leaf("notify:KEY", "print the key that signs your webhooks"),
+    },
+)
+
+PROJECT = Branch(
+    "projects of your tenant",
+    {
+        "list": Leaf("admin.project:LIST", "list the projects"),
+        "create": Leaf("admin.project:CREATE", "create a project"),
+        "update": Leaf("admin.project:UPDATE", "change a project"),
+    },
+)
+
 COMMANDS: dict[str, Leaf | Branch] = {
     "submit": Leaf("submit", "submit a script or a command"),
     "status": Leaf("status", "show allocations"),
@@ -140,6 +159,8 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "update": Leaf("update", "change an allocation"),
     "history": Leaf("history", "show allocations that have ended"),
     "usage": Leaf("usage", "show node hours and GPU hours"),
+    "notify": NOTIFY,
+    "project": PROJECT,
     "nodes": Leaf("nodes", "show the nodes"),
     "node": NODE,
     "dag": DAG,

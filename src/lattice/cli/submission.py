@@ -9,6 +9,7 @@ from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.times import parse_moment
 from lattice_sdk.models import LifecycleRequest, ResourceRequest, Submission
+from lattice_sdk.models_notifications import NotifyRequest
 
 MAX_NAME = 128
 
@@ -53,6 +54,8 @@ class SubmitOptions:
     export: str = "NONE"
     chdir: str | None = None
     tag: tuple[str, ...] = ()
+    notify: str | None = None
+    notify_to: tuple[str, ...] = ()
     on_quota: str | None = None
     request_id: str = ""
     wait: bool = False
@@ -67,7 +70,7 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         tenant=context.settings.tenant,
         project=options.project or context.settings.project,
         vcluster=context.settings.vcluster,
-        tags=dict(_pair(text, "--tag") for text in options.tag),
+        tags=dict(parse_pair(text, "--tag") for text in options.tag),
         entrypoint=list(options.command) or None,
         script=options.script,
         script_args=list(options.script_args),
@@ -86,7 +89,16 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         keep_on_invalid_dependency=options.keep_on_invalid_dependency,
         tasks=options.task_group,
         on_quota=options.on_quota,
+        notify=_notify(options),
     )
+
+
+def _notify(options: SubmitOptions) -> NotifyRequest | None:
+    if options.notify is None:
+        if options.notify_to:
+            raise UsageError("--notify-to says where, but not of what", hint="add --notify=end,fail")
+        return None
+    return NotifyRequest(on=[options.notify], to=list(options.notify_to))
 
 
 def _directory(context: Context) -> str:
@@ -133,7 +145,8 @@ def _class(options: SubmitOptions) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _pair(text: str, flag: str) -> tuple[str, str]:
+def parse_pair(text: str, flag: str) -> tuple[str, str]:
+    """Both sides of KEY=VALUE; UsageError when it is not that."""
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise UsageError(f'{flag} takes KEY=VALUE, not "{text}"')
@@ -146,7 +159,7 @@ def _environment(options: SubmitOptions, context: Context) -> dict[str, str]:
     if options.export.upper() != "NONE":
         chosen = _named(options.export.split(","), context.process.environment, context)
     kept = {key: value for key, value in chosen.items() if key not in SECRET_VARIABLES}
-    return {**kept, **dict(_pair(text, "--env") for text in options.env)}
+    return {**kept, **dict(parse_pair(text, "--env") for text in options.env)}
 
 
 def _named(names: Iterable[str], outside: Mapping[str, str], context: Context) -> dict[str, str]:

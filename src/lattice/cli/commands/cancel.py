@@ -17,6 +17,9 @@ from lattice_sdk.session import carried_error
 class Options:
     ids: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
+    project: str = ""
+    tag: tuple[str, ...] = ()
+    name: str = ""
     all_mine: bool = False
 
 
@@ -24,14 +27,18 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("ids", nargs="*", metavar="ID", help="an allocation, a task or a task group")
     add("--state", action="append", metavar="STATE", help="with --all-mine: only in this state")
+    add("--project", metavar="NAME", help="with --all-mine: only of this project")
+    add("--tag", action="append", metavar="KEY=VALUE", help="with --all-mine: only with this tag")
+    add("--name", metavar="NAME", help="with --all-mine: only with this name")
     add("--all-mine", action="store_true", help="all one's own that have not ended")
 
 
 def run(options: Options, context: Context) -> int:
     if options.all_mine:
         return _cancel_mine(options, context)
-    if options.state:
-        raise UsageError("--state goes with --all-mine", hint="lattice cancel --state=pending --all-mine")
+    for flag in ("state", "project", "tag", "name"):
+        if getattr(options, flag):
+            raise UsageError(f"--{flag} goes with --all-mine", hint="lattice cancel --state=pending --all-mine")
     if not options.ids:
         raise UsageError("nothing to cancel was named", hint="name ids, or give --all-mine")
     return order_each(options.ids, context.client.cancel, lambda a: f"{a.id} {_told(a.state)}", context)
@@ -45,7 +52,14 @@ def _cancel_mine(options: Options, context: Context) -> int:
     if options.ids:
         raise UsageError("give ids or --all-mine, not both")
     states = [part for text in options.state for part in text.split(",") if part]
-    outcomes = context.client.cancel_many(states=states, all_mine=True)
+    outcomes = context.client.cancel_many(
+        states=states,
+        all_mine=True,
+        project=options.project,
+        tags=options.tag,
+        name=options.name,
+        vcluster=context.flags.vcluster or "",
+    )
     if not structured(context, outcomes):
         for outcome in outcomes:
             if outcome.ok:
@@ -68,5 +82,9 @@ COMMAND = Command(
     options=Options,
     fill=fill,
     run=run,
-    examples=("lattice cancel a17 a18", "lattice cancel --state=pending --all-mine"),
+    examples=(
+        "lattice cancel a17 a18",
+        "lattice cancel --state=pending --all-mine",
+        "lattice cancel --all-mine --tag=sweep=3",
+    ),
 )

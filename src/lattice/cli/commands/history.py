@@ -19,6 +19,8 @@ class Options:
     state: tuple[str, ...] = ()
     user: str = ""
     name: str = ""
+    project: str = ""
+    tag: tuple[str, ...] = ()
     all: bool = False
     tasks: bool = False
     limit: int | None = None
@@ -31,6 +33,8 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add("--state", action="append", metavar="STATE", help="only in this state; several with commas")
     add("--user", metavar="NAME", help="of this user instead of one's own")
     add("--name", metavar="NAME", help="only with this name")
+    add("--project", metavar="NAME", help="only of this project")
+    add("--tag", action="append", metavar="KEY=VALUE", help="only with this tag; may be repeated")
     add("--all", action="store_true", help="of all users, as far as one may see them")
     add("--tasks", action="store_true", help="the tasks of task groups one by one")
     add("--limit", type=int, metavar="N", help="only the newest N")
@@ -44,6 +48,8 @@ def run(options: Options, context: Context) -> int:
         tenant=context.flags.tenant or "",
         vcluster=context.flags.vcluster or "",
         name=options.name,
+        project=options.project,
+        tags=options.tag,
         is_unfolded=options.tasks,
         since=parse_moment(options.since, now, past=True) if options.since else "",
         until=parse_moment(options.until, now, past=True) if options.until else "",

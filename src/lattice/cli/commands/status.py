@@ -27,6 +27,7 @@ class Options:
     state: tuple[str, ...] = ()
     user: str = ""
     name: str = ""
+    project: str = ""
     tag: tuple[str, ...] = ()
     all: bool = False
     tasks: bool = False
@@ -42,7 +43,8 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add("--state", action="append", metavar="STATE", help="only in this state; several with commas")
     add("--user", metavar="NAME", help="of this user instead of one's own")
     add("--name", metavar="NAME", help="only with this name")
-    add("--tag", action="append", metavar="KEY=VALUE", help="only with this tag")
+    add("--project", metavar="NAME", help="only of this project")
+    add("--tag", action="append", metavar="KEY=VALUE", help="only with this tag; may be repeated")
     add("--all", action="store_true", help="of all users, as far as one may see them")
     add("--tasks", action="store_true", help="the tasks of task groups one by one")
     add("--count", action="store_true", help="only how many there are in each state")
@@ -125,6 +127,7 @@ def _filter(options: Options, group: str, context: Context) -> AllocationFilter:
         tenant=context.flags.tenant or "",
         vcluster=context.flags.vcluster or "",
         name=options.name,
+        project=options.project,
         group=group,
         tags=options.tag,
         is_unfolded=options.tasks,

@@ -14,7 +14,7 @@ from lattice.cli.output import structured
 from lattice.cli.recent import remember
 from lattice.cli.scripts import STDIN, load_script
 from lattice.cli.submission import SubmitOptions, build_submission, name_after
-from lattice_sdk.models import Allocation, Submission
+from lattice_sdk.models import Allocation, Explanation, Submission
 
 NOT_YET = (
     "--uenv",
@@ -35,7 +35,7 @@ NOT_YET = (
     "--telemetry",
     "--pmi",
 )
-JOINED = ("depends_on", "constraint", "env", "tag")
+JOINED = ("depends_on", "constraint", "env", "notify_to", "tag")
 NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
     "wait",
     "dry_run",
@@ -85,6 +85,8 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
     add("--task-group", metavar="TASKS", help="a group of tasks: 0-99, 1,3,5-9, 0-99:2, 0-99%%20")
     add("--per-node", action="store_true", help="run it on every node, not on the first alone")
     add("--no-per-node", dest="per_node", action="store_false", help="run it on the first node alone")
+    add("--notify", metavar="EVENTS", help="begin, end, fail, requeue, time-limit-near, all or none; with commas")
+    add("--notify-to", action="append", metavar="WHERE", help="mail:ADDRESS or webhook:URL (your default)")
     add("--request-id", metavar="ID", help="submitting twice with one id submits once")
     add("--dry-run", action="store_true", help="only say what would become of it, and when it would start")
     add("--wait", action="store_true", help="wait for the end; its exit code is this command's")
@@ -190,6 +192,7 @@ def run(options: SubmitOptions, context: Context) -> int:
     if options.dry_run:
         return _dry_run(submission, options, context)
     allocation = context.client.submit(submission, request_id=options.request_id)
+    tell_of_submission(allocation, context)
     remember(context, allocations=[allocation.id])
     is_told = not options.wait and structured(context, allocation)
     if not is_told and context.output in {"table", "wide"}:
@@ -203,9 +206,18 @@ def _dry_run(submission: Submission, options: SubmitOptions, context: Context) -
     if options.wait:
         raise UsageError("--dry-run submits nothing that --wait could wait for")
     outlook = context.client.dry_run(submission)
+    tell_of_submission(outlook, context)
     if not structured(context, outlook):
         context.streams.write(outlook_text(outlook))
     return OK
+
+
+def tell_of_submission(answer: Allocation | Explanation, context: Context) -> None:
+    """What was asked for and will not be had, and where the site's rules send it."""
+    for warning in answer.warnings or ():
+        context.warn(warning)
+    if answer.chosen_by:
+        context.note(f"vCluster {answer.vcluster} was chosen by {answer.chosen_by}")
 
 
 def _await_end(allocation: Allocation, context: Context) -> int:
@@ -231,6 +243,7 @@ COMMAND = Command(
         "lattice submit --constraint=gpu_type=GH200 -- torchrun train.py",
         "lattice submit --task-group=0-99%20 sweep.sh",
         "lattice submit --wait -q -- hostname",
+        "lattice submit --notify=end,fail --notify-to=mail:ada@example.org train.sh",
         "lattice submit --dry-run --nodes=64 --walltime=12h train.sh",
     ),
 )

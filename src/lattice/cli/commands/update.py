@@ -7,6 +7,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import order_each
 from lattice.cli.errors import UsageError
+from lattice.cli.submission import parse_pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +16,8 @@ class Options:
     walltime: str | None = None
     priority: str | None = None
     name: str | None = None
+    tag: tuple[str, ...] = ()
+    untag: tuple[str, ...] = ()
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +32,21 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="low, normal, high or 0 to 10",
     )
     add("--name", metavar="NAME", help="new name")
+    add("--tag", action="append", metavar="KEY=VALUE", help="set a tag; may be repeated")
+    add("--untag", action="append", metavar="KEY", help="take a tag away; may be repeated")
 
 
 def run(options: Options, context: Context) -> int:
-    wanted = {"walltime": options.walltime, "priority": _priority(options), "name": options.name}
+    wanted = {
+        "walltime": options.walltime,
+        "priority": _priority(options),
+        "name": options.name,
+        "tags": dict(parse_pair(text, "--tag") for text in options.tag) or None,
+        "untag": list(options.untag) or None,
+    }
     changes = {key: value for key, value in wanted.items() if value is not None}
     if not changes:
-        raise UsageError("nothing to change was given", hint="--walltime, --priority or --name")
+        raise UsageError("nothing to change was given", hint="--walltime, --priority, --name, --tag or --untag")
     return order_each(
         options.ids,
         lambda allocation_id: context.client.update(allocation_id, changes),
@@ -53,5 +64,9 @@ COMMAND = Command(
     options=Options,
     fill=fill,
     run=run,
-    examples=("lattice update a17 --walltime=48h", "lattice update a17 --priority=high"),
+    examples=(
+        "lattice update a17 --walltime=48h",
+        "lattice update a17 --priority=high",
+        "lattice update a17 --tag=stage=final --untag=draft",
+    ),
 )

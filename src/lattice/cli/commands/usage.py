@@ -21,20 +21,22 @@ COLUMNS: tuple[Column[UserUsage], ...] = (
 @dataclass(frozen=True, kw_only=True)
 class Options:
     user: str = ""
+    project: str = ""
     days: int | None = None
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", metavar="NAME", help="of this user instead of oneself")
+    parser.add_argument("--project", metavar="NAME", help="only in this project")
     parser.add_argument("--days", type=int, metavar="N", help="of the last N days (those of the budget: 90)")
 
 
 def run(options: Options, context: Context) -> int:
     tenant = context.flags.tenant
     if tenant:
-        usage = context.client.tenant_usage(tenant, options.days, user=options.user)
+        usage = context.client.tenant_usage(tenant, options.days, user=options.user, project=options.project)
     else:
-        usage = context.client.user_usage(options.user, options.days)
+        usage = context.client.user_usage(options.user, options.days, project=options.project)
     if not structured(context, usage):
         context.streams.write(sheet(_pairs(usage)))
         if usage.users:
@@ -46,6 +48,7 @@ def _pairs(usage: Usage) -> list[tuple[str, str]]:
     pairs = [
         ("Tenant", usage.tenant or ""),
         ("User", usage.user or ""),
+        ("Project", usage.project or ""),
         ("Since", usage.since or ""),
         ("Node hours", _of_budget(usage.node_hours, usage.node_hours_budget, usage.node_hours_fraction)),
         ("GPU hours", _of_budget(usage.gpu_hours, usage.gpu_hours_budget, usage.gpu_hours_fraction)),

@@ -15,13 +15,21 @@ from lattice_sdk.streams import Watch
 class Options:
     ids: tuple[str, ...] = ()
     since: int | None = None
+    user: str = ""
+    project: str = ""
+    tag: tuple[str, ...] = ()
+    what: tuple[str, ...] = ()
     alerts_only: bool = False
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="*", metavar="ID", help="only these, and only until all have ended")
+    add("ids", nargs="*", metavar="ID", help="only these (allocations, groups, DAGs), until all have ended")
     add("--since", type=int, metavar="INDEX", help="begin after this index of the log")
+    add("--user", metavar="NAME", help="only of this user")
+    add("--project", metavar="NAME", help="only of this project")
+    add("--tag", action="append", metavar="KEY=VALUE", help="only with this tag; may be repeated")
+    add("--what", action="append", metavar="KIND", help="allocation, dag, node, tenant, project, vcluster ...")
     add("--alerts-only", action="store_true", help="not supported by this version")
 
 
@@ -29,7 +37,15 @@ def run(options: Options, context: Context) -> int:
     if options.alerts_only:
         raise UsageError("--alerts-only is not supported by this version of Lattice")
     # The stream is opened before the states are read: no change falls between the two.
-    stream = context.client.watch(options.ids, since=options.since)
+    stream = context.client.watch(
+        options.ids,
+        since=options.since,
+        user=options.user,
+        tenant=context.flags.tenant or "",
+        project=options.project,
+        tags=options.tag,
+        what=options.what,
+    )
     try:
         return _follow(stream, options.ids, context)
     finally:
@@ -95,5 +111,11 @@ COMMAND = Command(
     options=Options,
     fill=fill,
     run=run,
-    examples=("lattice watch", "lattice watch a17", "lattice watch -o json"),
+    examples=(
+        "lattice watch",
+        "lattice watch a17",
+        "lattice watch --project=lhc --tag=stage=train",
+        "lattice watch --what=node",
+        "lattice watch --since=4711 -o json",
+    ),
 )
