@@ -49,6 +49,10 @@ class Network:
     def address(self, name: str) -> str:
         return self._addresses[name]
 
+    def space(self, name: str) -> str:
+        """The name of the host's namespace."""
+        return self._spaces[name]
+
     def inside(self, name: str) -> list[str]:
         """What to put in front of a command so that it runs on that host."""
         return ["ip", "netns", "exec", self._spaces[name]]
