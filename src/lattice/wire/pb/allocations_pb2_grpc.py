@@ -109,6 +109,31 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.UpdateRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
                 _registered_method=True)
+        self.SubmitDag = channel.unary_unary(
+                '/lattice.v1.AllocationService/SubmitDag',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.SubmitDagRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.DagView.FromString,
+                _registered_method=True)
+        self.ListDags = channel.unary_unary(
+                '/lattice.v1.AllocationService/ListDags',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ListDagsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.ListDagsResponse.FromString,
+                _registered_method=True)
+        self.GetDag = channel.unary_unary(
+                '/lattice.v1.AllocationService/GetDag',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.GetDagRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.DagView.FromString,
+                _registered_method=True)
+        self.GetDagGraph = channel.unary_unary(
+                '/lattice.v1.AllocationService/GetDagGraph',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.GetDagGraphRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.DagGraph.FromString,
+                _registered_method=True)
+        self.CancelDag = channel.unary_unary(
+                '/lattice.v1.AllocationService/CancelDag',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.CancelDagRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.DagView.FromString,
+                _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/lattice.v1.AllocationService/Watch',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.WatchRequest.SerializeToString,
@@ -224,6 +249,41 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SubmitDag(self, request, context):
+        """A new DAG, all its allocations or none; durable and visible before the answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDags(self, request, context):
+        """DAGs, newest first, running and ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDag(self, request, context):
+        """One DAG with its allocations, archived or not.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDagGraph(self, request, context):
+        """Allocations and edges; with `format` a drawing of them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelDag(self, request, context):
+        """Ends everything of the DAG that has not ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Watch(self, request, context):
         """Changes of what the caller may see, from `since` or from now on.
         """
@@ -308,6 +368,31 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.Update,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.UpdateRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.SerializeToString,
+            ),
+            'SubmitDag': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitDag,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.SubmitDagRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.DagView.SerializeToString,
+            ),
+            'ListDags': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDags,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ListDagsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.ListDagsResponse.SerializeToString,
+            ),
+            'GetDag': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDag,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.GetDagRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.DagView.SerializeToString,
+            ),
+            'GetDagGraph': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDagGraph,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.GetDagGraphRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.DagGraph.SerializeToString,
+            ),
+            'CancelDag': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelDag,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.CancelDagRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.DagView.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
@@ -720,6 +805,141 @@ class AllocationService:
             '/lattice.v1.AllocationService/Update',
             lattice_dot_v1_dot_allocations__pb2.UpdateRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SubmitDag(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/SubmitDag',
+            lattice_dot_v1_dot_allocations__pb2.SubmitDagRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.DagView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDags(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/ListDags',
+            lattice_dot_v1_dot_allocations__pb2.ListDagsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.ListDagsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDag(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/GetDag',
+            lattice_dot_v1_dot_allocations__pb2.GetDagRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.DagView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDagGraph(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/GetDagGraph',
+            lattice_dot_v1_dot_allocations__pb2.GetDagGraphRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.DagGraph.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelDag(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/CancelDag',
+            lattice_dot_v1_dot_allocations__pb2.CancelDagRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.DagView.FromString,
             options,
             channel_credentials,
             insecure,
