@@ -29,6 +29,8 @@ class TaskCounts(Struct, frozen=True, kw_only=True):
     completed: int = 0
     failed: int = 0
     cancelled: int = 0
+    concurrency: int = 0
+    pending_indices: str = ""
 
 
 class Resources(Struct, frozen=True, kw_only=True):
@@ -115,6 +117,8 @@ class Allocation(Struct, frozen=True, kw_only=True):
     task_index: int | None = None
     cpu_s: Figure | None = 0
     peak_memory_mb: Figure | None = 0
+    cpu_efficiency: Figure | None = None
+    memory_efficiency: Figure | None = None
     archived: bool = False
     depends_on: str = ""
     waits_for: str = ""

@@ -159,6 +159,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "update": Leaf("update", "change an allocation"),
     "history": Leaf("history", "show allocations that have ended"),
     "usage": Leaf("usage", "show node hours and GPU hours"),
+    "report": Leaf("report", "sum up what has ended: hours, waits, efficiency"),
     "notify": NOTIFY,
     "project": PROJECT,
     "nodes": Leaf("nodes", "show the nodes"),

@@ -19,7 +19,7 @@ from lattice.ports.replica import Replica
 ACTOR = "archive"
 BATCH = 1000
 EVERY_S = 1.0
-FOLD_AFTER_MS = 1_000
+FOLD_AFTER_MS = 5_000
 
 
 class Archiving:

@@ -61,7 +61,7 @@ async def test_the_tasks_that_ended_become_rows_while_the_group_goes_on() -> Non
     await world.place(group + 1, "n1")
     await world.ended(group + 1, "n1")
     assert await loop.fold_due() == 0
-    world.clock.pass_s(1)
+    world.clock.pass_s(5)
     assert await loop.fold_due() == 1
     assert (await loop.archive_due(), await loop.fold_due()) == (0, 0)
     assert list(world.state.groups) == [group]
@@ -92,7 +92,7 @@ async def test_batches_are_bounded() -> None:
     for position in range(BATCH + 10):
         await world.do(CancelAllocation(number=group + 1 + position))
     world.replica.proposed.clear()
-    world.clock.pass_s(1)
+    world.clock.pass_s(5)
     while await loop.fold_due() + await loop.archive_due():
         pass
     sizes = [len(c.numbers) for c in world.replica.proposed if isinstance(c, FoldTasks)]

@@ -7,7 +7,17 @@ from lattice_sdk.calls.cluster import ClusterCalls
 from lattice_sdk.calls.dags import DagCalls
 from lattice_sdk.calls.nodes import NodeCalls
 from lattice_sdk.calls.notifications import NotificationCalls
+from lattice_sdk.calls.reports import ReportCalls
 
 
-class Calls(AllocationCalls, NodeCalls, AdministrationCalls, ClusterCalls, BackupCalls, NotificationCalls, DagCalls):
+class Calls(
+    AllocationCalls,
+    NodeCalls,
+    AdministrationCalls,
+    ClusterCalls,
+    BackupCalls,
+    NotificationCalls,
+    DagCalls,
+    ReportCalls,
+):
     """What both clients can do."""
