@@ -7,6 +7,7 @@ from pathlib import Path
 from lattice.config.schema import ServerConfig
 from lattice.control.agents import AgentSessions, SessionSettings
 from lattice.control.archiving import Archiving
+from lattice.control.deadlines import Deadlines
 from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.energy import EnergyPrices
 from lattice.control.node_watch import NodeWatch, WatchSettings
@@ -68,6 +69,7 @@ class Loops:
         self.node_watch = NodeWatch(replica, links, self.observations, clock, timings.watch)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
+        self.deadlines = Deadlines(replica, clock)
         self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
         self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
         self._tasks: list[asyncio.Task[None]] = []
@@ -82,12 +84,13 @@ class Loops:
         self.dispatch.reset()
         self.node_watch.reset()
         self.archiving.reset()
+        self.deadlines.reset()
         self.tracing.reset()
         self.notifying.reset()
 
     def start(self) -> None:
         loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
-        for loop in (*loops, self.notifying):
+        for loop in (*loops, self.notifying, self.deadlines):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.energy is not None:
             self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))

@@ -262,7 +262,8 @@ def given_up_record(group: TaskGroup, position: int) -> Allocation | None:
 
 def _given_up(group: TaskGroup, position: int, entry: GivenUp) -> Allocation:
     ended = task_record(group, position)
-    return replace(ended, hold=Hold.NONE, state=AllocationState.CANCELLED, cause=entry.cause, ended_at=entry.at)
+    state = AllocationState.FAILED if entry.cause is Cause.DEADLINE else AllocationState.CANCELLED
+    return replace(ended, hold=Hold.NONE, state=state, cause=entry.cause, ended_at=entry.at)
 
 
 _Source = tuple[int, GivenUp | FoldedTasks]
