@@ -41,6 +41,7 @@ class Exchange:
         self._pieces: list[bytes] = []
         self._is_begun = False
         self._is_complete = False
+        self._is_kept = False
         self.headers: list[tuple[bytes, bytes]] = []
 
     # called by the parser
@@ -50,6 +51,8 @@ class Exchange:
 
     def on_headers_complete(self) -> None:
         self._is_begun = True
+        # The parser knows it now; after the last byte it has forgotten.
+        self._is_kept = self._parser.should_keep_alive()
 
     def on_body(self, body: bytes) -> None:
         self._pieces.append(body)
@@ -136,7 +139,7 @@ class Exchange:
         self._parser.feed_data(data)
 
     def _give_back(self) -> None:
-        if self._parser.should_keep_alive():
+        if self._is_kept:
             self._pool.keep(self._url, self._connection)
         else:
             self.abandon()

@@ -1,0 +1,238 @@
+"""A follower's entrance: hands on once, to whoever leads, under one request id; answers itself what needs no leader."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lattice.api.rest import forwarding
+from lattice.api.rest.exchange import Pool
+from lattice.api.rest.forwarding import Forwarding
+from lattice.api.rest.peers import PEER
+
+Answer = Callable[["Seen"], bytes]
+
+
+class Seen:
+    """A request as it arrived at a server."""
+
+    def __init__(self, head: bytes, body: bytes) -> None:
+        first, *lines = head.decode().split("\r\n")
+        self.method, self.target, _ = first.split(" ")
+        self.headers = dict(line.split(": ", 1) for line in lines if line)
+        self.body = body
+
+
+class OtherServer:
+    """Speaks just enough HTTP to be taken for a leader."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.seen: list[Seen] = []
+        self.connections = 0
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
+                seen = Seen(head.removesuffix(b"\r\n\r\n"), await reader.readexactly(length))
+                self.seen.append(seen)
+                reply = self._answer(seen)
+                if not reply:
+                    break
+                writer.write(reply)
+                await writer.drain()
+                if b"connection: close" in reply:
+                    break
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+
+def says(text: str, status: str = "200 OK", *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", "content-type: text/plain", f"content-length: {len(text)}", *headers, "", text]
+    return "\r\n".join(lines).encode()
+
+
+@asynccontextmanager
+async def other_server(answer: Answer) -> AsyncIterator[OtherServer]:
+    server = OtherServer(answer)
+    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    server.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    try:
+        yield server
+    finally:
+        listener.close()
+
+
+class Leading:
+    """Implements `Leader`."""
+
+    def __init__(self, url: str = "") -> None:
+        self.url = url
+        self.app: ASGIApp | None = None
+        self._moved: asyncio.Future[None] | None = None
+
+    def moved(self) -> "asyncio.Future[None]":
+        if self._moved is None or self._moved.done():
+            self._moved = asyncio.get_running_loop().create_future()
+        return self._moved
+
+    def change(self, url: str = "", app: ASGIApp | None = None) -> None:
+        self.url, self.app = url, app
+        if self._moved is not None and not self._moved.done():
+            self._moved.set_result(None)
+
+
+async def local(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    body = (await receive()).get("body", b"")
+    await send({"type": "http.response.body", "body": b"here " + body})
+
+
+async def ask(
+    app: ASGIApp, method: str, path: str, body: bytes = b"", *headers: tuple[bytes, bytes], peer: str = ""
+) -> tuple[int, dict[bytes, bytes], bytes]:
+    """One request; status, headers and body of its answer."""
+    path, _, query = path.partition("?")
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    answer: list[Message] = []
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        answer.append(message)
+
+    asked = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": list(headers)}
+    await app({**asked, PEER: peer} if peer else asked, receive, send)
+    content = b"".join(message.get("body", b"") for message in answer[1:])
+    return answer[0]["status"], dict(answer[0]["headers"]), content
+
+
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, 20))
+
+
+def test_a_request_reaches_the_leader_as_it_is_with_a_request_id() -> None:
+    async def scenario() -> None:
+        async with other_server(lambda seen: says("done", "201 Created", "x-more: 1")) as leader:
+            app = Forwarding(local, Leading(leader.url), Pool())
+            mine = ((b"authorization", b"Bearer T"), (b"connection", b"keep-alive"), (b"host", b"me"))
+            status, headers, body = await ask(app, "POST", "/api/v1/allocations?dry_run=true", b'{"a": 1}', *mine)
+            assert (status, body, headers[b"x-more"]) == (201, b"done", b"1")
+            seen = leader.seen[0]
+            assert (seen.method, seen.target, seen.body) == ("POST", "/api/v1/allocations?dry_run=true", b'{"a": 1}')
+            assert seen.headers["authorization"] == "Bearer T"
+            assert "connection" not in seen.headers
+            assert seen.headers["host"] == "lattice"
+            assert len(seen.headers["x-request-id"]) >= 16
+            await ask(app, "POST", "/v1/allocations", b"{}", (b"x-request-id", b"of the client"))
+            assert leader.seen[1].headers["x-request-id"] == "of the client"
+            assert leader.connections == 1
+
+    run(scenario())
+
+
+def test_what_needs_no_leader_is_answered_here() -> None:
+    async def scenario() -> None:
+        app = Forwarding(local, Leading(), Pool())
+        for path in ("/healthz", "/metrics", "/api/v1/raft/status", "/v1/nodes?consistency=stale"):
+            assert await ask(app, "GET", path) == (200, {}, b"here ")
+
+    run(scenario())
+
+
+def test_what_another_server_handed_on_is_not_handed_on_again() -> None:
+    async def scenario() -> None:
+        async with other_server(lambda seen: says("done")) as leader:
+            app = Forwarding(local, Leading(leader.url), Pool())
+            status, headers, _ = await ask(app, "GET", "/v1/nodes", peer="s2")
+            assert (status, headers[b"x-lattice-not-leading"]) == (503, b"1")
+            assert leader.seen == []
+
+    run(scenario())
+
+
+def test_a_leader_that_is_lost_is_followed_by_the_next_with_the_same_request() -> None:
+    async def scenario() -> None:
+        leading = Leading()
+        async with other_server(lambda seen: says("done")) as second:
+
+            def breaks_off(seen: Seen) -> bytes:
+                asyncio.get_running_loop().call_soon(leading.change, second.url)
+                return b""
+
+            async with other_server(breaks_off) as first:
+                leading.change(first.url)
+                app = Forwarding(local, leading, Pool())
+                assert (await ask(app, "POST", "/v1/allocations", b"{}"))[::2] == (200, b"done")
+                assert first.seen[0].headers["x-request-id"] == second.seen[0].headers["x-request-id"]
+
+    run(scenario())
+
+
+def test_a_server_that_does_not_lead_any_more_is_not_believed() -> None:
+    async def scenario() -> None:
+        leading = Leading()
+
+        def resigned(seen: Seen) -> bytes:
+            asyncio.get_running_loop().call_soon(leading.change, "", local)
+            return says("{}", "503 Service Unavailable", "x-lattice-not-leading: 1")
+
+        async with other_server(resigned) as first:
+            leading.change(first.url)
+            app = Forwarding(local, leading, Pool())
+            # It was elected itself meanwhile, and answers from the body that it had read.
+            assert await ask(app, "POST", "/v1/allocations", b"body") == (200, {}, b"here body")
+
+    run(scenario())
+
+
+def test_a_connection_that_was_closed_in_between_costs_nothing() -> None:
+    async def scenario() -> None:
+        async with other_server(lambda seen: says("done", "200 OK", "connection: close")) as leader:
+            app = Forwarding(local, Leading(leader.url), Pool())
+            for _ in range(3):
+                assert (await ask(app, "GET", "/v1/nodes"))[::2] == (200, b"done")
+            assert leader.connections == 3
+
+    run(scenario())
+
+
+def test_without_a_leader_it_gives_up_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "GIVE_UP_S", 0.1)
+
+    async def scenario() -> None:
+        app = Forwarding(local, Leading(), Pool())
+        status, headers, body = await ask(app, "POST", "/v1/allocations", b"{}")
+        assert (status, headers[b"retry-after"]) == (503, b"1")
+        error = json.loads(body)["error"]
+        assert "majority" in error["message"]
+        assert "consistency=stale" in error["hint"]
+
+    run(scenario())
+
+
+def test_nobody_waits_for_a_leader_at_a_server_that_stops() -> None:
+    async def scenario() -> None:
+        leading = Leading()
+        app = Forwarding(local, leading, Pool())
+        waiting = asyncio.create_task(ask(app, "GET", "/v1/nodes"))
+        await asyncio.sleep(0)
+        app.close()
+        leading.change()
+        status, _, body = await waiting
+        assert (status, b"stopping" in body) == (503, True)
+
+    run(scenario())
