@@ -18,6 +18,7 @@ from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
 from bench.groups import group_rate, group_size
 from bench.planning import cycle_figures
+from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_rate
 from bench.replaying import replay_quality, replay_speed
 from bench.restarting import recovery, restart
 from bench.running import short_rate, start_latency
@@ -37,6 +38,10 @@ MEASUREMENTS: dict[str, Measure] = {
     "idle-node": idle_node,
     "cycle": cycle_figures,
     "api-beside-cycles": api_beside_cycles,
+    "quorum-rate": quorum_rate,
+    "quorum-latency": quorum_latency,
+    "quorum-gap": quorum_gap,
+    "quorum-join": quorum_join,
     "replay-speed": replay_speed,
     "replay-quality": replay_quality,
 }

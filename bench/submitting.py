@@ -11,7 +11,7 @@ from bench.cluster import client_of, percentile, start_cluster, submission
 from lattice.testing import LocalCluster
 from lattice_sdk import Submission
 
-_LUA = """
+LUA = """
 wrk.method = "POST"
 wrk.body = [==[%s]==]
 wrk.headers["Content-Type"] = "application/json"
@@ -40,7 +40,7 @@ def submit_rate() -> dict[str, float]:
 def _wrk(cluster: LocalCluster) -> tuple[float, int]:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "submit.lua"
-        script.write_text(_LUA % (submission().decode(), cluster.token))
+        script.write_text(LUA % (submission().decode(), cluster.token))
         script.chmod(0o600)
         done = subprocess.run(
             [
