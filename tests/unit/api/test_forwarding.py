@@ -120,14 +120,30 @@ async def ask(
     return answer[0]["status"], dict(answer[0]["headers"]), content
 
 
+_pools: list[Pool] = []
+
+
+def follower(leading: Leading) -> Forwarding:
+    _pools.append(Pool())
+    return Forwarding(local, leading, _pools[-1])
+
+
 def run(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(scenario, 20))
+    async def whole() -> None:
+        try:
+            await asyncio.wait_for(scenario, 20)
+        finally:
+            while _pools:
+                _pools.pop().close()
+            await asyncio.sleep(0)
+
+    asyncio.run(whole())
 
 
 def test_a_request_reaches_the_leader_as_it_is_with_a_request_id() -> None:
     async def scenario() -> None:
         async with other_server(lambda seen: says("done", "201 Created", "x-more: 1")) as leader:
-            app = Forwarding(local, Leading(leader.url), Pool())
+            app = follower(Leading(leader.url))
             mine = ((b"authorization", b"Bearer T"), (b"connection", b"keep-alive"), (b"host", b"me"))
             status, headers, body = await ask(app, "POST", "/api/v1/allocations?dry_run=true", b'{"a": 1}', *mine)
             assert (status, body, headers[b"x-more"]) == (201, b"done", b"1")
@@ -146,7 +162,7 @@ def test_a_request_reaches_the_leader_as_it_is_with_a_request_id() -> None:
 
 def test_what_needs_no_leader_is_answered_here() -> None:
     async def scenario() -> None:
-        app = Forwarding(local, Leading(), Pool())
+        app = follower(Leading())
         for path in ("/healthz", "/metrics", "/api/v1/raft/status", "/v1/nodes?consistency=stale"):
             assert await ask(app, "GET", path) == (200, {}, b"here ")
 
@@ -156,7 +172,7 @@ def test_what_needs_no_leader_is_answered_here() -> None:
 def test_what_another_server_handed_on_is_not_handed_on_again() -> None:
     async def scenario() -> None:
         async with other_server(lambda seen: says("done")) as leader:
-            app = Forwarding(local, Leading(leader.url), Pool())
+            app = follower(Leading(leader.url))
             status, headers, _ = await ask(app, "GET", "/v1/nodes", peer="s2")
             assert (status, headers[b"x-lattice-not-leading"]) == (503, b"1")
             assert leader.seen == []
@@ -175,7 +191,7 @@ def test_a_leader_that_is_lost_is_followed_by_the_next_with_the_same_request() -
 
             async with other_server(breaks_off) as first:
                 leading.change(first.url)
-                app = Forwarding(local, leading, Pool())
+                app = follower(leading)
                 assert (await ask(app, "POST", "/v1/allocations", b"{}"))[::2] == (200, b"done")
                 assert first.seen[0].headers["x-request-id"] == second.seen[0].headers["x-request-id"]
 
@@ -192,7 +208,7 @@ def test_a_server_that_does_not_lead_any_more_is_not_believed() -> None:
 
         async with other_server(resigned) as first:
             leading.change(first.url)
-            app = Forwarding(local, leading, Pool())
+            app = follower(leading)
             # It was elected itself meanwhile, and answers from the body that it had read.
             assert await ask(app, "POST", "/v1/allocations", b"body") == (200, {}, b"here body")
 
@@ -202,7 +218,7 @@ def test_a_server_that_does_not_lead_any_more_is_not_believed() -> None:
 def test_a_connection_that_was_closed_in_between_costs_nothing() -> None:
     async def scenario() -> None:
         async with other_server(lambda seen: says("done", "200 OK", "connection: close")) as leader:
-            app = Forwarding(local, Leading(leader.url), Pool())
+            app = follower(Leading(leader.url))
             for _ in range(3):
                 assert (await ask(app, "GET", "/v1/nodes"))[::2] == (200, b"done")
             assert leader.connections == 3
@@ -214,7 +230,7 @@ def test_without_a_leader_it_gives_up_with_a_hint(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(forwarding, "GIVE_UP_S", 0.1)
 
     async def scenario() -> None:
-        app = Forwarding(local, Leading(), Pool())
+        app = follower(Leading())
         status, headers, body = await ask(app, "POST", "/v1/allocations", b"{}")
         assert (status, headers[b"retry-after"]) == (503, b"1")
         error = json.loads(body)["error"]
@@ -227,7 +243,7 @@ def test_without_a_leader_it_gives_up_with_a_hint(monkeypatch: pytest.MonkeyPatc
 def test_nobody_waits_for_a_leader_at_a_server_that_stops() -> None:
     async def scenario() -> None:
         leading = Leading()
-        app = Forwarding(local, leading, Pool())
+        app = follower(leading)
         waiting = asyncio.create_task(ask(app, "GET", "/v1/nodes"))
         await asyncio.sleep(0)
         app.close()
