@@ -183,6 +183,21 @@ class Cycle:
             columns.put_group(state.groups[record.group])
 
 
+# Events that change nothing a plan looks at.
+NOT_PLANNED = (
+    ev.PartChanged,
+    ev.SnapshotRecorded,
+    ev.DagSubmitted,
+    ev.DagCancelled,
+    ev.DagEnded,
+    ev.TimeLimitNeared,
+    ev.NotificationQueued,
+    ev.NotificationDropped,
+    ev.NotificationsSettled,
+    ev.NotifyDefaultSet,
+)
+
+
 class _Touched:
     """What a run of events changed; dicts, for their order."""
 
@@ -198,15 +213,13 @@ class _Touched:
 
     def add(self, event: ev.AnyEvent) -> None:
         match event:
-            case ev.PartChanged() | ev.SnapshotRecorded():
+            case _ if isinstance(event, NOT_PLANNED):
                 return
             case ev.AllocationSubmitted():
                 self.numbers[event.allocation.number] = None
             case ev.AllocationEnded() | ev.AllocationRequeued():
                 self.numbers[event.number] = None
                 self.ended[event.number] = None
-            case ev.DagSubmitted() | ev.DagCancelled() | ev.DagEnded():
-                return
             case ev.TasksUnblocked():
                 self.numbers[event.group] = None
             case ev.TaskGroupSubmitted():
