@@ -1,0 +1,168 @@
+"""Backups of real clusters: what is restored is the state of the backup, and nobody of the former history disturbs it."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lattice.testing import LocalCluster, eventually
+from lattice.testing.local_cluster import QUICK_TIMINGS, is_running
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """One server, one node; tests that replace its data do so in the order in which they stand here."""
+    with LocalCluster(nodes=1, settings={"archive.after_s": "0"}) as cluster:
+        yield cluster
+
+
+class Server:
+    """The server of a cluster whose supervisor restarts nothing, stopped and started by the test."""
+
+    def __init__(self, cluster: LocalCluster, settings: Mapping[str, str]) -> None:
+        self._cluster = cluster
+        self._settings = {**QUICK_TIMINGS, **settings}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def config_words(self) -> list[str]:
+        return ["--server-config", str(self._cluster.directory / "server.yaml")]
+
+    def stop(self) -> None:
+        if self._process is None:
+            gone = self._cluster.kill("server", number=signal.SIGTERM)
+            eventually(lambda: not is_running(gone.pid), "the server has ended")
+        else:
+            self._process.terminate()
+            self._process.wait(20)
+
+    def start(self, *words: str) -> None:
+        config = str(self._cluster.directory / "server.yaml")
+        overrides = [word for key, value in self._settings.items() for word in ("--set", f"{key}={value}")]
+        program = str(Path(sys.executable).with_name("lattice-server"))
+        with (self._cluster.directory / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [program, "--config", config, *overrides, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+        self._cluster.wait_serving()
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def serving(cluster: LocalCluster, settings: Mapping[str, str]) -> Iterator[Server]:
+    server = Server(cluster, settings)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def process_of(cluster: LocalCluster, allocation_id: str) -> int:
+    """The main process of a running allocation."""
+    number = allocation_id.removeprefix("a")
+    (status,) = (cluster.directory / "agents").glob(f"n*/runs/{number}.*/status.json")
+    return int(json.loads(status.read_text())["pid"])
+
+
+def agents_say(cluster: LocalCluster, text: str) -> None:
+    """Returns when every agent has written that into its log."""
+    logs = [cluster.directory / "agents" / f"{node}.log" for node in cluster.nodes()]
+    eventually(lambda: all(text in log.read_text() for log in logs), f'every agent says "{text}"')
+
+
+def said(cluster: LocalCluster, *words: str) -> dict[str, object]:
+    return dict(json.loads(cluster.cli("admin", "backup", *words, "-o", "json").stdout))
+
+
+def test_a_backup_is_made_listed_and_verified_here_and_there(cluster: LocalCluster, tmp_path: Path) -> None:
+    cluster.run("true")
+    made = said(cluster, "create")
+    listed = json.loads(cluster.cli("admin", "backup", "list", "-o", "json").stdout)
+    assert [each["path"] for each in listed] == [made["path"]]
+    assert said(cluster, "verify", "--on-server")["digest"] == made["digest"]
+    assert said(cluster, "verify", str(made["path"]))["index"] == made["index"]
+    status, answer = cluster.request("GET", "/admin/backup/verify")
+    assert (status, answer["path"]) == (200, made["path"])
+    bad = tmp_path / "bad"
+    shutil.copytree(str(made["path"]), bad)
+    archive = bytearray((bad / "archive.db").read_bytes())
+    archive[len(archive) // 2] ^= 1
+    (bad / "archive.db").write_bytes(archive)
+    refused = cluster.cli("admin", "backup", "verify", str(bad), check=False)
+    assert refused.returncode == 1
+    assert "archive.db is damaged" in refused.stderr
+
+
+def test_only_administrators_touch_backups(cluster: LocalCluster) -> None:
+    status, answer = cluster.request("POST", "/admin/backup", {}, token=cluster.agent_token)
+    assert (status, answer["error"]["code"]) == (403, "forbidden")
+
+
+def test_wrong_uses_are_told_apart(cluster: LocalCluster, tmp_path: Path) -> None:
+    for words in (["verify"], ["restore", "x"], ["verify", "s3://bucket/raft/snap-latest.bin"]):
+        refused = cluster.cli("admin", "backup", *words, check=False)
+        assert refused.returncode == 2, refused
+    missing = cluster.cli("admin", "backup", "verify", str(tmp_path / "none"), check=False)
+    assert (missing.returncode, "No such file" in missing.stderr) == (1, True)
+    holds = cluster.cli(
+        *("admin", "backup", "restore", str(tmp_path), "--server-config", str(cluster.directory / "server.yaml")),
+        check=False,
+    )
+    assert holds.returncode == 1
+    assert "holds a cluster already" in holds.stderr
+
+
+def test_a_restored_server_has_the_backup_and_its_agent_ends_what_came_later(tmp_path: Path) -> None:
+    settings = {"archive.after_s": "0"}
+    with LocalCluster(nodes=3, restart=False, settings=settings) as cluster, serving(cluster, settings) as server:
+        kept = cluster.submit("sleep 600", name="began before")
+        short = cluster.submit(f"while [ ! -e {tmp_path}/end ]; do sleep 0.05; done; exit 3", name="ended later")
+        for each in (kept, short):
+            cluster.wait_state(each["id"], "Running")
+        done = cluster.run("true")
+        made = said(cluster, "create", str(tmp_path / "backup"))
+        (tmp_path / "end").touch()
+        assert cluster.wait_end(short["id"])["exit_code"] == 3
+        stale = cluster.submit(f"echo $$ > {tmp_path}/pid; exec sleep 600", name="began after")
+        place = cluster.wait_state(stale["id"], "Running")["nodes"][0]
+        pid = int((tmp_path / "pid").read_text())
+        began = process_of(cluster, kept["id"])
+
+        former = cluster.directory / "former"
+        server.stop()
+        shutil.move(cluster.directory / "data", former)
+        assert said(cluster, "restore", str(made["path"]), *server.config_words)["index"] == made["index"]
+        server.start()
+
+        assert cluster.request("GET", f"/allocations/{stale['id']}")[0] == 404
+        # The same number again, on the node where the former one runs: it starts when that is gone.
+        again = cluster.run(f"kill -0 {pid} && echo both", resources={"nodes": 1, "constraints": {"nodes": place}})
+        assert again["id"] == stale["id"]
+        assert again["exit_code"] == 1
+        assert cluster.logs(again["id"]) == ""
+        assert cluster.allocation(kept["id"])["state"] == "Running"
+        assert process_of(cluster, kept["id"]) == began
+        # Its end was known to nobody but the node.
+        assert cluster.wait_end(short["id"])["exit_code"] == 3
+        assert cluster.allocation(done["id"])["state"] == "Completed"
+
+        agents_say(cluster, "the cluster was restored")
+        server.stop()
+        shutil.move(cluster.directory / "data", tmp_path / "restored")
+        shutil.move(former, cluster.directory / "data")
+        server.start()
+        agents_say(cluster, "serves a later history of this cluster")
+        cluster.wait_node(place, "Down")
+        assert is_running(began)
