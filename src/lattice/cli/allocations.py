@@ -44,6 +44,40 @@ def why_text(allocation: Allocation) -> str:
     return allocation.reason or ""
 
 
+def percent_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}%"
+
+
+def tasks_text(allocation: Allocation) -> str:
+    """What became of the tasks of a group, and which still wait: `100, 20 at once: 5 pending (95-99), 75 completed`."""
+    counts = allocation.task_counts
+    if counts is None:
+        return ""
+    limit = f", {counts.concurrency} at once" if counts.concurrency else ""
+    waiting = f" ({counts.pending_indices})" if counts.pending_indices else ""
+    figures = [
+        f"{counts.pending} pending{waiting}" if counts.pending else "",
+        f"{counts.running} running" if counts.running else "",
+        f"{counts.completed} completed" if counts.completed else "",
+        f"{counts.failed} failed" if counts.failed else "",
+        f"{counts.cancelled} cancelled" if counts.cancelled else "",
+    ]
+    return f"{counts.size}{limit}: {', '.join(figure for figure in figures if figure)}"
+
+
+def cpu_text(allocation: Allocation) -> str:
+    """CPU time, and how much of what was held that is; nothing before it has run."""
+    if allocation.cpu_efficiency is None:
+        return ""
+    return f"{clock_text(allocation.cpu_s)} ({percent_text(allocation.cpu_efficiency)} of what it held)"
+
+
+def memory_text(allocation: Allocation) -> str:
+    if allocation.memory_efficiency is None:
+        return ""
+    return f"{allocation.peak_memory_mb:g} MB ({percent_text(allocation.memory_efficiency)} of what it held)"
+
+
 COLUMNS: tuple[Column[Allocation], ...] = (
     Column("ID", lambda a: a.id),
     Column("NAME", lambda a: a.name),
@@ -58,6 +92,8 @@ COLUMNS: tuple[Column[Allocation], ...] = (
     Column("NODELIST", node_names, is_wide=True),
     Column("CAUSE", lambda a: a.cause or "", is_wide=True),
     Column("EXIT", end_text, is_wide=True),
+    Column("CPU_EFF", lambda a: percent_text(a.cpu_efficiency), is_wide=True),
+    Column("MEM_EFF", lambda a: percent_text(a.memory_efficiency), is_wide=True),
     Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
     Column("REASON", why_text, is_sparse=True),
 )
@@ -79,6 +115,10 @@ HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
     Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
     Column("STARTED", lambda a: a.started_at or "", is_wide=True),
     Column("RESTARTS", lambda a: str(a.restart_count), is_wide=True),
+    Column("CPU_TIME", lambda a: clock_text(a.cpu_s) if a.started_at else "", is_wide=True),
+    Column("PEAK_MB", lambda a: f"{a.peak_memory_mb:g}" if a.started_at else "", is_wide=True),
+    Column("CPU_EFF", lambda a: percent_text(a.cpu_efficiency), is_wide=True),
+    Column("MEM_EFF", lambda a: percent_text(a.memory_efficiency), is_wide=True),
 )
 
 
@@ -105,5 +145,8 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("Cause", allocation.cause or ""),
         ("Message", allocation.message or ""),
         ("Restarts", str(allocation.restart_count or "")),
+        ("Tasks", tasks_text(allocation)),
+        ("CPU time", cpu_text(allocation)),
+        ("Peak memory", memory_text(allocation)),
     ]
     return [(name, text) for name, text in pairs if text and text != "-"]

@@ -1,5 +1,6 @@
 """One order for several things: each is tried, each refusal is told, the worst one is the exit code."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -7,8 +8,11 @@ from lattice.cli.context import Context
 from lattice.cli.errors import OK, describe, exit_code
 from lattice.cli.output import structured
 from lattice_sdk.errors import ApiError, NotAuthenticated, Unavailable
+from lattice_sdk.models import Allocation
 
 R = TypeVar("R")
+
+_SEVERAL = re.compile(r"a?\d+_.*[^\d].*")
 
 
 def for_each(names: Iterable[str], order: Callable[[str], R], context: Context) -> tuple[list[R], int]:
@@ -32,4 +36,28 @@ def order_each(names: Sequence[str], order: Callable[[str], R], told: Callable[[
     if results and not structured(context, answer):
         for result in results:
             context.say(told(result))
+    return code
+
+
+def names_several(name: str) -> bool:
+    """Whether tasks of a group are named together: `a17_[3-7,9]`, `a17_3-7`."""
+    return _SEVERAL.fullmatch(name) is not None
+
+
+def order_allocations(
+    names: Sequence[str],
+    order: Callable[[str], Allocation],
+    told: Callable[[Allocation], str],
+    context: Context,
+) -> int:
+    """Give one order for each name; several tasks of a group are called as they were named."""
+
+    def ordered(name: str) -> tuple[str, Allocation]:
+        return name, order(name)
+
+    results, code = for_each(names, ordered, context)
+    found = [allocation for _, allocation in results]
+    if found and not structured(context, found[0] if len(names) == 1 else found):
+        for name, allocation in results:
+            context.say(f"{name if names_several(name) else allocation.id} {told(allocation)}")
     return code

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
-from lattice.cli.each import order_each
+from lattice.cli.each import order_allocations
 from lattice.cli.errors import OK, UsageError, describe, exit_code
 from lattice.cli.output import structured
 from lattice_sdk.errors import ApiError, Invalid
@@ -25,7 +25,7 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="*", metavar="ID", help="an allocation, a task or a task group")
+    add("ids", nargs="*", metavar="ID", help="an allocation, a task group, or tasks of it: a17_3, a17_[3-7,9]")
     add("--state", action="append", metavar="STATE", help="with --all-mine: only in this state")
     add("--project", metavar="NAME", help="with --all-mine: only of this project")
     add("--tag", action="append", metavar="KEY=VALUE", help="with --all-mine: only with this tag")
@@ -41,7 +41,7 @@ def run(options: Options, context: Context) -> int:
             raise UsageError(f"--{flag} goes with --all-mine", hint="lattice cancel --state=pending --all-mine")
     if not options.ids:
         raise UsageError("nothing to cancel was named", hint="name ids, or give --all-mine")
-    return order_each(options.ids, context.client.cancel, lambda a: f"{a.id} {_told(a.state)}", context)
+    return order_allocations(options.ids, context.client.cancel, lambda a: _told(a.state), context)
 
 
 def _told(state: str) -> str:
@@ -84,6 +84,7 @@ COMMAND = Command(
     run=run,
     examples=(
         "lattice cancel a17 a18",
+        "lattice cancel 'a17_[3-7,9]'",
         "lattice cancel --state=pending --all-mine",
         "lattice cancel --all-mine --tag=sweep=3",
     ),

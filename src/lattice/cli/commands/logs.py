@@ -1,12 +1,16 @@
 """`lattice logs`: what an allocation wrote, byte for byte."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.output import show_line, structured
+from lattice_sdk.errors import Invalid
+from lattice_sdk.models import AllocationFilter
+
+ONE_PAGE = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +29,7 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("id", metavar="ID", help="an allocation or a task")
+    add("id", metavar="ID", help="an allocation, a task, or a task group: each task under its name")
     add("-f", "--follow", action="store_true", help="go on until the allocation has ended")
     add("--tail", type=int, metavar="N", help="only the last N lines (of each node)")
     add("--stderr", action="store_true", help="what went to stderr instead of stdout")
@@ -36,7 +40,26 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, context: Context) -> int:
     if options.tail is not None and options.tail < 0:
         raise UsageError("--tail cannot be negative")
-    return _follow(options, context) if options.follow else _print(options, context)
+    if options.follow:
+        return _follow(options, context)
+    return _print(options, context) if "_" in options.id else _print_all(options, context)
+
+
+def _print_all(options: Options, context: Context) -> int:
+    """An allocation's output, or that of each task of a group that has started, under its name."""
+    try:
+        return _print(options, context)
+    except Invalid:
+        if context.client.get_allocation(options.id).task_counts is None:
+            raise
+    wanted = AllocationFilter(group=options.id, is_archive_included=True)
+    tasks = [task for task in context.client.iter_allocations(wanted, page_size=ONE_PAGE) if task.run]
+    for task in sorted(tasks, key=lambda task: task.number):
+        name = f"{task.group_id}_{task.task_index}"
+        if context.output not in {"json", "yaml"}:
+            context.streams.write(f"==> {name} <==\n")
+        _print(replace(options, id=name), context)
+    return OK
 
 
 def _print(options: Options, context: Context) -> int:

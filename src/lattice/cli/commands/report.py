@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from lattice.cli.allocations import percent_text
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
@@ -78,10 +79,6 @@ def _columns(by: str) -> tuple[Column[ReportRow], ...]:
         Column("CPU_EFF", lambda row: percent_text(row.cpu_efficiency)),
         Column("MEM_EFF", lambda row: percent_text(row.memory_efficiency)),
     )
-
-
-def percent_text(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}%"
 
 
 def _csv(report: UsageReport) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
-from lattice.cli.each import order_each
+from lattice.cli.each import order_allocations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,16 +14,18 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="ID", help="an allocation, a task or a task group")
+    parser.add_argument(
+        "ids", nargs="+", metavar="ID", help="an allocation, a task group, or tasks of it: a17_3, a17_[3-7,9]"
+    )
 
 
 def run(options: Options, context: Context) -> int:
-    return order_each(options.ids, context.client.requeue, lambda allocation: f"{allocation.id} requeued", context)
+    return order_allocations(options.ids, context.client.requeue, lambda _: "requeued", context)
 
 
 COMMAND = Command(
     options=Options,
     fill=fill,
     run=run,
-    examples=("lattice requeue a17", "lattice requeue a17 a18 -o json"),
+    examples=("lattice requeue a17", "lattice requeue 'a17_[3-7,9]'", "lattice requeue a17 a18 -o json"),
 )

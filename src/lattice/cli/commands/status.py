@@ -8,7 +8,7 @@ import msgspec
 from lattice.cli.allocations import COLUMNS, allocation_pairs
 from lattice.cli.command import Command
 from lattice.cli.context import Context
-from lattice.cli.each import for_each
+from lattice.cli.each import for_each, names_several
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.explanations import explanation_pairs
 from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
@@ -39,7 +39,7 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="*", metavar="ID", help="only these, archived ones as well")
+    add("ids", nargs="*", metavar="ID", help="only these, archived ones as well; a17_[3-7,9] = tasks of a group")
     add("--state", action="append", metavar="STATE", help="only in this state; several with commas")
     add("--user", metavar="NAME", help="of this user instead of one's own")
     add("--name", metavar="NAME", help="only with this name")
@@ -69,7 +69,7 @@ def run(options: Options, context: Context) -> int:
 def _show(options: Options, context: Context) -> int:
     if options.count:
         return _show_count(options, context)
-    if options.ids and not options.tasks:
+    if options.ids and not options.tasks and not any(names_several(name) for name in options.ids):
         return _show_named(options, context)
     groups = options.ids or ("",)
     found = [a for group in groups for a in _found(options, group, context)]

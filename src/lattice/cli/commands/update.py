@@ -16,6 +16,7 @@ class Options:
     walltime: str | None = None
     priority: str | None = None
     name: str | None = None
+    concurrency: int | None = None
     tag: tuple[str, ...] = ()
     untag: tuple[str, ...] = ()
 
@@ -32,6 +33,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="low, normal, high or 0 to 10",
     )
     add("--name", metavar="NAME", help="new name")
+    add("--concurrency", type=int, metavar="N", help="of a task group: how many tasks may run at once, 0 = all")
     add("--tag", action="append", metavar="KEY=VALUE", help="set a tag; may be repeated")
     add("--untag", action="append", metavar="KEY", help="take a tag away; may be repeated")
 
@@ -41,12 +43,15 @@ def run(options: Options, context: Context) -> int:
         "walltime": options.walltime,
         "priority": _priority(options),
         "name": options.name,
+        "concurrency": options.concurrency,
         "tags": dict(parse_pair(text, "--tag") for text in options.tag) or None,
         "untag": list(options.untag) or None,
     }
     changes = {key: value for key, value in wanted.items() if value is not None}
     if not changes:
-        raise UsageError("nothing to change was given", hint="--walltime, --priority, --name, --tag or --untag")
+        raise UsageError(
+            "nothing to change was given", hint="--walltime, --priority, --name, --concurrency, --tag or --untag"
+        )
     return order_each(
         options.ids,
         lambda allocation_id: context.client.update(allocation_id, changes),
@@ -67,6 +72,7 @@ COMMAND = Command(
     examples=(
         "lattice update a17 --walltime=48h",
         "lattice update a17 --priority=high",
+        "lattice update a17 --concurrency=50",
         "lattice update a17 --tag=stage=final --untag=draft",
     ),
 )
