@@ -158,8 +158,8 @@ class SnapshotUploads:
         if 0 <= age_s < self._every_s:
             return self._every_s - age_s
         name = await self._snapshots.upload(await self._source(), now)
-        self.uploaded += 1
         expired = await self._snapshots.prune(now)
+        self.uploaded += 1
         _log.info("snapshot %s is in the object store; %d old ones were removed", name, len(expired))
         return self._every_s
 
