@@ -33,6 +33,7 @@ from lattice.agent.recovery import (
 )
 from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
 from lattice.agent.shim_output import read_base
+from lattice.agent.site_hooks import Hooked, HookFailed, SiteHooks
 from lattice.agent.state import (
     AgentState,
     Connected,
@@ -94,6 +95,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     output_limit: int
     grace_s: float
     topology: NodeTopology = NodeTopology()
+    hooks: SiteHooks = SiteHooks()
 
 
 def boot_now() -> float:
@@ -109,6 +111,7 @@ class Driver:
         self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
+        self._hooked = Hooked(settings.hooks, settings.facts.node_id)
         facts = settings.facts
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
@@ -348,6 +351,10 @@ class Driver:
             devices = self._devices.assign(order, self._is_alive)
             chosen = (devices, self._devices.environment(devices))
             request = await loop.run_in_executor(self._pool, prepare, *about, *chosen)
+            await self._hooked.before(order)
+        except HookFailed as failure:
+            self.feed(RunRefused(key=order.key, message=str(failure), by_prologue=True))
+            return
         except (LaunchRefused, NoDevices) as refusal:
             self.feed(RunRefused(key=order.key, message=str(refusal)))
             return
@@ -392,13 +399,18 @@ class Driver:
             self._shim.request({"op": operation, "number": key.number, "run": key.run, **more})
 
     def _settle(self, key: RunKey) -> None:
-        if self._store is None:
+        if self._store is None and not self._settings.hooks.epilogue:
             self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key)))
         else:
             self._spawn(self._store_output(key, self._store))
 
-    async def _store_output(self, key: RunKey, store: ObjectStore) -> None:
-        problem = ""
+    async def _store_output(self, key: RunKey, store: ObjectStore | None) -> None:
+        """The node is given back after this, so the epilogue comes first."""
+        run = self.state.find(key)
+        problem = await self._hooked.after(key, run.allocation_id) if run is not None and run.started_boot_s else ""
+        if store is None:
+            self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key), problem=problem))
+            return
         for stream in STREAMS:
             path = self._folders.path(key) / stream
             name = f"logs/{key.number}/{key.run}/{self._facts.node_id}.{stream}"

@@ -35,6 +35,7 @@ _CAUSES = {
     Cause.LAUNCH: pb.END_CAUSE_LAUNCH,
     Cause.NODE: pb.END_CAUSE_NODE,
     Cause.STOPPED: pb.END_CAUSE_STOPPED,
+    Cause.PROLOGUE: pb.END_CAUSE_PROLOGUE,
 }
 
 
@@ -115,6 +116,7 @@ def order_of(start: pb.StartRun) -> RunOrder:
         api_url=start.api_url,
         fence=start.fence,
         tasks=start.tasks,
+        summary=start.summary,
     )
 
 

@@ -39,6 +39,7 @@ class Cause(enum.Enum):
     LAUNCH = "launch"
     NODE = "node"
     STOPPED = "stopped"
+    PROLOGUE = "prologue"
 
 
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     api_url: str = ""
     fence: bool = False
     tasks: int = 0
+    summary: bool = False  # a last line on stderr says how it ended
     epoch: int = 0  # the history of the cluster in which it was asked for, 0 = not known
 
 
@@ -205,10 +207,11 @@ class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRefused(msgspec.Struct, frozen=True, kw_only=True):
-    """The run never ran: no account, no directory, exec failed."""
+    """The run never ran: no account, no directory, exec failed; or the site's prologue did."""
 
     key: RunKey
     message: str
+    by_prologue: bool = False
 
 
 class RunEnded(msgspec.Struct, frozen=True, kw_only=True):

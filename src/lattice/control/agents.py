@@ -15,6 +15,7 @@ from itertools import count
 from msgspec import Struct
 
 from lattice.control.runs import is_wanted, running_runs, strange_runs, wanted_runs
+from lattice.control.steps import StepBook
 from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, RegisterNode, ReportPart
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import PartPhase
@@ -28,6 +29,7 @@ from lattice.ports.agents import (
     RegistrationRefused,
     Report,
     RunKey,
+    StepReport,
     StopOrder,
 )
 from lattice.ports.clock import Clock
@@ -63,6 +65,7 @@ class AgentSessions:
     clock: Clock
     settings: SessionSettings
     on_opened: Callable[[str], None]
+    steps: StepBook
     counts: Counter[str] = field(default_factory=Counter)
     _sessions: dict[str, _Session] = field(default_factory=dict)
     _ids: "count[int]" = field(default_factory=lambda: count(1))
@@ -90,6 +93,7 @@ class AgentSessions:
         strange = strange_runs(registration, running, self.settings.epoch)
         known = frozenset(registration.runs) - strange
         session.missing = tuple(key for key in running if key not in known)
+        self.steps.registered(node, registration.steps)
         self.observations.greet(node, self.clock.monotonic_s())
         self.counts["registrations"] += 1
         return Greeting(
@@ -99,6 +103,7 @@ class AgentSessions:
             heartbeat_interval_s=self.settings.heartbeat_interval_s,
             down_after_s=self.settings.down_after_s,
             server_name=self.settings.server_name,
+            held_by=tuple(key for key in self.steps.held_by(node) if key not in strange),
         )
 
     def _refuse_later_epoch(self, registration: Registration) -> None:
@@ -152,6 +157,9 @@ class AgentSessions:
             return
         self.counts["unwanted_runs"] += 1
         self.links.send(node, StopOrder(number=key.number, run=key.run, grace_s=0.0, why="stale"))
+
+    def step_report(self, node: str, session: int, report: StepReport) -> None:
+        self.steps.report(node, report)
 
     def beat(self, node: str, session: int, beat: Beat) -> None:
         current = self._current(node, session)
@@ -218,4 +226,5 @@ def _command(node: str, report: Report) -> ReportPart:
         cpu_s=report.cpu_s,
         peak_memory_mb=report.peak_memory_mb,
         elapsed_s=report.elapsed_s,
+        prologue_failed=report.is_prologue,
     )

@@ -19,6 +19,7 @@ from lattice.agent.driver import Driver, Settings
 from lattice.agent.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
 from lattice.agent.messages import NodeFacts
 from lattice.agent.shim_client import ShimUnavailable
+from lattice.agent.site_hooks import DEFAULT_TIMEOUT_S, SiteHooks
 from lattice.agent.state import Retention
 from lattice.observe.logging import LEVELS, configure
 from lattice.ports.object_store import ObjectStore
@@ -61,6 +62,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--grace", type=_seconds, default=DEFAULT_GRACE_S, help="seconds between SIGTERM and SIGKILL (%(default)s)")
     add("--keep-runs", type=_seconds, default=Retention().keep_s, help="seconds for which run folders are kept")
     add("--keep-bytes", type=_natural, default=Retention().max_bytes, help="bytes of run folders that are kept")
+    add("--prologue", default="", metavar="PROGRAM", help="run before each run, as the agent's user; failing, it runs elsewhere")
+    add("--epilogue", default="", metavar="PROGRAM", help="run after each run, as the agent's user")
+    add("--hook-timeout", type=_seconds, default=DEFAULT_TIMEOUT_S, help="seconds that these may take (%(default)s)")
     add("--log-level", choices=LEVELS, default="info")
     return parser
 
@@ -164,6 +168,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         output_limit=options.output_limit,
         grace_s=options.grace,
         topology=topology,
+        hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
     )
 
 

@@ -63,6 +63,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     token: str = ""
     api_url: str = ""
     is_fenced: bool = False  # the node ends the run when no server was heard for long
+    has_summary: bool = False  # the node adds a last line to stderr: how it ended, what it used
 
 
 class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -217,6 +218,7 @@ class Report(Struct, frozen=True, kw_only=True, gc=False):
     seq: int
     cause: Cause | None = None
     is_stopped: bool = False
+    is_prologue: bool = False  # the site's prologue failed, nothing of it ran
     exit_code: int = 0
     signal: int = 0
     message: str = ""

@@ -33,6 +33,7 @@ _CAUSES = {
     pb.END_CAUSE_WALLTIME: Cause.WALLTIME,
     pb.END_CAUSE_LAUNCH: Cause.LAUNCH,
     pb.END_CAUSE_NODE: Cause.NODE,
+    pb.END_CAUSE_PROLOGUE: Cause.LAUNCH,
 }
 
 
@@ -86,6 +87,7 @@ def report_of(message: pb.RunReport) -> Report | None:
         seq=message.seq,
         cause=_CAUSES.get(message.cause) if has_ended else None,
         is_stopped=has_ended and message.cause == pb.END_CAUSE_STOPPED,
+        is_prologue=has_ended and message.cause == pb.END_CAUSE_PROLOGUE,
         exit_code=message.exit_code,
         signal=message.signal,
         message=message.message[:_MAX_TEXT],

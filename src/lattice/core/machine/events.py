@@ -146,7 +146,8 @@ class AllocationRequeued(Event, tag="allocation_requeued", frozen=True, kw_only=
     message: str = ""
     hold: Hold = Hold.NONE
     elapsed_s: float = 0.0  # how long the run took that is over; 0 = until now
-    avoid: str = ""  # a node whose prologue failed: not there again
+    prologue_failed: bool = False
+    avoid: str = ""  # the node where it did: not there again
 
 
 class AllocationHeld(Event, tag="allocation_held", frozen=True, kw_only=True):

@@ -162,7 +162,7 @@ def _evolve_run(state: State, event: _RunEvent, at: int) -> None:
             _placed(state, event)
         case ev.AllocationStarted():
             started_at = _before(at, event.elapsed_s, state.allocations[event.number])
-            _change(state, event.number, state=AllocationState.RUNNING, started_at=started_at)
+            _change(state, event.number, state=AllocationState.RUNNING, started_at=started_at, prologue_failures=0)
 
 
 def _evolve_wish(state: State, event: _WishEvent) -> None:
@@ -367,6 +367,9 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         cpu_s=0.0,
         peak_memory_mb=0,
         limit_noted=0,
+        prologue_failures=old.prologue_failures + event.prologue_failed,
+        avoided=(*old.avoided, event.avoid) if event.avoid else old.avoided,
+        request=replace(old.request, exclude=(*old.request.exclude, event.avoid)) if event.avoid else old.request,
     )
     _book(state, old, at, event.elapsed_s)
     _give_back(state, old)

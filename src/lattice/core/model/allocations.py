@@ -120,6 +120,7 @@ class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
     elapsed_s: float = 0.0  # of an ended part, by its node's clock; 0 = not known
+    prologue_failed: bool = False
 
 
 class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

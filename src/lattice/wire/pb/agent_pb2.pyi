@@ -25,6 +25,7 @@ class EndCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     END_CAUSE_LAUNCH: _ClassVar[EndCause]
     END_CAUSE_NODE: _ClassVar[EndCause]
     END_CAUSE_STOPPED: _ClassVar[EndCause]
+    END_CAUSE_PROLOGUE: _ClassVar[EndCause]
 
 class OutputStream(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -44,6 +45,7 @@ END_CAUSE_WALLTIME: EndCause
 END_CAUSE_LAUNCH: EndCause
 END_CAUSE_NODE: EndCause
 END_CAUSE_STOPPED: EndCause
+END_CAUSE_PROLOGUE: EndCause
 OUTPUT_STREAM_UNSPECIFIED: OutputStream
 OUTPUT_STREAM_STDOUT: OutputStream
 OUTPUT_STREAM_STDERR: OutputStream

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import prologues
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
 from lattice.core.model.allocations import (
@@ -38,7 +39,8 @@ def report(state: State, command: cmd.ReportPart, at: int) -> Events:
     if allocation is None or part is None or command.seq <= part.seq or part.phase is PartPhase.ENDED:
         return ()
     if command.phase is PartPhase.ENDED:
-        return with_emptied(state, part_ended(allocation, _ended_part(allocation, part, command), at))
+        ended = part_ended(allocation, _ended_part(allocation, part, command), at)
+        return with_emptied(state, prologues.retried(state, allocation, ended))
     changed = replace(part, phase=PartPhase.RUNNING, seq=command.seq)
     return (
         ev.PartChanged(number=allocation.number, part=changed),
@@ -63,6 +65,7 @@ def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> 
         cpu_s=command.cpu_s,
         peak_memory_mb=command.peak_memory_mb,
         elapsed_s=command.elapsed_s,
+        prologue_failed=command.prologue_failed,
     )
 
 
