@@ -505,6 +505,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     hold: bool = False
     begin: str | None = None
     tasks: str | None = None
+    summary: bool = False  # a last line on stderr: how it ended, what it used
     on_quota: str | None = None
     depends_on: str = ""  # ID[:CONDITION], joined by , (all) or ? (any)
     mutex: str = ""

@@ -70,6 +70,7 @@ from lattice.agent.step import fence_after_s, step
 from lattice.agent.step_driver import StepDriver
 from lattice.agent.step_folders import StepFolders
 from lattice.agent.step_launch import Site
+from lattice.agent.summary import write_summary
 from lattice.ports.object_store import ObjectStore, ObjectStoreError
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.pb import agent_pb2 as pb
@@ -398,7 +399,18 @@ class Driver:
         if self._shim is not None:
             self._shim.request({"op": operation, "number": key.number, "run": key.run, **more})
 
+    def _summarise(self, key: RunKey) -> None:
+        run = self.state.find(key)
+        order = self._folders.order(key) if run is not None and run.summary else None
+        if run is None or run.end is None or order is None:
+            return
+        try:
+            write_summary(self._folders.path(key), order, run.end)
+        except OSError as error:
+            _log.warning("no summary of %s: %s", key, error, extra=self._about(key))
+
     def _settle(self, key: RunKey) -> None:
+        self._summarise(key)
         if self._store is None and not self._settings.hooks.epilogue:
             self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key)))
         else:

@@ -134,6 +134,11 @@ class RunFolders:
             if dot and number.isdigit() and run.isdigit():
                 yield self._found(RunKey(int(number), int(run)))
 
+    def order(self, key: RunKey) -> RunOrder | None:
+        """What was asked, without its secrets; None when the folder does not say."""
+        spec = self._spec(key)
+        return None if spec is None else spec.order
+
     def _spec(self, key: RunKey) -> RunSpec | None:
         try:
             return _decoder.decode((self.path(key) / SPEC).read_bytes())

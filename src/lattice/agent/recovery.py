@@ -58,6 +58,7 @@ def _recalled(found: FoundRun) -> Run:
             allocation_id=allocation_id,
             launched=True,
             fence=found.order.fence if found.order else False,
+            summary=found.order.summary if found.order else False,
             epoch=epoch,
         )
     return Run(

@@ -102,6 +102,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     allocation_id: str = ""
     launched: bool = False
     fence: bool = False
+    summary: bool = False
     started_boot_s: float = 0.0
     stop: StopWish | None = None
     walltime_s: float | None = None

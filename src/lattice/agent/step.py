@@ -170,7 +170,12 @@ def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
             instructions += _stop(state, older.key, StopWish(0.0, "superseded"))
     state.highest[key.number] = key.run
     state.runs[key] = Run(
-        key=key, phase=Phase.STARTING, allocation_id=order.allocation_id, fence=order.fence, epoch=state.epoch
+        key=key,
+        phase=Phase.STARTING,
+        allocation_id=order.allocation_id,
+        fence=order.fence,
+        summary=order.summary,
+        epoch=state.epoch,
     )
     state.waiting[key.number] = msgspec.structs.replace(order, epoch=state.epoch)
     return instructions + _launch(state, key.number)

@@ -58,6 +58,7 @@ class SubmitOptions:
     notify_to: tuple[str, ...] = ()
     on_quota: str | None = None
     request_id: str = ""
+    summary: bool = False
     wait: bool = False
     dry_run: bool = False
 
@@ -88,6 +89,7 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         deadline=parse_moment(options.deadline, context.clock.now()) if options.deadline else None,
         keep_on_invalid_dependency=options.keep_on_invalid_dependency,
         tasks=options.task_group,
+        summary=options.summary,
         on_quota=options.on_quota,
         notify=_notify(options),
     )

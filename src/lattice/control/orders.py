@@ -8,6 +8,7 @@ from lattice.core.model.tenants import Fencing
 from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
 from lattice.wire.allocations import Work
 
+INDEX = "${INDEX}"
 TOKEN_SLACK_S = 600  # from the making of the token to the start of the process, and for clocks that differ
 
 _WHY = {
@@ -45,9 +46,9 @@ def start_order(
         nodes=allocation.nodes,
         tasks=len(allocation.shares),
         grace_s=grace_s,
-        argv=work.argv,
+        argv=_indexed(work.argv, allocation),
         script=work.script.encode(),
-        script_args=work.script_args,
+        script_args=_indexed(work.script_args, allocation),
         env=work.env,
         submit_dir=work.submit_dir or work.cwd,
         walltime_s=float(allocation.walltime_s),
@@ -59,7 +60,15 @@ def start_order(
         token=token,
         api_url=api_url,
         is_fenced=vcluster is not None and vcluster.fencing is Fencing.STRICT,
+        has_summary=work.summary,
     )
+
+
+def _indexed(words: tuple[str, ...], allocation: Allocation) -> tuple[str, ...]:
+    """Arguments with the index of a group's task in place of ${INDEX}."""
+    if not allocation.group:
+        return words
+    return tuple(word.replace(INDEX, str(allocation.task_index)) for word in words)
 
 
 def _limits(state: State, allocation: Allocation, share: Share) -> tuple[int, int, int]:

@@ -41,6 +41,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     env: dict[str, str] = {}
     cwd: str = ""
     submit_dir: str = ""
+    summary: bool = False  # a last line on stderr: how it ended, what it used
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -15,7 +15,7 @@ from lattice.wire.dependencies import DependencyFields
 from lattice.wire.node_names import node_names
 from lattice.wire.notifications import NotifyRequest, parse_notify
 from lattice.wire.problems import BadField
-from lattice.wire.tasks import parse_tasks
+from lattice.wire.tasks import TaskRange, read_tasks
 from lattice.wire.texts import (
     check_argument,
     check_environment,
@@ -99,7 +99,8 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     per_node: bool | None = None
     hold: bool = False
     begin: str | None = None
-    tasks: str | None = None
+    tasks: str | TaskRange | None = None
+    summary: bool = False  # a last line on stderr: how it ended, what it used
     on_quota: OnQuota | None = None
     notify: NotifyRequest | None = None
     depends_on: str | list[DependencyFields] = ""
@@ -122,7 +123,7 @@ def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
     """The command behind a submission. Raises BadField for the first field that cannot be accepted."""
     work = _work(wanted)
     life = wanted.lifecycle
-    tasks, concurrency = parse_tasks(wanted.tasks) if wanted.tasks is not None else ((), 0)
+    tasks, concurrency = read_tasks(wanted.tasks)
     return SubmitAllocation(
         name=check_name(wanted.name, "name") if wanted.name else _default_name(work),
         user=by.user,
@@ -215,6 +216,7 @@ def _work(wanted: Submission) -> Work:
         env=check_environment(wanted.environment),
         cwd=cwd,
         submit_dir=check_path(wanted.submit_dir, "submit_dir") or cwd,
+        summary=wanted.summary,
     )
 
 

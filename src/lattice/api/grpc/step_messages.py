@@ -118,4 +118,5 @@ def start_run(key: pb.RunKey, order: StartOrder) -> pb.StartRun:
         api_url=order.api_url,
         fence=order.is_fenced,
         tasks=order.tasks,
+        summary=order.has_summary,
     )

@@ -83,6 +83,7 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
     add("--export", metavar="WHAT", help="variables to hand on: ALL, NONE (default) or NAME,NAME")
     add("--chdir", metavar="DIR", help="directory to run in (this one)")
     add("--task-group", metavar="TASKS", help="a group of tasks: 0-99, 1,3,5-9, 0-99:2, 0-99%%20")
+    add("--summary", action="store_true", help="a last line on stderr: how it ended, how long it took, what it used")
     add("--per-node", action="store_true", help="run it on every node, not on the first alone")
     add("--no-per-node", dest="per_node", action="store_false", help="run it on the first node alone")
     add("--notify", metavar="EVENTS", help="begin, end, fail, requeue, time-limit-near, all or none; with commas")

@@ -189,6 +189,72 @@ class UserUsageRequest(_message.Message):
     project: str
     def __init__(self, days: _Optional[int] = ..., user: _Optional[str] = ..., project: _Optional[str] = ...) -> None: ...
 
+class UsageReportRequest(_message.Message):
+    __slots__ = ("by", "since", "until", "tenant", "user", "project", "vcluster", "tag")
+    BY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    by: str
+    since: str
+    until: str
+    tenant: str
+    user: str
+    project: str
+    vcluster: str
+    tag: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, by: _Optional[str] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., tenant: _Optional[str] = ..., user: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tag: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReportRow(_message.Message):
+    __slots__ = ("name", "tenant", "allocations", "completed", "failed", "cancelled", "node_hours", "gpu_hours", "cpu_hours", "wait_mean_s", "wait_p50_s", "wait_p95_s", "cpu_efficiency", "memory_efficiency")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    NODE_HOURS_FIELD_NUMBER: _ClassVar[int]
+    GPU_HOURS_FIELD_NUMBER: _ClassVar[int]
+    CPU_HOURS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MEAN_S_FIELD_NUMBER: _ClassVar[int]
+    WAIT_P50_S_FIELD_NUMBER: _ClassVar[int]
+    WAIT_P95_S_FIELD_NUMBER: _ClassVar[int]
+    CPU_EFFICIENCY_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_EFFICIENCY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tenant: str
+    allocations: int
+    completed: int
+    failed: int
+    cancelled: int
+    node_hours: float
+    gpu_hours: float
+    cpu_hours: float
+    wait_mean_s: float
+    wait_p50_s: float
+    wait_p95_s: float
+    cpu_efficiency: float
+    memory_efficiency: float
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., allocations: _Optional[int] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., node_hours: _Optional[float] = ..., gpu_hours: _Optional[float] = ..., cpu_hours: _Optional[float] = ..., wait_mean_s: _Optional[float] = ..., wait_p50_s: _Optional[float] = ..., wait_p95_s: _Optional[float] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ...) -> None: ...
+
+class UsageReport(_message.Message):
+    __slots__ = ("by", "since", "until", "rows", "total")
+    BY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    by: str
+    since: str
+    until: str
+    rows: _containers.RepeatedCompositeFieldContainer[ReportRow]
+    total: ReportRow
+    def __init__(self, by: _Optional[str] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., rows: _Optional[_Iterable[_Union[ReportRow, _Mapping]]] = ..., total: _Optional[_Union[ReportRow, _Mapping]] = ...) -> None: ...
+
 class ListVclustersRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -64,6 +64,11 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.UserUsageRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.UsageView.FromString,
                 _registered_method=True)
+        self.UsageReport = channel.unary_unary(
+                '/lattice.v1.AdminService/UsageReport',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.UsageReportRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.UsageReport.FromString,
+                _registered_method=True)
         self.ListVclusters = channel.unary_unary(
                 '/lattice.v1.AdminService/ListVclusters',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.ListVclustersRequest.SerializeToString,
@@ -271,6 +276,13 @@ class AdminServiceServicer:
 
     def UserUsage(self, request, context):
         """What one user used in the tenants that the caller may see.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UsageReport(self, request, context):
+        """Sums over what ended, in rows by user, project or tenant; as much of it as the caller may see.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -539,6 +551,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.UserUsage,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.UserUsageRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.UsageView.SerializeToString,
+            ),
+            'UsageReport': grpc.unary_unary_rpc_method_handler(
+                    servicer.UsageReport,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.UsageReportRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.UsageReport.SerializeToString,
             ),
             'ListVclusters': grpc.unary_unary_rpc_method_handler(
                     servicer.ListVclusters,
@@ -868,6 +885,33 @@ class AdminService:
             '/lattice.v1.AdminService/UserUsage',
             lattice_dot_v1_dot_admin__pb2.UserUsageRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.UsageView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UsageReport(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/UsageReport',
+            lattice_dot_v1_dot_admin__pb2.UsageReportRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.UsageReport.FromString,
             options,
             channel_credentials,
             insecure,
