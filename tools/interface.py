@@ -143,9 +143,10 @@ def _methods() -> dict[str, str]:
     return {f"{rpc.service}.{rpc.name}": _signature(rpc) for rpc in rpcs()}
 
 
-def _signature(rpc: Rpc) -> str:
+def _signature(rpc: Rpc, clashing: Iterable[str] = ()) -> str:
     stream = "stream " if rpc.response.is_stream else ""
-    return f"({rpc.request_message}) returns ({stream}{rpc.response.message})"
+    answer = rpc.response.message
+    return f"({rpc.request_message}) returns ({stream}{f'.{PACKAGE}.{answer}' if answer in clashing else answer})"
 
 
 def render(interface: Interface, numbers: Numbers) -> dict[str, str]:
@@ -180,12 +181,14 @@ def _uses(interface: Interface, file: str, other: str) -> bool:
 
 
 def _service(service: str) -> list[str]:
+    # A method hides the message of the same name.
+    clashing = {rpc.name for rpc in rpcs() if rpc.service == service}
     lines = [f"service {service} {{"]
     for rpc in rpcs():
         if rpc.service == service:
             says = (rpc.operation.handle.__doc__ or "").strip().partition("\n")[0]
             lines += [f"  // {says}"] if says else []
-            lines.append(f"  rpc {rpc.name}{_signature(rpc)};")
+            lines.append(f"  rpc {rpc.name}{_signature(rpc, clashing)};")
     return [*lines, "}"]
 
 

@@ -7,7 +7,7 @@ words. An answer is written field by field.
 from collections.abc import Callable, Mapping
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 from google.protobuf.message import DecodeError, Message
@@ -45,6 +45,9 @@ def _reader(shape: Shape, kind: type[Message]) -> Read:
     plan = {numbers[field.name]: (field, _field_reader(field)) for field in shape.fields if field.name in numbers}
     clears = numbers.get(CLEARED)
     empty = {field.attribute: field.label for field in shape.fields}
+    required = {field.encode_name for field in msgspec.structs.fields(shape.record) if field.required}
+    # A message cannot tell a list that is empty from one that is missing.
+    lists = [name for name, label in empty.items() if label == "repeated" and name in required]
 
     def read(message: Message) -> dict[str, Any]:
         given: dict[str, Any] = {}
@@ -60,6 +63,8 @@ def _reader(shape: Shape, kind: type[Message]) -> Read:
             given[field.attribute] = value if convert is None else convert(value)
         for name in cleared:
             _clear(given, name, empty)
+        for name in lists:
+            given.setdefault(name, [])
         return given
 
     return read
@@ -131,6 +136,7 @@ def _writer(shape: Shape, kind: type[Message]) -> Write:
     fields = [field for field in shape.fields if field.name in known]
     several = {field.attribute for field in fields if field.name != field.attribute}
     unset = {field.name for field in msgspec.structs.fields(shape.record) if field.default is UNSET}
+    defaults = _omitted_defaults(shape.record)
     plain = [
         field.name
         for field in fields
@@ -142,6 +148,9 @@ def _writer(shape: Shape, kind: type[Message]) -> Write:
 
     def write(record: Struct) -> Message:
         values = dict(zip(plain, values_of(record), strict=True))
+        for name, default in defaults:
+            if values.get(name) == default:
+                del values[name]
         for name, attribute, convert in special:
             value = getattr(record, attribute)
             if value is not UNSET and value is not None:
@@ -151,6 +160,17 @@ def _writer(shape: Shape, kind: type[Message]) -> Write:
         return kind(**values)
 
     return write
+
+
+def _omitted_defaults(record: type[Struct]) -> list[tuple[str, Any]]:
+    """Plain fields that are left out while they have their defaults, as JSON leaves them out."""
+    kind = get_origin(record) or record
+    if not kind.__struct_config__.omit_defaults:
+        return []
+    fields = msgspec.structs.fields(record)
+    return [
+        (field.encode_name, field.default) for field in fields if isinstance(field.default, str | int | float | bool)
+    ]
 
 
 def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
