@@ -74,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         node_cpus=arguments.node_cpus,
         node_memory_mb=arguments.node_memory,
         node_groups=arguments.node_groups,
+        prologue=arguments.prologue,
+        epilogue=arguments.epilogue,
         restart=not arguments.no_restart,
         servers=arguments.servers,
         settings=arguments.set,
@@ -223,6 +225,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run_parser.add_argument("--node-cpus", type=bounded(1, 65536), default=Options.node_cpus)
     run_parser.add_argument("--node-memory", type=size_mb, default=Options.node_memory_mb)
     run_parser.add_argument("--node-groups", type=bounded(0, 1000), default=Options.node_groups)
+    run_parser.add_argument("--prologue", default=Options.prologue)
+    run_parser.add_argument("--epilogue", default=Options.epilogue)
     run_parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     run_parser.add_argument("--no-restart", action="store_true")
     run_parser.add_argument("--until-stdin-closes", action="store_true")

@@ -24,6 +24,8 @@ class Options:
     node_cpus: int = 4
     node_memory_mb: int = 4096
     node_groups: int = 0  # topology groups over which the nodes are spread, 0 = none
+    prologue: str = ""
+    epilogue: str = ""
     restart: bool = True
     servers: int = 1
     settings: list[str] = field(default_factory=list)  # KEY=VALUE, handed on to the server
