@@ -79,6 +79,7 @@ SHOWN: frozenset[type] = frozenset(_ALLOCATION_EVENTS) | _OTHER_EVENTS
 # Events of which nobody sees a change of state.
 SILENT: frozenset[type] = frozenset(
     {
+        ev.StepsRecorded,  # shown with their allocation
         ev.PartChanged,  # one node of several; the allocation's own change follows
         ev.TaskReleased,  # a pending task is pending still
         ev.TasksUnblocked,

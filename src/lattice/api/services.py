@@ -19,6 +19,7 @@ from lattice.ports.object_store import ObjectStore
 from lattice.ports.quorum import Membership, QuorumView
 from lattice.ports.replica import Replica
 from lattice.ports.scheduling import SchedulingView
+from lattice.ports.steps import StepDesk
 
 
 @dataclass(kw_only=True)
@@ -41,6 +42,7 @@ class Services:
     membership: Membership | None = None
     before_read: Callable[[], Awaitable[None]] | None = None
     backups: Backups | None = None
+    steps: StepDesk | None = None  # None on a server that follows
     server_name: str = "server"
     default_tenant: str = "default"
     default_vcluster: str = "default"

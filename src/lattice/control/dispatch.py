@@ -45,7 +45,7 @@ class DispatchSettings(Struct, frozen=True, kw_only=True):
 
 
 class Dispatch:
-    """Sends orders; `mint` makes the token that an allocation gets for itself."""
+    """Sends orders; `mint` makes the token that an allocation gets for itself, `is_clear` tells of nodes that may start work."""
 
     def __init__(
         self,
@@ -54,12 +54,14 @@ class Dispatch:
         clock: Clock,
         settings: DispatchSettings,
         mint: Callable[[Allocation], str],
+        is_clear: Callable[[str], bool] = lambda node: True,
     ) -> None:
         self._replica = replica
         self._links = links
         self._clock = clock
         self._settings = settings
         self._mint = mint
+        self._is_clear = is_clear
         self._alarm = Alarm()
         self._fresh: dict[int, None] = {}  # in order of arrival
         self._again: list[tuple[float, int]] = []
@@ -181,6 +183,8 @@ class Dispatch:
         ]
         if not parts:
             return False
+        if not all(map(self._is_clear, allocation.nodes)):
+            return True  # what ran there before has not gone yet
         state = self._replica.state
         try:
             work = decode_work(state.payload_of(allocation))

@@ -34,6 +34,7 @@ from lattice.quorum.leader import EtcdLeadership
 from lattice.quorum.logs.etcd import EtcdLog
 from lattice.quorum.replica import LogReplica, ReplicaCounters
 from lattice.quorum.restore import log_has_begun, read_start, refuse_unfinished
+from lattice.quorum.room import RoomWatch, disk_problem
 from lattice.quorum.snapshots import SnapshotFolder
 from lattice.quorum.term import Term
 
@@ -66,6 +67,7 @@ class QuorumProcess(ServerProcess):
         )
         self._plane.attach(self._replica, self._leadership)
         self._servers = self._plane.servers
+        self._servers.problem = lambda: disk_problem(self._data_dir) or self._member.trouble
         self._metrics.show_clocks(lambda: self._plane.skew.skews_s)
         self._lost = asyncio.Event()
         self._leadership.on_loss(self._on_loss)
@@ -74,11 +76,12 @@ class QuorumProcess(ServerProcess):
         self._follower: Forwarding | None = None
         self._turns: asyncio.Task[None] | None = None
         self._clocks: asyncio.Task[None] | None = None
+        self._room: asyncio.Task[None] | None = None
 
     def _build_replica(self) -> LogReplica:
         config, data_dir = self._config, self._data_dir
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        log = EtcdLog(self._plane.client(), start=self._log_start())
+        log = self._shared_log = EtcdLog(self._plane.client(), start=self._log_start())
         counters = ReplicaCounters(on_commit=lambda seconds, commands: self._metrics.commit_done(seconds))
         return LogReplica(
             log=log,
@@ -138,6 +141,8 @@ class QuorumProcess(ServerProcess):
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
         await asyncio.to_thread(log_has_begun, self._data_dir)
+        room = RoomWatch(self._shared_log.is_full, lambda: self._replica.snapshot_now(makes_room=True))
+        self._room = asyncio.create_task(room.run(), name="room")
         try:
             self._grpc, grpc_port = build_server(self._agents, str(grpc))
         except BindFailed as error:
@@ -166,6 +171,7 @@ class QuorumProcess(ServerProcess):
             verifier=self._verifier,
             clock=self._clock,
             scheduling=NoScheduling() if loops is None else loops.scheduling,
+            steps=None if loops is None else loops.steps,
             observations=Observations() if loops is None else loops.observations,
             objects=DirectoryStore(Path(directory)),
             metrics=self._metrics,
@@ -278,10 +284,11 @@ class QuorumProcess(ServerProcess):
         return error if isinstance(error, Exception) else LogUnavailable("the election has ended")
 
     async def stop(self) -> None:
-        turns, self._turns = self._turns, None
-        if turns is not None:
-            turns.cancel()
-            await asyncio.gather(turns, return_exceptions=True)
+        tasks = [task for task in (self._turns, self._room) if task is not None]
+        self._turns = self._room = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         # Who leads next is not learnt here any more: nobody may wait for it.
         if self._follower is not None:
             self._follower.close()
@@ -306,4 +313,5 @@ def _member_settings(config: ServerConfig, me: PeerSection) -> MemberSettings:
         client_advertised=me.client,
         peer_advertised=me.peer,
         program=quorum.program,
+        quota_bytes=quorum.quota_bytes,
     )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from lattice.config.schema import ServerConfig
 from lattice.control.agents import AgentSessions, SessionSettings
@@ -14,6 +15,7 @@ from lattice.control.node_watch import NodeWatch, WatchSettings
 from lattice.control.notifying import Notifying, NotifyingSettings
 from lattice.control.reconcile import Reconcile, ReconcileSettings
 from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.control.steps import StepBook, StepSettings
 from lattice.control.tracing import TraceCapture
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.observations import Observations
@@ -23,8 +25,13 @@ from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
 from lattice.ports.notifications import Sender
 from lattice.ports.replica import Replica
+from lattice.ports.steps import StepLinks
 from lattice.quorum.object_snapshots import SnapshotUploads
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
+
+
+class Links(AgentLinks, StepLinks, Protocol):
+    """The agents, as all loops together need them."""
 
 
 class Loops:
@@ -34,7 +41,7 @@ class Loops:
         self,
         config: ServerConfig,
         replica: Replica,
-        links: AgentLinks,
+        links: Links,
         clock: Clock,
         metrics: Metrics,
         *,
@@ -57,7 +64,8 @@ class Loops:
             lambda seconds, placements, stale: metrics.cycle_done(seconds, placements=placements, stale=stale),
             self.energy.price if self.energy else lambda now: None,
         )
-        self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint)
+        self.steps = StepBook(replica, links, clock, timings.steps(api_url), mint, self._node_cleared)
+        self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)
         self.sessions = AgentSessions(
             replica=replica,
             links=links,
@@ -65,6 +73,7 @@ class Loops:
             clock=clock,
             settings=timings.sessions,
             on_opened=self._node_opened,
+            steps=self.steps,
         )
         self.node_watch = NodeWatch(replica, links, self.observations, clock, timings.watch)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
@@ -77,10 +86,18 @@ class Loops:
     def _node_opened(self, node: str) -> None:
         self.dispatch.node_opened(node)
         self.scheduling.node_opened(node)
+        self.steps.node_opened(node)
+
+    def _is_clear(self, node: str) -> bool:
+        return not self.steps.lingering(node)
+
+    def _node_cleared(self, node: str) -> None:
+        self.dispatch.node_opened(node)
 
     def reset(self) -> None:
         """Starts afresh from the state; for a server that takes over from another."""
         self.scheduling.reset()
+        self.steps.reset()
         self.dispatch.reset()
         self.node_watch.reset()
         self.archiving.reset()
@@ -90,7 +107,7 @@ class Loops:
 
     def start(self) -> None:
         loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
-        for loop in (*loops, self.notifying, self.deadlines):
+        for loop in (*loops, self.notifying, self.deadlines, self.steps):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.energy is not None:
             self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
@@ -127,6 +144,9 @@ class _Timings:
         # Two looks at a node must not rest on the same heartbeat.
         every_s = max(agent.reconcile_every_s, 2 * agent.heartbeat_interval_s)
         self.reconcile = ReconcileSettings(every_s=every_s, grace_s=agent.stop_grace_s)
+
+    def steps(self, api_url: str) -> StepSettings:
+        return StepSettings(grace_s=self._config.node_agent.stop_grace_s, api_url=api_url)
 
     def dispatch(self, api_url: str) -> DispatchSettings:
         agent = self._config.node_agent

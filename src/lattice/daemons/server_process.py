@@ -215,6 +215,7 @@ class ServerProcess:
             verifier=self._verifier,
             clock=self._clock,
             scheduling=loops.scheduling,
+            steps=loops.steps,
             observations=loops.observations,
             objects=DirectoryStore(Path(directory)),
             metrics=self._metrics,

@@ -18,6 +18,7 @@ from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.node_watch import NodeWatch, WatchSettings
 from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.control.steps import StepBook, StepSettings
 from lattice.core.machine.commands import AnyCommand, SubmitAllocation
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
@@ -80,6 +81,7 @@ class Rig:
             clock=clock,
             settings=SessionSettings(heartbeat_interval_s=0.05, down_after_s=timeout_s + grace_s),
             on_opened=self._opened,
+            steps=StepBook(replica, links, clock, StepSettings(), lambda allocation: "token", lambda node: None),
         )
         self.watch = NodeWatch(
             replica, links, self.observations, clock, WatchSettings(timeout_s=timeout_s, grace_s=grace_s)

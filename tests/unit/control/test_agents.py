@@ -3,6 +3,7 @@
 import pytest
 
 from lattice.control.agents import AgentSessions, SessionSettings
+from lattice.control.steps import StepBook, StepSettings
 from lattice.core.machine.commands import (
     CancelAllocation,
     ConfirmNode,
@@ -42,6 +43,9 @@ class Desk:
             clock=world.clock,
             settings=SessionSettings(server_name="s1", heartbeat_interval_s=10, down_after_s=90),
             on_opened=self.opened.append,
+            steps=StepBook(
+                world.replica, world.links, world.clock, StepSettings(), lambda allocation: "token", lambda node: None
+            ),
         )
 
     async def register(self, node: str, *runs: RunKey) -> Greeting:

@@ -22,12 +22,13 @@ from lattice.core.machine.invariants import check
 from lattice.core.machine.outcomes import Accepted, Outcome
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Cause, PartPhase, Request
+from lattice.core.model.dags import Dag
 from lattice.core.model.nodes import Hardware, Node, Share
 from lattice.core.model.tenants import Tenant, Vcluster
 from lattice.ports.agents import Order, OutputName, OutputPiece
-from lattice.core.model.dags import Dag
 from lattice.ports.archive import ArchivedRecord, ArchiveFilter
 from lattice.ports.replica import Subscriber
+from lattice.ports.steps import AnyStepOrder, StepOrder
 from lattice.wire.allocations import Work, encode_work
 
 HARDWARE = Hardware(cpus=4, memory_mb=4096)
@@ -133,6 +134,8 @@ class FakeLinks:
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     sent: list[tuple[str, Order]] = field(default_factory=list)
     closed: list[tuple[str, str]] = field(default_factory=list)
+    step_orders: list[tuple[str, AnyStepOrder]] = field(default_factory=list)
+    fed: list[tuple[str, int, bytes, bool]] = field(default_factory=list)
 
     def send(self, node: str, order: Order) -> bool:
         if node not in self.open:
@@ -163,6 +166,21 @@ class FakeLinks:
         follow: bool = False,
     ) -> AsyncIterator[OutputPiece]:
         yield OutputPiece(offset=0, data=b"")
+
+    def order_step(self, node: str, order: AnyStepOrder) -> bool:
+        if node not in self.open:
+            return False
+        self.step_orders.append((node, order))
+        return True
+
+    async def feed_step(self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool) -> int:
+        self.fed.append((node, offset, data, eof))
+        return offset + len(data)
+
+    async def read_journal(
+        self, node: str, order: StepOrder, *, offset: int, follow: bool
+    ) -> AsyncIterator[OutputPiece]:
+        yield OutputPiece(offset=offset, data=b"")
 
     def take(self) -> list[tuple[str, Order]]:
         """What was sent since the last call."""

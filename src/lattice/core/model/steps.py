@@ -22,6 +22,7 @@ class StepRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     cpu_s: float = 0.0
     peak_memory_mb: int = 0  # of the largest task
     codes: tuple[tuple[int, int], ...] = ()
+    launch_id: str = ""  # tells a repeated launch from a new one
 
 
 def with_step(known: tuple[StepRecord, ...], new: StepRecord) -> tuple[StepRecord, ...]:
