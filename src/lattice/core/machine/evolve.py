@@ -114,7 +114,9 @@ def _evolve_notification(state: State, event: _NotificationEvent) -> None:
         case ev.NotifyDefaultSet():
             book.put_default(event.default)
         case ev.NotificationDropped():
-            pass  # told to those who count; nothing of it stays
+            return  # told to those who count; nothing of it stays
+        case _:
+            assert_never(event)
 
 
 _DependencyEvent = ev.WaitChanged | ev.TasksUnblocked | ev.DagSubmitted | ev.DagCancelled | ev.DagEnded
