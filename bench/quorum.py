@@ -1,7 +1,6 @@
 """Three servers: how fast they take submissions, how soon each is durable, what the loss of the leader costs, how a new one catches up."""
 
 import itertools
-import json
 import re
 import shutil
 import socket
@@ -167,8 +166,8 @@ def quorum_join() -> dict[str, float]:
 
 
 def _has_caught_up(cluster: LocalCluster) -> bool:
-    listed = json.loads(cluster.cli("admin", "raft", "members", "list", "-o", "json").stdout)
-    votes = any(member["name"] == "s4" and not member["learner"] for member in listed)
+    servers = cluster.get("/raft/members")["items"]
+    votes = any(server["name"] == "s4" and server["role"] == "voter" for server in servers)
     members = {member["name"]: member for member in cluster.get("/raft/status")["members"]}
     if not votes or "s4" not in members:
         return False
