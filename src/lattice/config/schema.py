@@ -43,6 +43,7 @@ class QuorumSection(Struct, frozen=True, kw_only=True):
     certificates: str = ""  # empty = `certificates` in the data directory
     clock_skew_limit: Period = 0.5  # a server whose clock differs by more is warned about
     program: str = "etcd"
+    quota_bytes: Annotated[int, Meta(ge=16 << 20, le=8 << 30)] = 4 << 30  # of each member's database
     lease_s: Annotated[int, Meta(ge=2, le=60)] = 4
 
 

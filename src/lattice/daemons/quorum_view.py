@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
@@ -52,6 +52,7 @@ class QuorumServers:
         self._clock = clock
         self._skew = skew
         self.pool = Pool()
+        self.problem: Callable[[], str] = lambda: ""
         self._moved: asyncio.Future[None] | None = None
         self.app: ASGIApp | None = None
         leadership.on_change(self._on_change)
@@ -92,6 +93,7 @@ class QuorumServers:
             applied_index=applied,
             digest=self._replica.digest_at(applied if index is None else index),
             certificate=self._certificate(),
+            problem=self.problem(),
         )
 
     def _certificate(self) -> CertificateState | None:

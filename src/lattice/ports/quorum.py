@@ -32,13 +32,17 @@ class CertificateState(Struct, frozen=True, kw_only=True):
 
 
 class ReplicaAt(Struct, frozen=True, kw_only=True):
-    """How far one server has come; `digest` is that at the index asked for, None when it does not know it."""
+    """How far one server has come; `digest` is that at the index asked for, None when it does not know it.
+
+    `problem` is what keeps it from being of use although it answers: its disk is full, its member does not run.
+    """
 
     name: str
     leads: bool
     applied_index: int
     digest: str | None = None
     certificate: CertificateState | None = None
+    problem: str = ""
 
 
 class ServerState(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ import secrets
 import shutil
 import sys
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -42,6 +43,8 @@ _FREE_WITHIN_S = 2.0
 _POLL_S = 0.05
 _RESTART_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 60.0
+# So long the second of two deaths in a row is held against a member.
+_FAILING_S = 20.0
 _LOG_TAIL_BYTES = 16_384
 LOG_LIMIT_BYTES = 16 << 20
 _LOG_CHECK_S = 60.0
@@ -67,6 +70,7 @@ class EtcdMember:
     def __init__(self, settings: MemberSettings) -> None:
         self.settings = settings
         self.restarts = 0
+        self._deaths: deque[float] = deque(maxlen=2)
         self.version: Version | None = None
         # Client addresses of other members, who are asked whether this one still belongs to them.
         self.others: Sequence[str] = ()
@@ -79,6 +83,12 @@ class EtcdMember:
     def pid(self) -> int | None:
         """The process, when there is one now."""
         return None if self._process is None or self._process.returncode is not None else self._process.pid
+
+    @property
+    def trouble(self) -> str:
+        """Why the member does not serve, when it died again and again a moment ago; empty otherwise."""
+        is_failing = len(self._deaths) == 2 and time.monotonic() - self._deaths[0] < _FAILING_S
+        return f"its etcd member dies again and again: {self.last_words()}" if is_failing else ""
 
     def client(self, others: Sequence[str] = ()) -> EtcdClient:
         """A client that asks this member first and `others` when it does not answer."""
@@ -349,6 +359,7 @@ class EtcdMember:
             if await self._was_removed():
                 _log.warning("server %s was removed from the cluster", self.settings.name)
                 return
+            self._deaths.append(time.monotonic())
             failures = 0 if time.monotonic() - begin > _STEADY_S else failures + 1
             pause = _RESTART_S[min(failures, len(_RESTART_S)) - 1] if failures else 0.0
             _log.error(

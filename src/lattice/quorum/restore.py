@@ -40,14 +40,15 @@ Kind = Literal["sqlite", "etcd"]
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """restored.json: where the log of several servers begins."""
+    """restored.json: the newest entry that the restored state contains; the log of several servers begins behind it."""
 
     index: int
     epoch: int
     backup: str = ""
 
     def log_start(self) -> LogStart:
-        return LogStart(index=self.index, epoch=self.epoch, payload=encode_batch(f"restored-{self.epoch}", ()))
+        # The entry behind the state: with none before it nobody can take the log for the whole history.
+        return LogStart(index=self.index + 1, epoch=self.epoch, payload=encode_batch(f"restored-{self.epoch}", ()))
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

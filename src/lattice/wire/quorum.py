@@ -20,6 +20,7 @@ class ReplicaView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: str | None = None
     clock_ms: int = 0
     certificate: CertificateState | None = None
+    problem: str = ""
 
 
 class MemberView(Struct, frozen=True, kw_only=True):
@@ -83,6 +84,7 @@ def replica_view(replica: ReplicaAt, clock_ms: int) -> ReplicaView:
         digest=replica.digest,
         clock_ms=clock_ms,
         certificate=replica.certificate,
+        problem=replica.problem,
     )
 
 
@@ -93,6 +95,7 @@ def replica_of(view: ReplicaView) -> ReplicaAt:
         applied_index=view.applied_index,
         digest=view.digest,
         certificate=view.certificate,
+        problem=view.problem,
     )
 
 
@@ -104,7 +107,8 @@ def member_view(state: ServerState, common: int | None) -> MemberView:
     serial, expires_at = _shown(replica.certificate)
     return MemberView(
         name=state.name,
-        healthy=True,
+        healthy=not replica.problem,
+        problem=replica.problem,
         applied_index=replica.applied_index,
         digest=replica.digest,
         digest_index=None if replica.digest is None else common,

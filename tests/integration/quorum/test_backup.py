@@ -67,7 +67,7 @@ def test_a_restored_server_has_the_state_and_the_history_of_the_backup(
         async with running(server_at(tmp_path / "data")) as replica:
             assert replica.epoch == start.epoch
             assert replica.state.digest() == digest
-            assert replica.applied_index == start.index
+            assert replica.applied_index == start.index + 1
             assert await replica.archived(3) is not None
             # It ended after the backup: the archive that was copied later must not know it.
             assert await replica.archived(4) is None
@@ -213,8 +213,8 @@ def test_several_servers_begin_where_the_backup_ends(made: tuple[Path, str, int]
         await first.open()
         await second.open()
         assert first.epoch == second.epoch == start.epoch
-        assert await second.bounds() == (start.index, start.index)
-        (entry,) = await second.read(start.index, 10)
+        assert await second.bounds() == (start.index + 1, start.index + 1)
+        (entry,) = await second.read(start.index + 1, 10)
         assert decode_batch(entry.payload).envelopes == ()
         with pytest.raises(Conflict):
             await first.append(0, b"as if nothing had been")

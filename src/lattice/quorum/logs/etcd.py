@@ -182,6 +182,14 @@ class EtcdLog:
                 _log.warning("the log cannot be followed, trying again: %s", error)
                 await self._or_closed(asyncio.sleep(next(pauses)))
 
+    async def is_full(self) -> bool:
+        """Whether a member has reached its quota, so that nothing can be appended."""
+        self._check_open()
+        try:
+            return await etcd_space.is_full(self._client)
+        except EtcdError as error:
+            _raise(error)
+
     async def trim(self, before: int) -> None:
         self._check_open()
         first, last = await self.bounds()

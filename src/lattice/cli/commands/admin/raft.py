@@ -43,6 +43,8 @@ def run_transfer(options: TransferOptions, context: Context) -> int:
 
 
 def _line(member: QuorumMember) -> str:
+    if not member.healthy and member.applied_index is not None:
+        return f"unhealthy, entry {member.applied_index}: {member.problem}"
     if not member.healthy:
         return f"does not answer: {member.problem}" if member.problem else "does not answer"
     warning = f"; {member.warning}" if member.warning else ""
