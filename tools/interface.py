@@ -13,7 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from lattice.api.grpc.contract import PACKAGE, SERVICES, TEXT_PIECE, Rpc, choice_name, rpcs
+from lattice.api.grpc.contract import PACKAGE, Rpc, choice_name, rpcs
+from lattice.api.interface import SERVICES, TEXT_PIECE
 from lattice.wire.shapes import message_name, records_of, shape_of
 
 ROOT = Path(__file__).resolve().parent.parent

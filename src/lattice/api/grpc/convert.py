@@ -14,7 +14,8 @@ from google.protobuf.message import DecodeError, Message
 from msgspec import UNSET, Struct
 
 from lattice.api.errors import ApiError
-from lattice.api.grpc.contract import PACKAGE, Response, choice_name, message_class
+from lattice.api.grpc.contract import PACKAGE, choice_name, message_class
+from lattice.api.interface import Response
 from lattice.api.rest.explain import explain_field
 from lattice.wire.shapes import CLEARED, FieldShape, Shape, message_name, shape_of
 

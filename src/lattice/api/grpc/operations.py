@@ -8,7 +8,8 @@ import grpc
 
 from lattice.api.errors import ApiError, starting
 from lattice.api.grpc.calls import Call, CallContext, refuse
-from lattice.api.grpc.contract import PACKAGE, SERVICES, Rpc, served_rpcs
+from lattice.api.grpc.contract import PACKAGE, Rpc, served_rpcs
+from lattice.api.interface import SERVICES
 from lattice.api.services import Services
 
 _log = logging.getLogger(__name__)
