@@ -7,6 +7,8 @@ purpose.
 from collections.abc import Callable
 from random import Random
 
+from msgspec.structs import replace
+
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import (
@@ -20,9 +22,11 @@ from lattice.core.model.allocations import (
     RequeuePolicy,
 )
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
+from lattice.core.model.notifications import Notify, NotifyDefault, Occasion
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
+from tests.properties.dependency_generator import draw_dag, with_dependencies
 
 TENANTS = ("physics", "ml")
 USERS = ("ada", "bob", "eve")
@@ -53,7 +57,10 @@ class CommandGenerator:
             (4, self.operator),
             (2, self.administration),
             (6, self.archive),
+            (3, self.dag),
+            (2, self.deadline),
             (1, self.lose),
+            (3, self.telling),
             (2, self.record_steps),
         )
         self._weights = [weight for weight, _ in self._makers]
@@ -91,7 +98,7 @@ class CommandGenerator:
         )
         return cmd.RecordSteps(number=self.some_number(), steps=steps)
 
-    def submit(self) -> cmd.AnyCommand:
+    def submit(self) -> cmd.SubmitAllocation:
         rnd = self.random
         nodes = rnd.choice((1, 1, 1, 2, 3, 5))
         request = Request(
@@ -105,7 +112,7 @@ class CommandGenerator:
             exclusive=rnd.random() < 0.1,
         )
         grouped = rnd.random() < 0.15
-        return cmd.SubmitAllocation(
+        command = cmd.SubmitAllocation(
             name="work",
             user=rnd.choice(USERS),
             account="nobody",
@@ -122,7 +129,43 @@ class CommandGenerator:
             tasks=((0, rnd.randrange(6), rnd.choice((1, 2))),) if grouped else (),
             concurrency=rnd.choice((0, 1, 2)) if grouped else 0,
             queue_on_quota=rnd.random() < 0.5,
+            notify=rnd.choice((None, None, Notify(), self.wish_to_hear())),
             payload=b"what to run",
+        )
+        return with_dependencies(rnd, self.state, command, self.at)
+
+    def dag(self) -> cmd.AnyCommand:
+        rnd = self.random
+        dags = list(self.state.dependencies.dags)
+        if dags and rnd.random() < 0.3:
+            return cmd.CancelDag(number=rnd.choice([*dags, 5]))
+        submissions = [self.submit() for _ in range(rnd.randrange(1, 6))]
+        return draw_dag(rnd, [replace(each, tenant="physics", queue_on_quota=True) for each in submissions])
+
+    def deadline(self) -> cmd.AnyCommand:
+        with_one = [number for number, record in self.state.allocations.items() if record.deadline_at]
+        with_one += [number for number, group in self.state.groups.items() if group.template.deadline_at]
+        return cmd.EnforceDeadline(number=self.random.choice([*with_one, self.some_number()]))
+
+    def wish_to_hear(self) -> Notify:
+        rnd = self.random
+        on = tuple(occasion for occasion in Occasion if rnd.random() < 0.4)
+        to = rnd.choice((("mail:a@b.c",), ("mail:a@b.c", "webhook:https://h/"), ()))
+        return Notify(on=on, to=to, each_task=rnd.random() < 0.3)
+
+    def telling(self) -> cmd.AnyCommand:
+        rnd = self.random
+        waiting = tuple(self.state.notifications.waiting)[:5]
+        default = NotifyDefault(user=rnd.choice(USERS), notify=self.wish_to_hear())
+        running = [r for r in self.state.allocations.values() if r.state is AllocationState.RUNNING]
+        number, run = (rnd.choice(running).number, 1) if running else (self.some_number(), 1)
+        return rnd.choice(
+            (
+                cmd.SettleNotifications(delivered=waiting[:3], given_up=(*waiting[2:], 0)),
+                cmd.SettleNotifications(delivered=waiting),
+                cmd.SetNotifyDefault(default=default),
+                cmd.NoteTimeLimit(number=number, run=run, percent=rnd.choice((50, 80, 90, 7))),
+            )
         )
 
     def some_number(self) -> int:
@@ -149,7 +192,11 @@ class CommandGenerator:
                 cmd.ReleaseAllocation(number=number),
                 cmd.RequeueAllocation(number=number, hold=rnd.random() < 0.3),
                 cmd.UpdateAllocation(
-                    number=number, walltime_s=rnd.choice((30, 90)), preemption_class=rnd.choice((3, 11))
+                    number=number,
+                    walltime_s=rnd.choice((30, 90)),
+                    preemption_class=rnd.choice((3, 11)),
+                    set_tags=rnd.choice(((), (("k", "v"),))),
+                    drop_tags=rnd.choice(((), ("k",))),
                 ),
                 cmd.ExpireAllocation(number=number, run=1),
                 self._rollback(number),
@@ -251,6 +298,7 @@ class CommandGenerator:
             phase=PartPhase.ENDED,
             cause=cause,
             stopped=rnd.random() < 0.2,
+            prologue_failed=cause is Cause.LAUNCH and rnd.random() < 0.5,
             exit_code=rnd.choice((0, 0, 3)) if cause is Cause.EXIT else 0,
             signal=9 if cause is Cause.SIGNAL else 0,
             cpu_s=rnd.choice((0.0, 0.5)),
