@@ -57,11 +57,15 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class LogStart(Struct, frozen=True, kw_only=True):
-    """Where a restored log begins: its first entry, which holds no commands, and the epoch of what follows."""
+    """Where a restored log begins: its first entry, which holds no commands and names what was restored.
+
+    `epoch` is that of what follows, `former` that of what was restored.
+    """
 
     index: int
     epoch: int
     payload: bytes
+    former: int = 0
 
 
 class Log(Protocol):

@@ -44,11 +44,18 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int
     epoch: int
+    former: int = 0
+    digest: str = ""
     backup: str = ""
 
     def log_start(self) -> LogStart:
         # The entry behind the state: with none before it nobody can take the log for the whole history.
-        return LogStart(index=self.index + 1, epoch=self.epoch, payload=encode_batch(f"restored-{self.epoch}", ()))
+        return LogStart(
+            index=self.index + 1,
+            epoch=self.epoch,
+            payload=encode_batch(f"restored-{self.digest}", ()),
+            former=self.former,
+        )
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,7 +149,7 @@ def _place(backup: Path, manifest: Manifest, data_dir: Path, kind: Kind, former_
     scratch.mkdir(mode=0o700)
     sync_folder(data_dir)
     epoch = new_epoch(max(manifest.epoch, former_epoch))
-    start = Start(index=manifest.index, epoch=epoch, backup=str(backup))
+    start = Start(index=manifest.index, epoch=epoch, former=manifest.epoch, digest=manifest.digest, backup=str(backup))
     try:
         for stored in manifest.files:
             target = scratch / backups.safe(stored.name)

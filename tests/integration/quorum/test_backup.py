@@ -220,9 +220,18 @@ def test_several_servers_begin_where_the_backup_ends(made: tuple[Path, str, int]
             await first.append(0, b"as if nothing had been")
         await first.close()
         await second.close()
-        other = EtcdLog(etcd.client(), start=restore.Start(index=5, epoch=start.epoch - 1).log_start())
-        with pytest.raises(LogCorrupt, match="another server began"):
-            await other.open()
+        # Who restored the same, or has a later snapshot of this very history, goes on with it; nobody else.
+        again = await asyncio.to_thread(restore.restore, source, tmp_path / "again", "etcd")
+        later = restore.Start(index=start.index + 7, epoch=again.epoch, former=start.epoch, digest="later")
+        for fellow in (again, later):
+            log = EtcdLog(etcd.client(), start=fellow.log_start())
+            await log.open()
+            assert log.epoch == start.epoch != fellow.epoch
+            await log.close()
+        for index in (5, start.index):
+            stranger = restore.Start(index=index, epoch=again.epoch, digest="another")
+            with pytest.raises(LogCorrupt, match="began without the backup"):
+                await EtcdLog(etcd.client(), start=stranger.log_start()).open()
         restore.log_has_begun(tmp_path / "data")
         assert restore.read_start(tmp_path / "data") is None
         log = EtcdLog(etcd.client())

@@ -103,15 +103,23 @@ class EtcdLog:
             answer = await self._retried(setup_request(epoch, self._start))
             found = answer.responses[0].response_range.kvs if not answer.succeeded else ()
             self._epoch = read_number(found[0].value) if found else epoch
-            if self._start is not None and self._epoch != epoch:
-                raise LogCorrupt(
-                    f"the members hold a log of epoch {self._epoch}, not the restored one ({epoch}): another server began "
-                    "it; empty the folders of all members, restore one server, and let the others join it"
-                )
             self._first, _ = await self.bounds()
+            if self._start is not None and self._epoch != epoch:
+                await self._check_same_restore(self._start)
         except BaseException:
             await self.close()
             raise
+
+    async def _check_same_restore(self, start: LogStart) -> None:
+        """Another server was first. Its log is ours as well when it restored the same, or when what we have is of its history."""
+        if self._epoch == start.former:
+            return
+        first = await self.read(start.index, 1) if self._first <= start.index else ()
+        if not first or first[0].payload != start.payload:
+            raise LogCorrupt(
+                f"the members hold another log (epoch {self._epoch}) than the restored one: a server began without the backup; "
+                "stop all servers, empty their data directories, and restore again"
+            )
 
     async def close(self) -> None:
         self._opened = False
