@@ -163,7 +163,7 @@ def render(interface: Interface, numbers: Numbers) -> dict[str, str]:
         lines += _service(service)
         for message in interface.messages.values():
             if message.file == file:
-                lines += ["", *_message(message, numbers.messages[message.name])]
+                lines += ["", *message_lines(message, numbers.messages[message.name])]
         texts[f"{file}.proto"] = "\n".join([*lines, ""])
     return texts
 
@@ -193,7 +193,7 @@ def _service(service: str) -> list[str]:
     return [*lines, "}"]
 
 
-def _message(message: Message, entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def message_lines(message: Message, entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines = [f"// {message.says}"] if message.says else []
     lines.append(f"message {message.name} {{")
     gone = [(label.partition("#")[0], entry["number"]) for label, entry in entries.items() if entry.get("dropped")]

@@ -1,5 +1,6 @@
 """The REST side of a server: routes made from the operation table, and the few public addresses."""
 
+import msgspec
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.routing import Route, Router
@@ -8,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lattice.api.errors import ApiError, ErrorAnswer, starting
 from lattice.api.operations.table import OPERATIONS
 from lattice.api.rest.endpoint import RETRY, STALE, Endpoint, send_error, send_json
+from lattice.api.rest.openapi import document_bytes
 from lattice.api.rest.requests import Headers
 from lattice.api.services import Services
 from lattice.observe.metrics import CONTENT_TYPE
@@ -133,9 +135,13 @@ def _public_routes(services: Services) -> list[Route]:
     async def discovery(scope: Scope, receive: Receive, send: Send) -> None:
         await send_json(send, 200, Discovery(), Headers(scope).request_id)
 
+    async def openapi(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_json(send, 200, msgspec.Raw(document_bytes()), Headers(scope).request_id)
+
     return [
         Route("/healthz", _Application(healthz), methods=["GET"]),
         Route("/metrics", _Application(metrics), methods=["GET"]),
+        Route(f"{_PREFIX}/openapi.json", _Application(openapi), methods=["GET"]),
         Route(f"{_PREFIX}/auth/discovery", _Application(discovery), methods=["GET"]),
     ]
 
