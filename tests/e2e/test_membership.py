@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lattice.api.auth.tokens import sign_token
 from lattice.testing import LocalCluster, eventually
 from lattice_sdk import Client, LatticeError, Submission
 from tests.conftest import require_program
@@ -31,7 +32,7 @@ JOIN_WITHIN_S = 60
 class NewServer:
     """A server on a "machine" of its own: nothing but a configuration."""
 
-    def __init__(self, cluster: LocalCluster, name: str, folder: Path, secret: Path | None = None) -> None:
+    def __init__(self, name: str, folder: Path, *, secret: Path, objects: Path) -> None:
         self.name = name
         self.data = folder / name / "data"
         self.config = folder / name / "server.yaml"
@@ -54,10 +55,10 @@ class NewServer:
             "api": {
                 "rest_listen": self.url.removeprefix("http://"),
                 "grpc_listen": peer["grpc"],
-                "hmac_secret": f"file://{secret or cluster.directory / 'secret'}",
+                "hmac_secret": f"file://{secret}",
             },
             "quorum": {"kind": "etcd", "peers": [peer], "internal_listen": "127.0.0.1:0"},
-            "object_store": {"directory": str(cluster.directory / "objects")},
+            "object_store": {"directory": str(objects)},
         }
         self.config.write_text(yaml.safe_dump(settings))
 
@@ -97,8 +98,9 @@ class NewServer:
 
 
 @contextlib.contextmanager
-def machine(cluster: LocalCluster, name: str, folder: Path, **more: Path) -> Iterator[NewServer]:
-    server = NewServer(cluster, name, folder, **more)
+def machine(cluster: LocalCluster, name: str, folder: Path, secret: Path | None = None) -> Iterator[NewServer]:
+    directory = cluster.directory
+    server = NewServer(name, folder, secret=secret or directory / "secret", objects=directory / "objects")
     try:
         yield server
     finally:
@@ -195,6 +197,41 @@ def test_an_invitation_is_good_for_one_server_with_the_right_name_and_secret(
     assert (refused.returncode, "already" in refused.stderr) == (1, True)
     unknown = servers.cli("admin", "raft", "members", "remove", "s9", check=False)
     assert (unknown.returncode, "known: s1, s2, s3" in unknown.stderr) == (4, True)
+
+
+def test_a_cluster_grows_from_one_server_as_the_guide_says(tmp_path: Path) -> None:
+    require_program("etcd")
+    secret, token_file = tmp_path / "secret", tmp_path / "token"
+    for path, text in ((secret, b"0123456789abcdef" * 2), (token_file, b"")):
+        path.write_bytes(text)
+        path.chmod(0o600)
+    token_file.write_text(
+        sign_token(secret.read_bytes(), user="root", scope="admin", issued_at_s=int(time.time()), lifetime_s=600)
+    )
+    first, second = (NewServer(name, tmp_path, secret=secret, objects=tmp_path / "objects") for name in ("s1", "s2"))
+    reach = ("--api-url", first.url, "--token-file", str(token_file))
+    program = [str(Path(sys.executable).with_name("lattice")), "admin", "raft"]
+    try:
+        first.start("--bootstrap")
+        first.wait_serving()
+        subprocess.run([*program, "members", "add", "s2", "--out", str(second.token), *reach], check=True)
+        second.start("--join", "--join-token-file", str(second.token))
+        second.wait_serving()
+        listed = subprocess.run([*program, "members", "list", "-o", "json", *reach], check=True, capture_output=True)
+        assert [(each["name"], each["healthy"]) for each in json.loads(listed.stdout)] == [("s1", True), ("s2", True)]
+        with Client(second.url, token=token_file.read_text()) as client:
+            client.submit(Submission(entrypoint="true"))
+        again = subprocess.run(
+            [str(SERVER), "--config", str(first.config), "--bootstrap", "--set", f"data_dir={first.data}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert again.returncode == 2
+    finally:
+        first.end()
+        second.end()
 
 
 class Load:

@@ -1,0 +1,124 @@
+"""Where servers are and who is invited, in a real etcd: seen by all, gone in time, used once."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lattice.quorum import invitations
+from lattice.quorum.directory import ServerDirectory, ServerEntry
+from lattice.quorum.invitations import InvitationError
+from lattice.wire.pb import etcd_pb2 as pb
+from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd, until
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+    with running_etcd(tmp_path_factory.mktemp("etcd")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _empty(etcd: Etcd) -> None:
+    in_time(etcd.wipe())
+
+
+def entry(etcd: Etcd, name: str = "s1", internal: str = "") -> ServerEntry:
+    settings = etcd.members["s1"]
+    peer = settings.peer_listen if name == "s1" else "127.0.0.1:9"
+    return ServerEntry(name=name, rest="http://h:1", grpc="h:2", client="h:3", peer=peer, internal=internal)
+
+
+def test_what_one_server_writes_the_others_see(etcd: Etcd, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with etcd.client() as here, etcd.client() as there:
+            mine = ServerDirectory(here, [entry(etcd)], tmp_path / "mine.json")
+            theirs = ServerDirectory(there, [], tmp_path / "theirs.json")
+            changes: list[list[str]] = []
+            theirs.on_change(lambda: changes.append(list(theirs.entries)))
+            await theirs.open()
+            assert dict(theirs.entries) == {}
+            await mine.publish(entry(etcd, internal="h:4"))
+            await until(lambda: _has(theirs, "h:4"), "the others see it")
+            assert changes == [["s1"]]
+            await mine.publish(entry(etcd, internal="h:5"))
+            await until(lambda: _has(theirs, "h:5"), "the others see that it moved")
+            # One that is no member of etcd is not shown, whoever wrote it down.
+            await mine.publish(entry(etcd, "stranger", "h:6"))
+            assert list(mine.entries) == ["s1"]
+            await mine.forget("s1")
+            assert mine.get("s1") == entry(etcd)  # as the configuration says: it is a member still
+            await theirs.close()
+            # Without etcd the last that was seen is known.
+            again = ServerDirectory(there, [], tmp_path / "mine.json")
+            assert again.get("s1") == entry(etcd)
+
+    in_time(scenario())
+
+
+async def _has(directory: ServerDirectory, internal: str) -> bool:
+    found = directory.get("s1")
+    return found is not None and found.internal == internal
+
+
+def test_an_entry_that_cannot_be_read_hides_no_other(etcd: Etcd, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with etcd.client() as client:
+            directory = ServerDirectory(client, [], tmp_path / "cache.json")
+            await directory.publish(entry(etcd))
+            await client.put(pb.PutRequest(key=b"lattice/servers/s2", value=b"{"))
+            await directory.look()
+            assert list(directory.entries) == ["s1"]
+
+    in_time(scenario())
+
+
+def test_an_invitation_is_bound_to_the_first_keys_that_show_it(etcd: Etcd) -> None:
+    async def scenario() -> None:
+        async with etcd.client() as client:
+            token = await invitations.invite(client, "s4", trusted=b"CA", servers=["h:1"], lifetime_s=60)
+            assert [each.name for each in await invitations.pending(client)] == ["s4"]
+            for wrong in (msgspec.structs.replace(token, secret="x"), msgspec.structs.replace(token, id="x")):
+                with pytest.raises(InvitationError, match="not known"):
+                    await invitations.redeem(client, wrong.id, wrong.secret, b"keys")
+            first = await invitations.redeem(client, token.id, token.secret, b"keys")
+            assert first == await invitations.redeem(client, token.id, token.secret, b"keys")
+            with pytest.raises(InvitationError, match="was used already"):
+                await invitations.redeem(client, token.id, token.secret, b"other keys")
+
+    in_time(scenario())
+
+
+def test_of_two_servers_that_show_it_at_once_one_is_refused(etcd: Etcd) -> None:
+    async def scenario() -> None:
+        async with etcd.client() as client:
+            token = await invitations.invite(client, "s4", trusted=b"CA", servers=[], lifetime_s=60)
+            shown = (invitations.redeem(client, token.id, token.secret, b"%d" % number) for number in range(8))
+            outcomes = await asyncio.gather(*shown, return_exceptions=True)
+            assert sum(not isinstance(outcome, InvitationError) for outcome in outcomes) == 1
+
+    in_time(scenario())
+
+
+def test_a_newer_invitation_a_withdrawal_and_time_end_one(etcd: Etcd) -> None:
+    async def scenario() -> None:
+        async with etcd.client() as client:
+            old = await invitations.invite(client, "s4", trusted=b"CA", servers=[], lifetime_s=60)
+            new = await invitations.invite(client, "s4", trusted=b"CA", servers=[], lifetime_s=60)
+            assert [each.id for each in await invitations.pending(client)] == [new.id]
+            with pytest.raises(InvitationError):
+                await invitations.redeem(client, old.id, old.secret, b"keys")
+            await invitations.withdraw(client, new.id)
+            await invitations.withdraw(client, new.id)
+            brief = await invitations.invite(client, "s5", trusted=b"CA", servers=[], lifetime_s=2)
+
+            async def is_over() -> bool:
+                return not await invitations.pending(client)
+
+            await until(is_over, "it has ended by itself")
+            with pytest.raises(InvitationError, match="has ended"):
+                await invitations.redeem(client, brief.id, brief.secret, b"keys")
+
+    in_time(scenario())
