@@ -32,7 +32,7 @@ def _how(end: End) -> str:
         return f"ended with exit code {end.exit_code}"
     if end.cause is Cause.SIGNAL:
         return f"was killed by signal {end.signal}"
-    return f"ended: {end.cause}"
+    return f"ended: {end.cause.value}"
 
 
 def _percent(used: float, held: float) -> str:
