@@ -38,16 +38,24 @@ class HostCluster(LocalCluster):
         self._logs: list[int] = []
 
     def __enter__(self) -> "HostCluster":
-        super().__enter__()
+        try:
+            self.start()
+        except BaseException:
+            self._show_logs()
+            self.remove()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            for log in sorted(self.directory.glob("*.log")):
-                print(f"--- {log.name}\n{log.read_text()[-6000:]}")  # noqa: T201
+            self._show_logs()
         self.remove()
+
+    def _show_logs(self) -> None:
+        for log in sorted(self.directory.glob("*.log")):
+            print(f"--- {log.name}\n{log.read_text()[-4000:]}")  # noqa: T201
 
     @property
     def urls(self) -> dict[str, str]:
