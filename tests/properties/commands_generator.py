@@ -238,7 +238,8 @@ class CommandGenerator:
     def archive(self) -> cmd.AnyCommand:
         ended = [record.number for record in self.state.allocations.values() if record.is_terminal]
         done = [group.number for group in self.state.groups.values() if group.is_done]
-        return cmd.ArchiveAllocations(numbers=(*ended[:20], *done[:5], self.some_number()))
+        dags = [dag.number for dag in self.state.dependencies.dags.values() if dag.is_ended]
+        return cmd.ArchiveAllocations(numbers=(*ended[:20], *done[:5], *dags[:5], self.some_number()))
 
     # what the scheduler does
 

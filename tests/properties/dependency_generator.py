@@ -1,0 +1,56 @@
+"""Random dependencies and DAGs for the generator of commands, most of them possible."""
+
+from random import Random
+
+from msgspec.structs import replace
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine.state import State
+from lattice.core.model.dependencies import Clauses, Condition, Dependency, EndedWork, Ending
+
+CONDITIONS = tuple(condition for condition in Condition if condition is not Condition.MUTEX)
+REFS = "abcdef"
+
+
+def draw_clauses(rnd: Random, state: State) -> Clauses:
+    numbers = [*state.allocations, *state.groups, *(group.number + 1 for group in state.groups.values())]
+    if not numbers or rnd.random() < 0.7:
+        return ()
+    return tuple(
+        tuple(_draw(rnd, numbers) for _ in range(rnd.choice((1, 1, 1, 2)))) for _ in range(rnd.choice((1, 1, 2)))
+    )
+
+
+def _draw(rnd: Random, numbers: list[int]) -> Dependency:
+    condition = rnd.choice(CONDITIONS)
+    delay_s = rnd.choice((0, 1)) if condition is Condition.AFTER else 0
+    return Dependency(number=rnd.choice([*numbers, 999_999]), condition=condition, delay_s=delay_s)
+
+
+def with_dependencies(rnd: Random, state: State, command: cmd.SubmitAllocation, at: int) -> cmd.SubmitAllocation:
+    return replace(
+        command,
+        depends_on=draw_clauses(rnd, state),
+        ended=rnd.choice(((), (EndedWork(number=999_999, ending=rnd.choice(tuple(Ending))),))),
+        mutex=rnd.choice(("", "", "", "m1")),
+        keep_on_invalid_dependency=rnd.random() < 0.1,
+        deadline_at=rnd.choice((0, 0, 0, at + 70_000, at + 1_000)),
+    )
+
+
+def draw_dag(rnd: Random, submissions: list[cmd.SubmitAllocation]) -> cmd.SubmitDag:
+    members = []
+    refs = [*REFS[: len(submissions)]]
+    for place, submission in enumerate(submissions):
+        # Mostly to those before it, so that there is no cycle.
+        known = refs[:place] if rnd.random() < 0.95 else refs
+        needs = tuple(
+            tuple(
+                cmd.Edge(ref=rnd.choice(known), condition=rnd.choice(CONDITIONS)) for _ in range(rnd.choice((1, 1, 2)))
+            )
+            for _ in range(rnd.randrange(3))
+            if known
+        )
+        members.append(cmd.DagMember(ref=refs[place], submission=submission, needs=needs))
+    rnd.shuffle(members)
+    return cmd.SubmitDag(name="dag", user="ada", tenant="physics", members=tuple(members))
