@@ -89,6 +89,10 @@ class _Talk(socketserver.StreamRequestHandler):
             if not self._take(word.upper(), rest):
                 return
 
+    def finish(self) -> None:
+        super().finish()
+        self.connection.close()  # an encrypted one is not the one that the library knows
+
     def _encrypt(self) -> None:
         assert self.box.trust is not None
         self.connection = self.box.trust.wrap_socket(self.connection, server_side=True)

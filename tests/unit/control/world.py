@@ -24,6 +24,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Cause, PartPhase, Request
 from lattice.core.model.dags import Dag
 from lattice.core.model.nodes import Hardware, Node, Share
+from lattice.core.model.notifications import Notify
 from lattice.core.model.tenants import Tenant, Vcluster
 from lattice.ports.agents import Order, OutputName, OutputPiece
 from lattice.ports.archive import ArchivedRecord, ArchiveFilter
@@ -229,6 +230,7 @@ class World:
         walltime_s: int = 0,
         eligible_at: int = 0,
         payload: bytes | None = None,
+        notify: Notify | None = None,
     ) -> int:
         work = Work(argv=("true",), env={"A": "1"}, cwd="/tmp")
         command = SubmitAllocation(
@@ -242,6 +244,7 @@ class World:
             tasks=tasks,
             walltime_s=walltime_s,
             eligible_at=eligible_at,
+            notify=notify,
             payload=encode_work(work) if payload is None else payload,
         )
         return (await self.do(command)).number
