@@ -2,17 +2,14 @@
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lattice.testing import LocalCluster, eventually
-from lattice.testing.local_cluster import QUICK_TIMINGS, is_running
+from lattice.testing.local_cluster import is_running
+from tests.e2e.server_process import process_of, serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -22,58 +19,6 @@ def cluster() -> Iterator[LocalCluster]:
     """One server, one node; tests that replace its data do so in the order in which they stand here."""
     with LocalCluster(nodes=1, settings={"archive.after_s": "0"}) as cluster:
         yield cluster
-
-
-class Server:
-    """The server of a cluster whose supervisor restarts nothing, stopped and started by the test."""
-
-    def __init__(self, cluster: LocalCluster, settings: Mapping[str, str]) -> None:
-        self._cluster = cluster
-        self._settings = {**QUICK_TIMINGS, **settings}
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def config_words(self) -> list[str]:
-        return ["--server-config", str(self._cluster.directory / "server.yaml")]
-
-    def stop(self) -> None:
-        if self._process is None:
-            gone = self._cluster.kill("server", number=signal.SIGTERM)
-            eventually(lambda: not is_running(gone.pid), "the server has ended")
-        else:
-            self._process.terminate()
-            self._process.wait(20)
-
-    def start(self, *words: str) -> None:
-        config = str(self._cluster.directory / "server.yaml")
-        overrides = [word for key, value in self._settings.items() for word in ("--set", f"{key}={value}")]
-        program = str(Path(sys.executable).with_name("lattice-server"))
-        with (self._cluster.directory / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [program, "--config", config, *overrides, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL
-            )
-        self._cluster.wait_serving()
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-
-@contextmanager
-def serving(cluster: LocalCluster, settings: Mapping[str, str]) -> Iterator[Server]:
-    server = Server(cluster, settings)
-    try:
-        yield server
-    finally:
-        server.close()
-
-
-def process_of(cluster: LocalCluster, allocation_id: str) -> int:
-    """The main process of a running allocation."""
-    number = allocation_id.removeprefix("a")
-    (status,) = (cluster.directory / "agents").glob(f"n*/runs/{number}.*/status.json")
-    return int(json.loads(status.read_text())["pid"])
 
 
 def agents_say(cluster: LocalCluster, text: str) -> None:
@@ -145,6 +90,7 @@ def test_a_restored_server_has_the_backup_and_its_agent_ends_what_came_later(tmp
         shutil.move(cluster.directory / "data", former)
         assert said(cluster, "restore", str(made["path"]), *server.config_words)["index"] == made["index"]
         server.start()
+        cluster.wait_serving()
 
         assert cluster.request("GET", f"/allocations/{stale['id']}")[0] == 404
         # The same number again, on the node where the former one runs: it starts when that is gone.
@@ -163,6 +109,7 @@ def test_a_restored_server_has_the_backup_and_its_agent_ends_what_came_later(tmp
         shutil.move(cluster.directory / "data", tmp_path / "restored")
         shutil.move(former, cluster.directory / "data")
         server.start()
+        cluster.wait_serving()
         agents_say(cluster, "serves a later history of this cluster")
         cluster.wait_node(place, "Down")
         assert is_running(began)
