@@ -12,6 +12,7 @@ from lattice_sdk.models import Allocation, AllocationFilter, Page
 from lattice_sdk.operation import Blocking, Steps, at, given, new_request_id
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request, Session
+from lattice_sdk.step_streams import StepStream
 from lattice_sdk.streams import EventReader, LogStream, Watch, watch_query
 from lattice_sdk.transport import parse_endpoint
 
@@ -158,6 +159,11 @@ class Client(Blocking, Calls):
         path = PREFIX + at("allocations", allocation_id, "logs", "stream")
         request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
         return LogStream(EventReader(self._session, request), restarted=restarted)
+
+    def follow_step(self, allocation_id: str, step: int) -> StepStream:
+        """What the tasks of a step write as they write it, until they have ended."""
+        path = PREFIX + at("allocations", allocation_id, "steps", str(step), "stream")
+        return StepStream(EventReader(self._session, Request(method="GET", path=path)))
 
     def watch(
         self,

@@ -104,6 +104,10 @@ class EventReader:
             self._stream.connection.close()
             self._stream = None
 
+    def place(self, position: str) -> None:
+        """Begin there if the stream has to be taken up again; for streams whose events do not say it themselves."""
+        self._last_id = position
+
     def forget_position(self) -> None:
         """Begin at the beginning if the stream has to be taken up again."""
         self._last_id = ""

@@ -90,14 +90,3 @@ def read_journal(folder: str, offset: int, length: int) -> tuple[int, bytes]:
         if data or not later:
             return start, data
         offset = later[0]
-
-
-def split_records(data: bytes) -> int:
-    """How many of the bytes are whole records."""
-    place = 0
-    while place + RECORD.size <= len(data):
-        length = RECORD.unpack_from(data, place)[2]
-        if place + RECORD.size + length > len(data):
-            break
-        place += RECORD.size + length
-    return place

@@ -153,6 +153,7 @@ class Steps:
             self.refuse(key, answer.error)
         elif step is not None and step.status is None:
             step.status = StepStatus(number=key.number, run=key.run, step=key.step)
+            self._wake(step)
             if step.is_ending:
                 self.end(key, 0.0, "ended before it was started")
 
@@ -272,7 +273,7 @@ class Steps:
                     offset += len(data)
                     if is_last:
                         return
-                if not step.has_ended:
+                if step.status is not None and not step.has_ended:
                     self.order("read_step", key, upto=offset)
                 if len(data) < CHUNK_BYTES:
                     await _wait(grown)

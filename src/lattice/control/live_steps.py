@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from lattice.control.step_plan import StepPlan, counted_status, failure_lines
-from lattice.core.model.layout import Layout
 from lattice.core.model.steps import StepRecord
 from lattice.ports.agents import TaskEnd
 from lattice.ports.steps import LaunchOrder, LaunchRequest, StepOrder, StepView
@@ -58,6 +57,7 @@ def view_of(live: LiveStep) -> StepView:
         tasks=live.tasks,
         started_at=live.started_at,
         input_nodes=plan.input_nodes() if plan else (),
+        closed_nodes=tuple(node for node in plan.layout.nodes if node not in live.open_nodes) if plan else (),
         has_ended=bool(live.ended_at),
         exit_code=counted_status(ends, was_ended=live.is_ending),
         lost=sum(end.is_lost for end in ends),
@@ -84,24 +84,4 @@ def record_of(live: LiveStep) -> StepRecord:
         peak_memory_mb=live.peak_memory_mb,
         codes=tuple(sorted(statuses.items())),
         launch_id=live.launch_id,
-    )
-
-
-def recorded_view(number: int, record: StepRecord) -> StepView:
-    """A step that is over and recorded, in the shape of one that is not."""
-    count = len(record.nodes)
-    return StepView(
-        number=number,
-        run=record.run,
-        step=record.step,
-        launch_id=record.launch_id,
-        name=record.name,
-        layout=Layout(nodes=record.nodes, counts=(0,) * count) if count else None,
-        tasks=record.tasks,
-        started_at=record.started_at,
-        has_ended=True,
-        exit_code=record.exit_code,
-        lost=record.lost,
-        message=record.message,
-        failures=tuple(record.message.split("; ")) if record.exit_code and record.message else (),
     )

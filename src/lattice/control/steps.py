@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 
 from msgspec import Struct
 
-from lattice.control.live_steps import LiveStep, record_of, recorded_view, view_of
+from lattice.control.live_steps import LiveStep, record_of, view_of
 from lattice.control.loop import Alarm, keep_turning
 from lattice.control.orders import start_order
 from lattice.control.settings import seconds_setting
@@ -54,6 +54,7 @@ from lattice.ports.steps import (
     StepView,
 )
 from lattice.wire.allocations import decode_work
+from lattice.wire.steps import recorded_view
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.layout import Layout, StepWish
-from lattice.ports.agents import OutputPiece, StartOrder, TaskEnd
+from lattice.ports.agents import OutputPiece, StartOrder
 
 
 class StepRefused(Exception):
@@ -148,7 +148,7 @@ class StepView(Struct, frozen=True, kw_only=True):
     tasks: int
     started_at: int
     input_nodes: tuple[str, ...] = ()
-    failed: tuple[TaskEnd, ...] = ()
+    closed_nodes: tuple[str, ...] = ()  # whose tasks are over, or lost
     has_ended: bool = False
     exit_code: int = 0
     lost: int = 0

@@ -8,6 +8,7 @@ from lattice_sdk.calls.dags import DagCalls
 from lattice_sdk.calls.nodes import NodeCalls
 from lattice_sdk.calls.notifications import NotificationCalls
 from lattice_sdk.calls.reports import ReportCalls
+from lattice_sdk.calls.steps import StepCalls
 
 
 class Calls(
@@ -19,5 +20,6 @@ class Calls(
     NotificationCalls,
     DagCalls,
     ReportCalls,
+    StepCalls,
 ):
     """What both clients can do."""

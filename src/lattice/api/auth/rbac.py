@@ -34,6 +34,7 @@ class Permission(StrEnum):
     SUBMIT = "allocation:submit"  # always as oneself; the reach is about tenants
     READ = "allocation:read"
     CHANGE = "allocation:change"  # cancel, hold, release, requeue, update
+    LAUNCH = "allocation:launch"  # tasks inside it, as its user: the owner alone
     READ_DETAILS = "allocation:details"  # script, arguments, environment
     READ_OUTPUT = "allocation:output"
     READ_NODES = "node:read"
@@ -73,6 +74,7 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.SUBMIT:          (_A, _T, _T, _N, _T, _N),
     Permission.READ:            (_A, _T, _T, _T, _T, _N),
     Permission.CHANGE:          (_A, _T, _O, _N, _O, _N),
+    Permission.LAUNCH:          (_O, _O, _O, _N, _O, _N),
     Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _N),
     Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _N),
     Permission.READ_NODES:      (_A, _A, _A, _A, _A, _N),

@@ -23,6 +23,7 @@ from lattice.api.operations import (
     quorum,
     reports,
     reservations,
+    steps,
     submitting,
     tenants,
     usage,
@@ -32,6 +33,7 @@ from lattice.api.operations import (
 from lattice.wire.admin import ProjectFields, TenantFields, VclusterFields
 from lattice.wire.dags import DagSubmission
 from lattice.wire.reservations import ReservationFields
+from lattice.wire.steps import StepSubmission
 from lattice.wire.submissions import Submission
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -92,6 +94,14 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/allocations/{id}/wait", allocations.wait, allocations.WaitForAllocation, _P.READ),
     _row("GET", "/allocations/{id}/logs", logs.logs, logs.LogQuery, _P.READ_OUTPUT),
     _row("GET", "/allocations/{id}/logs/stream", logs.stream_logs, logs.LogStreamQuery, _P.READ_OUTPUT),
+    _row("POST", "/allocations/{id}/steps", steps.launch_step, StepSubmission, _P.LAUNCH, 201),
+    _row("GET", "/allocations/{id}/steps", steps.list_steps, steps.StepsQuery, _P.READ),
+    _row("GET", "/allocations/{id}/steps/{step}", steps.get_step, steps.GetStep, _P.READ),
+    _row("GET", "/allocations/{id}/steps/{step}/stream", steps.follow_step, steps.StepFollowQuery, _P.READ_OUTPUT),
+    _row("POST", "/allocations/{id}/steps/{step}/input", steps.feed_step, steps.StepInputPiece, _P.LAUNCH),
+    _row("POST", "/allocations/{id}/steps/{step}/signal", steps.signal_step, steps.StepSignal, _P.LAUNCH),
+    _row("POST", "/allocations/{id}/steps/{step}/window", steps.resize_step, steps.StepWindow, _P.LAUNCH),
+    _row("DELETE", "/allocations/{id}/steps/{step}", steps.end_step, steps.EndStepRequest, _P.LAUNCH, 202),
     _row("DELETE", "/allocations/{id}", allocations.cancel, allocations.ChangeAllocation, _P.CHANGE, 202),
     _row("POST", "/allocations/{id}/hold", allocations.hold, allocations.ChangeAllocation, _P.CHANGE),
     _row("POST", "/allocations/{id}/release", allocations.release, allocations.ChangeAllocation, _P.CHANGE),

@@ -153,6 +153,7 @@ def _body_decoder(request: type[msgspec.Struct], in_query: frozenset[str]) -> De
 def _merging_decoder(operation: Operation, in_path: frozenset[str]) -> Decode:
     request = operation.request
     to_record = _parameters_to(request)
+    types = {field.encode_name: field.type for field in msgspec.structs.fields(request)}
     decode_json = msgspec.json.Decoder(dict[str, Any]).decode
 
     def decode(scope: Scope, headers: Headers, body: bytes) -> msgspec.Struct:
@@ -169,7 +170,8 @@ def _merging_decoder(operation: Operation, in_path: frozenset[str]) -> Decode:
             if str(given[name]) != path[name]:
                 raise ApiError("invalid", f'{name}: is "{path[name][:60]}" in the path already')
         try:
-            return msgspec.convert({**given, **path}, request)
+            in_address = {name: msgspec.convert(path[name], types[name], strict=False) for name in in_path}
+            return msgspec.convert({**given, **in_address}, request)
         except msgspec.ValidationError as error:
             raise explain_field(error, request) from None
 

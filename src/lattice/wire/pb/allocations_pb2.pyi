@@ -805,6 +805,268 @@ class StreamLogsResponse(_message.Message):
     end: End
     def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., piece: _Optional[_Union[PieceView, _Mapping]] = ..., restart: _Optional[_Union[Restart, _Mapping]] = ..., end: _Optional[_Union[End, _Mapping]] = ...) -> None: ...
 
+class ProgramFields(_message.Message):
+    __slots__ = ("ranks", "argv")
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    ranks: str
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ranks: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class LaunchStepRequest(_message.Message):
+    __slots__ = ("id", "request_id", "argv", "programs", "tasks", "nodes", "tasks_per_node", "cpus_per_task", "node_list", "distribution", "overcommit", "environment", "inherit_environment", "cwd", "input", "output", "error", "pty", "rows", "columns", "no_kill", "overlap", "immediate", "time")
+    class EnvironmentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    PROGRAMS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    TASKS_PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    CPUS_PER_TASK_FIELD_NUMBER: _ClassVar[int]
+    NODE_LIST_FIELD_NUMBER: _ClassVar[int]
+    DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
+    OVERCOMMIT_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    INHERIT_ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    PTY_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    NO_KILL_FIELD_NUMBER: _ClassVar[int]
+    OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    IMMEDIATE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    programs: _containers.RepeatedCompositeFieldContainer[ProgramFields]
+    tasks: int
+    nodes: int
+    tasks_per_node: int
+    cpus_per_task: int
+    node_list: _containers.RepeatedScalarFieldContainer[str]
+    distribution: str
+    overcommit: bool
+    environment: _containers.ScalarMap[str, str]
+    inherit_environment: bool
+    cwd: str
+    input: str
+    output: str
+    error: str
+    pty: bool
+    rows: int
+    columns: int
+    no_kill: bool
+    overlap: bool
+    immediate: bool
+    time: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., programs: _Optional[_Iterable[_Union[ProgramFields, _Mapping]]] = ..., tasks: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., node_list: _Optional[_Iterable[str]] = ..., distribution: _Optional[str] = ..., overcommit: _Optional[bool] = ..., environment: _Optional[_Mapping[str, str]] = ..., inherit_environment: _Optional[bool] = ..., cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., pty: _Optional[bool] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., no_kill: _Optional[bool] = ..., overlap: _Optional[bool] = ..., immediate: _Optional[bool] = ..., time: _Optional[str] = ...) -> None: ...
+
+class NodeRanks(_message.Message):
+    __slots__ = ("node", "tasks", "ranks")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    tasks: int
+    ranks: str
+    def __init__(self, node: _Optional[str] = ..., tasks: _Optional[int] = ..., ranks: _Optional[str] = ...) -> None: ...
+
+class StepInfo(_message.Message):
+    __slots__ = ("id", "allocation", "step", "run", "state", "name", "tasks", "nodes", "layout", "started_at", "ended_at", "exit_code", "lost", "message", "cpu_s", "peak_memory_mb", "codes", "launch_id")
+    class CodesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    CODES_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    allocation: str
+    step: int
+    run: int
+    state: str
+    name: str
+    tasks: int
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    layout: _containers.RepeatedCompositeFieldContainer[NodeRanks]
+    started_at: str
+    ended_at: str
+    exit_code: int
+    lost: int
+    message: str
+    cpu_s: float
+    peak_memory_mb: int
+    codes: _containers.ScalarMap[str, int]
+    launch_id: str
+    def __init__(self, id: _Optional[str] = ..., allocation: _Optional[str] = ..., step: _Optional[int] = ..., run: _Optional[int] = ..., state: _Optional[str] = ..., name: _Optional[str] = ..., tasks: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., layout: _Optional[_Iterable[_Union[NodeRanks, _Mapping]]] = ..., started_at: _Optional[str] = ..., ended_at: _Optional[str] = ..., exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., codes: _Optional[_Mapping[str, int]] = ..., launch_id: _Optional[str] = ...) -> None: ...
+
+class ListStepsRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class ListStepsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[StepInfo]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[StepInfo, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class GetStepRequest(_message.Message):
+    __slots__ = ("id", "step")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    step: int
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ...) -> None: ...
+
+class FollowStepRequest(_message.Message):
+    __slots__ = ("id", "step", "last_event_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    LAST_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    step: int
+    last_event_id: str
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., last_event_id: _Optional[str] = ...) -> None: ...
+
+class StepOutput(_message.Message):
+    __slots__ = ("node", "next", "data")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    next: int
+    data: str
+    def __init__(self, node: _Optional[int] = ..., next: _Optional[int] = ..., data: _Optional[str] = ...) -> None: ...
+
+class StepGap(_message.Message):
+    __slots__ = ("node", "next", "bytes")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    next: int
+    bytes: int
+    def __init__(self, node: _Optional[int] = ..., next: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+
+class StepResult(_message.Message):
+    __slots__ = ("exit_code", "lost", "message", "failures")
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    exit_code: int
+    lost: int
+    message: str
+    failures: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, exit_code: _Optional[int] = ..., lost: _Optional[int] = ..., message: _Optional[str] = ..., failures: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FollowStepResponse(_message.Message):
+    __slots__ = ("event_id", "event", "step_info", "step_output", "step_gap", "step_result")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    STEP_INFO_FIELD_NUMBER: _ClassVar[int]
+    STEP_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    STEP_GAP_FIELD_NUMBER: _ClassVar[int]
+    STEP_RESULT_FIELD_NUMBER: _ClassVar[int]
+    event_id: str
+    event: str
+    step_info: StepInfo
+    step_output: StepOutput
+    step_gap: StepGap
+    step_result: StepResult
+    def __init__(self, event_id: _Optional[str] = ..., event: _Optional[str] = ..., step_info: _Optional[_Union[StepInfo, _Mapping]] = ..., step_output: _Optional[_Union[StepOutput, _Mapping]] = ..., step_gap: _Optional[_Union[StepGap, _Mapping]] = ..., step_result: _Optional[_Union[StepResult, _Mapping]] = ...) -> None: ...
+
+class FeedStepRequest(_message.Message):
+    __slots__ = ("id", "step", "offset", "data", "eof", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    EOF_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    step: int
+    offset: int
+    data: str
+    eof: bool
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., offset: _Optional[int] = ..., data: _Optional[str] = ..., eof: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class InputTaken(_message.Message):
+    __slots__ = ("upto",)
+    UPTO_FIELD_NUMBER: _ClassVar[int]
+    upto: int
+    def __init__(self, upto: _Optional[int] = ...) -> None: ...
+
+class SignalStepRequest(_message.Message):
+    __slots__ = ("id", "step", "signal", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    step: int
+    signal: int
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., signal: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResizeStepRequest(_message.Message):
+    __slots__ = ("id", "step", "rows", "columns", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    step: int
+    rows: int
+    columns: int
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class EndStepRequest(_message.Message):
+    __slots__ = ("id", "step", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    step: int
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
 class CancelRequest(_message.Message):
     __slots__ = ("id", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]

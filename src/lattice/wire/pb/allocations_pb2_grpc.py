@@ -84,6 +84,46 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.StreamLogsRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.StreamLogsResponse.FromString,
                 _registered_method=True)
+        self.LaunchStep = channel.unary_unary(
+                '/lattice.v1.AllocationService/LaunchStep',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.LaunchStepRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+                _registered_method=True)
+        self.ListSteps = channel.unary_unary(
+                '/lattice.v1.AllocationService/ListSteps',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ListStepsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.ListStepsResponse.FromString,
+                _registered_method=True)
+        self.GetStep = channel.unary_unary(
+                '/lattice.v1.AllocationService/GetStep',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.GetStepRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+                _registered_method=True)
+        self.FollowStep = channel.unary_stream(
+                '/lattice.v1.AllocationService/FollowStep',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.FollowStepRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.FollowStepResponse.FromString,
+                _registered_method=True)
+        self.FeedStep = channel.unary_unary(
+                '/lattice.v1.AllocationService/FeedStep',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.FeedStepRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.InputTaken.FromString,
+                _registered_method=True)
+        self.SignalStep = channel.unary_unary(
+                '/lattice.v1.AllocationService/SignalStep',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.SignalStepRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+                _registered_method=True)
+        self.ResizeStep = channel.unary_unary(
+                '/lattice.v1.AllocationService/ResizeStep',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ResizeStepRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+                _registered_method=True)
+        self.EndStep = channel.unary_unary(
+                '/lattice.v1.AllocationService/EndStep',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.EndStepRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+                _registered_method=True)
         self.Cancel = channel.unary_unary(
                 '/lattice.v1.AllocationService/Cancel',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.CancelRequest.SerializeToString,
@@ -209,6 +249,62 @@ class AllocationServiceServicer:
 
     def StreamLogs(self, request, context):
         """What was written and what will be, until the allocation has ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LaunchStep(self, request, context):
+        """Starts tasks on the nodes of a running allocation, or lets them wait for room there.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSteps(self, request, context):
+        """The steps of an allocation, those that are over and those that are not, by number.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetStep(self, request, context):
+        """One step.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FollowStep(self, request, context):
+        """What the tasks write, until they have ended, and how they ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FeedStep(self, request, context):
+        """Input for the tasks; answers how much was taken, which may be less than was sent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SignalStep(self, request, context):
+        """Sends a signal to all tasks of a step.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResizeStep(self, request, context):
+        """Tells a step's terminal its size.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndStep(self, request, context):
+        """Ends a step: its tasks get SIGTERM, after the grace period SIGKILL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -343,6 +439,46 @@ def add_AllocationServiceServicer_to_server(servicer, server):
                     servicer.StreamLogs,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.StreamLogsRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.StreamLogsResponse.SerializeToString,
+            ),
+            'LaunchStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.LaunchStep,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.LaunchStepRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
+            ),
+            'ListSteps': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSteps,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ListStepsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.ListStepsResponse.SerializeToString,
+            ),
+            'GetStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStep,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.GetStepRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
+            ),
+            'FollowStep': grpc.unary_stream_rpc_method_handler(
+                    servicer.FollowStep,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.FollowStepRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.FollowStepResponse.SerializeToString,
+            ),
+            'FeedStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.FeedStep,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.FeedStepRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.InputTaken.SerializeToString,
+            ),
+            'SignalStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.SignalStep,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.SignalStepRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
+            ),
+            'ResizeStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResizeStep,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ResizeStepRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
+            ),
+            'EndStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndStep,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.EndStepRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.StepInfo.SerializeToString,
             ),
             'Cancel': grpc.unary_unary_rpc_method_handler(
                     servicer.Cancel,
@@ -670,6 +806,222 @@ class AllocationService:
             '/lattice.v1.AllocationService/StreamLogs',
             lattice_dot_v1_dot_allocations__pb2.StreamLogsRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.StreamLogsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LaunchStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/LaunchStep',
+            lattice_dot_v1_dot_allocations__pb2.LaunchStepRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSteps(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/ListSteps',
+            lattice_dot_v1_dot_allocations__pb2.ListStepsRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.ListStepsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/GetStep',
+            lattice_dot_v1_dot_allocations__pb2.GetStepRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FollowStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/lattice.v1.AllocationService/FollowStep',
+            lattice_dot_v1_dot_allocations__pb2.FollowStepRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.FollowStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FeedStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/FeedStep',
+            lattice_dot_v1_dot_allocations__pb2.FeedStepRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.InputTaken.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SignalStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/SignalStep',
+            lattice_dot_v1_dot_allocations__pb2.SignalStepRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResizeStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/ResizeStep',
+            lattice_dot_v1_dot_allocations__pb2.ResizeStepRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/EndStep',
+            lattice_dot_v1_dot_allocations__pb2.EndStepRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.StepInfo.FromString,
             options,
             channel_credentials,
             insecure,

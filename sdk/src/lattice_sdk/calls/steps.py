@@ -1,0 +1,51 @@
+"""Steps: launch, look, feed, signal, end. Following one is `Client.follow_step`."""
+
+from binascii import b2a_base64
+
+import msgspec
+
+from lattice_sdk.models import Page
+from lattice_sdk.models_steps import Step, InputTaken, StepRequest
+from lattice_sdk.operation import Steps, at, everything, operation, read, write
+
+
+class StepCalls:
+    @operation
+    def launch_step(self, allocation_id: str, request: StepRequest, *, request_id: str = "") -> Steps[Step]:
+        """Starts tasks on the nodes of a running allocation; a second call with the same `request_id` gives the same step."""
+        fields = msgspec.to_builtins(request)
+        return write("POST", at("allocations", allocation_id, "steps"), Step, fields, request_id)
+
+    @operation
+    def list_steps(self, allocation_id: str) -> Steps[list[Step]]:
+        """The steps of an allocation, by number."""
+        return everything(at("allocations", allocation_id, "steps"), Page[Step])
+
+    @operation
+    def get_step(self, allocation_id: str, step: int) -> Steps[Step]:
+        return read(at("allocations", allocation_id, "steps", str(step)), Step)
+
+    @operation
+    def feed_step(
+        self, allocation_id: str, step: int, offset: int, data: bytes, *, eof: bool = False
+    ) -> Steps[InputTaken]:
+        """Hands input to the tasks that take it; the answer says how much of it was taken since the beginning."""
+        fields = {"offset": offset, "data": b2a_base64(data, newline=False).decode(), "eof": eof}
+        return write("POST", at("allocations", allocation_id, "steps", str(step), "input"), InputTaken, fields)
+
+    @operation
+    def signal_step(self, allocation_id: str, step: int, signal: int) -> Steps[Step]:
+        """Sends a signal to all tasks."""
+        path = at("allocations", allocation_id, "steps", str(step), "signal")
+        return write("POST", path, Step, {"signal": signal})
+
+    @operation
+    def resize_step(self, allocation_id: str, step: int, rows: int, columns: int) -> Steps[Step]:
+        """Tells the step's terminal its size."""
+        path = at("allocations", allocation_id, "steps", str(step), "window")
+        return write("POST", path, Step, {"rows": rows, "columns": columns})
+
+    @operation
+    def end_step(self, allocation_id: str, step: int) -> Steps[Step]:
+        """Ends all tasks."""
+        return write("DELETE", at("allocations", allocation_id, "steps", str(step)), Step)

@@ -1,0 +1,85 @@
+"""Steps: tasks inside a running allocation."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+StepState = Literal["waiting", "running", "ended"]
+
+
+class NodeRanks(Struct, frozen=True, kw_only=True):
+    """The tasks of one node; `ranks` as `0-3,7`."""
+
+    node: str = ""
+    tasks: int = 0
+    ranks: str = ""
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """`codes` counts the tasks of a step that is over by what a shell would say of each."""
+
+    id: str
+    allocation: str
+    step: int
+    run: int = 0
+    state: str = ""
+    name: str = ""
+    tasks: int = 0
+    nodes: list[str] = []
+    layout: list[NodeRanks] = []
+    started_at: str | None = None
+    ended_at: str | None = None
+    exit_code: int | None = None
+    lost: int = 0
+    message: str = ""
+    cpu_s: float = 0.0
+    peak_memory_mb: int = 0
+    codes: dict[str, int] = {}
+    launch_id: str = ""
+
+
+class StepProgram(Struct, frozen=True, kw_only=True):
+    """What some ranks run: `ranks` as `0-3,7`; `%t` in an argument stands for the rank."""
+
+    ranks: str
+    argv: list[str]
+
+
+class StepRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A launch. `input`: `none`, `all`, a rank, or a file that the tasks open; `output`, `error`: files that they write."""
+
+    argv: list[str] = []
+    programs: list[StepProgram] = []
+    tasks: int = 0
+    nodes: int = 0
+    tasks_per_node: int = 0
+    cpus_per_task: int = 1
+    node_list: list[str] = []
+    distribution: str = "block"
+    overcommit: bool = False
+    environment: dict[str, str] = {}
+    inherit_environment: bool = True
+    cwd: str = ""
+    input: str = "0"
+    output: str = ""
+    error: str = ""
+    pty: bool = False
+    rows: int = 0
+    columns: int = 0
+    no_kill: bool = False
+    overlap: bool = False
+    immediate: bool = False
+    time: str = ""
+
+
+class InputTaken(Struct, frozen=True, kw_only=True):
+    upto: int = 0
+
+
+class StepResult(Struct, frozen=True, kw_only=True):
+    """How a step ended; `exit_code` is the highest of its tasks."""
+
+    exit_code: int = 0
+    lost: int = 0
+    message: str = ""
+    failures: list[str] = []

@@ -1,0 +1,95 @@
+"""A step as it runs: what its tasks write, each byte once, over as many connections as it takes, and how it ended."""
+
+import struct
+from binascii import a2b_base64
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from lattice_sdk.errors import BadAnswer
+from lattice_sdk.models_steps import Step, StepResult
+from lattice_sdk.streams import EventReader, ServerEvent
+
+STDOUT, STDERR = 1, 2
+_RECORD = struct.Struct(">BII")
+
+
+class TaskOutput(NamedTuple):
+    """What one task wrote; `stream` is STDOUT or STDERR."""
+
+    rank: int
+    stream: int
+    data: bytes
+
+
+class OutputGap(NamedTuple):
+    """So many bytes of one node are gone: nobody read them in time."""
+
+    node: int
+    size: int
+
+
+class _Output(msgspec.Struct, frozen=True, kw_only=True):
+    node: int
+    next: int
+    data: str
+
+
+class _Gap(msgspec.Struct, frozen=True, kw_only=True):
+    node: int
+    next: int
+    bytes: int
+
+
+_output = msgspec.json.Decoder(_Output)
+_gap = msgspec.json.Decoder(_Gap)
+_step = msgspec.json.Decoder(Step)
+_result = msgspec.json.Decoder(StepResult)
+
+StepEvent = TaskOutput | OutputGap | Step
+
+
+class StepStream:
+    """Iterate over it; afterwards `result` says how the step ended. A `Step` comes when its state has changed."""
+
+    def __init__(self, reader: EventReader) -> None:
+        self._reader = reader
+        self._places: dict[int, int] = {}
+        self.result: StepResult | None = None
+
+    def __iter__(self) -> Iterator[StepEvent]:
+        for event in self._reader:
+            try:
+                yield from self._taken(event)
+            except (msgspec.MsgspecError, ValueError, struct.error) as error:
+                raise BadAnswer(f"cannot read what a step wrote: {error}") from None
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _taken(self, event: ServerEvent) -> Iterator[StepEvent]:
+        if event.name == "message":
+            output = _output.decode(event.data)
+            self._place(output.node, output.next)
+            yield from _records(a2b_base64(output.data))
+        elif event.name == "gap":
+            gap = _gap.decode(event.data)
+            self._place(gap.node, gap.next)
+            yield OutputGap(gap.node, gap.bytes)
+        elif event.name == "step":
+            yield _step.decode(event.data)
+        elif event.name == "result":
+            self.result = _result.decode(event.data)
+
+    def _place(self, node: int, place: int) -> None:
+        self._places[node] = place
+        self._reader.place(",".join(f"{number}:{at}" for number, at in self._places.items()))
+
+
+def _records(data: bytes) -> Iterator[TaskOutput]:
+    place = 0
+    while place < len(data):
+        stream, rank, length = _RECORD.unpack_from(data, place)
+        place += _RECORD.size + length
+        yield TaskOutput(rank, stream, data[place - length : place])

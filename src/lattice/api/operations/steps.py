@@ -1,0 +1,301 @@
+"""Steps of an allocation: launch, list, follow, feed, signal, end."""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+from collections.abc import AsyncGenerator, Callable
+
+from msgspec import Struct
+
+from lattice.api.answers import EventAnswer, ServerEvent
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context
+from lattice.api.cursors import Page
+from lattice.api.errors import ApiError, starting
+from lattice.api.lookup import Found, find
+from lattice.api.step_follow import StepFollower, StepGap, StepOutput, StepResult, parse_places
+from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.steps import step_id
+from lattice.ports.agents import AgentUnreachable
+from lattice.ports.steps import StepDesk, StepRefused, StepView
+from lattice.wire.problems import BadField
+from lattice.wire.steps import (
+    StepInfo,
+    StepSubmission,
+    launch_request,
+    recorded_info,
+    recorded_view,
+    step_info,
+)
+
+MOST_INPUT_BYTES = 1 << 20
+MOST_SIGNAL = 64
+# A new leader hears of steps when their nodes register.
+KNOWN_WITHIN_S = 10.0
+LOOK_AGAIN_S = 0.1
+
+
+class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+
+
+class GetStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    step: int
+
+
+class StepFollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`last_event_id` (the header Last-Event-ID) names the places up to which everything was read: `0:1234,1:99`."""
+
+    id: str
+    step: int
+    last_event_id: str = ""
+
+
+class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bytes (base64) for the tasks that take input; `offset` counts from the first one, so that a repeat does no harm."""
+
+    id: str
+    step: int
+    offset: int = 0
+    data: str = ""
+    eof: bool = False
+    request_id: str = ""
+
+
+class InputTaken(Struct, frozen=True, kw_only=True):
+    """So many bytes were taken since the beginning; send the rest again."""
+
+    upto: int
+
+
+class StepSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    step: int
+    signal: int
+    request_id: str = ""
+
+
+class StepWindow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    step: int
+    rows: int
+    columns: int
+    request_id: str = ""
+
+
+class EndStepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    step: int
+    request_id: str = ""
+
+
+async def launch_step(context: Context, request: StepSubmission) -> StepInfo:
+    """Starts tasks on the nodes of a running allocation, or lets them wait for room there."""
+    allocation = _own(context, await find(context, request.id), request.id)
+    if allocation.state is not AllocationState.RUNNING:
+        raise _not_running(allocation)
+    launch = launch_request(request, _launch_id(context, request.request_id, allocation))
+    try:
+        return step_info(await _desk(context).launch(allocation, launch))
+    except StepRefused as refusal:
+        raise _refused(refusal) from None
+
+
+async def list_steps(context: Context, request: StepsQuery) -> Page[StepInfo]:
+    """The steps of an allocation, those that are over and those that are not, by number."""
+    found = _single(await find(context, request.id))
+    desk = context.services.steps
+    live = {view.step: step_info(view) for view in (desk.live(found.number) if desk else ())}
+    recorded = {record.step: recorded_info(found.number, record) for record in found.steps}
+    return Page(items=[info for _, info in sorted({**live, **recorded}.items())])
+
+
+async def get_step(context: Context, request: GetStep) -> StepInfo:
+    """One step."""
+    found = _single(await find(context, request.id))
+    recorded = next((record for record in found.steps if record.step == request.step), None)
+    if recorded is not None:
+        return recorded_info(found.number, recorded)
+    return step_info(await _view(context, found, request.step))
+
+
+async def follow_step(
+    context: Context, request: StepFollowQuery
+) -> EventAnswer[StepInfo | StepOutput | StepGap | StepResult]:
+    """What the tasks write, until they have ended, and how they ended."""
+    found = _single(await find(context, request.id, Permission.READ_OUTPUT))
+    places = parse_places(request.last_event_id)
+    view = await _view(context, found, request.step)
+    return EventAnswer(_events(context, found, view, places))
+
+
+async def _events(
+    context: Context, found: Allocation, view: StepView, places: dict[int, int]
+) -> AsyncGenerator[ServerEvent[StepInfo | StepOutput | StepGap | StepResult], None]:
+    desk = _desk(context)
+    number, step = found.number, view.step
+
+    def look() -> StepView | None:
+        return desk.find(number, step) or _recorded(context, found, step)
+
+    yield ServerEvent(step_info(view), event="step")
+    while view.layout is None and not view.has_ended:
+        await desk.changed(number, step)
+        view = look() or view
+        yield ServerEvent(step_info(view), event="step")
+    follower = StepFollower(desk, view, places, look)
+    pieces = follower.pieces()
+    try:
+        async for piece in pieces:
+            yield ServerEvent(piece, event="gap" if isinstance(piece, StepGap) else "")
+    finally:
+        await pieces.aclose()
+    view = follower.view
+    while not view.has_ended:
+        await desk.changed(number, step)
+        view = follower.view
+    result = StepResult(exit_code=view.exit_code, lost=view.lost, message=view.message, failures=tuple(view.failures))
+    yield ServerEvent(result, event="result")
+    yield ServerEvent(result, event="end")
+
+
+async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
+    """Input for the tasks; answers how much was taken, which may be less than was sent."""
+    allocation = _own(context, await find(context, request.id), request.id)
+    try:
+        data = base64.b64decode(request.data, validate=True)
+    except binascii.Error:
+        raise BadField("data", "is not base64") from None
+    if len(data) > MOST_INPUT_BYTES or request.offset < 0:
+        raise BadField("data", "is too much at once", current=f"{len(data):,}", limit=f"{MOST_INPUT_BYTES:,} bytes")
+    await _view(context, allocation, request.step)
+    try:
+        upto = await _desk(context).feed(allocation.number, request.step, request.offset, data, eof=request.eof)
+    except StepRefused as refusal:
+        raise _refused(refusal) from None
+    except AgentUnreachable as error:
+        raise ApiError("unavailable", f"the input cannot be delivered now: {error}", hint="send it again") from None
+    return InputTaken(upto=upto)
+
+
+async def signal_step(context: Context, request: StepSignal) -> StepInfo:
+    """Sends a signal to all tasks of a step."""
+    if not 1 <= request.signal <= MOST_SIGNAL:
+        raise BadField("signal", f"{request.signal} is not a signal", limit=f"from 1 to {MOST_SIGNAL}")
+    return await _order(context, request.id, request.step, lambda d, n: d.signal(n, request.step, request.signal))
+
+
+async def resize_step(context: Context, request: StepWindow) -> StepInfo:
+    """Tells a step's terminal its size."""
+    if not (0 < request.rows <= 10_000 and 0 < request.columns <= 10_000):
+        raise BadField("rows", "not the size of a terminal", limit="from 1 to 10,000")
+    rows, columns = request.rows, request.columns
+    return await _order(context, request.id, request.step, lambda d, n: d.resize(n, request.step, rows, columns))
+
+
+async def end_step(context: Context, request: EndStepRequest) -> StepInfo:
+    """Ends a step: its tasks get SIGTERM, after the grace period SIGKILL."""
+    return await _order(context, request.id, request.step, lambda d, n: d.end(n, request.step, "ended by its user"))
+
+
+async def _order(context: Context, text: str, step: int, carry_out: Callable[[StepDesk, int], None]) -> StepInfo:
+    allocation = _own(context, await find(context, text), text)
+    view = await _view(context, allocation, step)
+    if not view.has_ended:
+        try:
+            carry_out(_desk(context), allocation.number)
+        except StepRefused as refusal:
+            raise _refused(refusal) from None
+    return step_info(await _view(context, allocation, step))
+
+
+def _desk(context: Context) -> StepDesk:
+    if context.services.steps is None:
+        raise starting()
+    return context.services.steps
+
+
+async def _view(context: Context, found: Allocation, step: int) -> StepView:
+    """The step, wherever it is known; a new leader is given time to hear of it."""
+    deadline = context.services.clock.monotonic_s() + KNOWN_WITHIN_S
+    desk = _desk(context)
+    while True:
+        view = desk.find(found.number, step) or _recorded(context, found, step)
+        if view is not None:
+            return view
+        nodes = found.nodes if found.is_holding else ()
+        is_complete = all(context.services.links.is_connected(node) for node in nodes)
+        if is_complete or context.services.clock.monotonic_s() >= deadline:
+            raise ApiError("not_found", f"no step {step_id(allocation_id(found.number), step)}", hint=_hint(found))
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def _recorded(context: Context, found: Allocation, step: int) -> StepView | None:
+    current = context.state.allocations.get(found.number) or found
+    for record in current.steps:
+        if record.step == step:
+            return recorded_view(current.number, record)
+    return None
+
+
+def _hint(found: Allocation) -> str:
+    return f"`lattice steps {allocation_id(found.number)}` lists them"
+
+
+def _single(found: Found) -> Allocation:
+    if isinstance(found.record, TaskGroup):
+        name = allocation_id(found.number)
+        raise ApiError(
+            "invalid",
+            f"{name} is a task group",
+            hint=f"name one of its tasks, such as {name}_{found.record.index_at(0)}",
+        )
+    return found.record
+
+
+def _own(context: Context, found: Found, text: str) -> Allocation:
+    """The allocation, if it is the caller's own: tasks run as its user, so nobody else may start or feed any."""
+    allocation = _single(found)
+    if allocation.user != context.user:
+        raise ApiError(
+            "forbidden",
+            f"{allocation_id(allocation.number)} belongs to {allocation.user}",
+            hint="only its owner may launch work in it",
+        )
+    return allocation
+
+
+def _not_running(allocation: Allocation) -> ApiError:
+    if allocation.is_terminal:
+        hint = "submit a new one"
+    else:
+        hint = f"wait until it runs: `lattice watch {allocation_id(allocation.number)}`"
+    return ApiError(
+        "conflict",
+        f"{allocation_id(allocation.number)} is not running",
+        current=str(allocation.state),
+        hint=hint,
+    )
+
+
+def _launch_id(context: Context, request_id: str, allocation: Allocation) -> str:
+    """A name for the launch, the same for each repeat of one request."""
+    seed = f"{context.user}/{request_id or context.request_id}"
+    if not (request_id or context.request_id):
+        seed = f"{context.services.boot}/{context.services.clock.monotonic_s()}/{id(context)}"
+    digest = hashlib.sha256(f"{allocation.number}/{seed}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
+
+
+def _refused(refusal: StepRefused) -> ApiError:
+    return ApiError(
+        refusal.code,
+        str(refusal),
+        current=refusal.current,
+        requested=refusal.requested,
+        limit=refusal.limit,
+        hint=refusal.hint,
+    )
