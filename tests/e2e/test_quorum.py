@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -40,10 +41,18 @@ def test_every_server_answers_every_request(servers: LocalCluster) -> None:
             assert servers.request("GET", f"/allocations/{done['id']}/logs", server=there) == (200, f"by {here}\n")
             status, nodes = servers.request("GET", "/nodes", server=there)
             assert {node["state"] for node in nodes["items"]} == {"Ready"}
+    assert sum(attached(servers, there) for there in servers.urls) == servers.node_count
     found = wait_agreeing(servers)
     assert found["leader"] in servers.urls
     assert [member["name"] for member in found["members"]] == list(servers.urls)
     assert servers.cli("admin", "raft", "status").stdout.splitlines()[0].split() == ["Leader:", found["leader"]]
+
+
+def attached(cluster: LocalCluster, server: str) -> int:
+    """How many agents have their stream to this server."""
+    with urlopen(f"{cluster.urls[server]}/metrics") as answer:  # noqa: S310 - our own server
+        lines = answer.read().decode().splitlines()
+    return int(float(next(line for line in lines if line.startswith("lattice_agents_attached ")).split()[1]))
 
 
 def test_a_request_is_carried_out_once_whichever_servers_it_reaches(servers: LocalCluster) -> None:

@@ -79,6 +79,7 @@ class ServerProcess:
         self._metrics.show_loops(lambda: failures)
         self._links = AgentLinkTable()
         self._agents = AgentService(self._verifier)
+        self._metrics.show_agents(lambda: self._agents.count)
         self._entrance = Entrance()
         self._replica = self._build_replica()
         self._ring = ChangeRing(self._replica)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     disable_created_metrics,
     generate_latest,
@@ -109,6 +110,11 @@ class Metrics:
     def show_clocks(self, read: Callable[[], Mapping[str, float]]) -> None:
         """Shows how far the clocks of other servers are ahead, read at each scrape."""
         self.registry.register(_ClockFigures(read))
+
+    def show_agents(self, read: Callable[[], int]) -> None:
+        """Shows how many agents are attached to this server, read at each scrape."""
+        attached = Gauge("lattice_agents_attached", "Agents whose stream this server holds", registry=self.registry)
+        attached.set_function(read)
 
     def render(self) -> bytes:
         """The text format."""
