@@ -1,0 +1,56 @@
+"""The words and the algebra of dependencies."""
+
+import pytest
+
+from lattice.core.model.dags import DagState, end_state
+from lattice.core.model.dependencies import (
+    Condition,
+    Dependency,
+    Ending,
+    find_cycle,
+    position_in,
+    waiting_sentence,
+)
+from lattice.core.model.ids import dag_id, parse_dag_id
+
+
+def test_what_is_waited_for_is_said_in_words() -> None:
+    one, two = Dependency(number=1), Dependency(number=2, condition=Condition.FAILURE)
+    assert waiting_sentence(()) == ""
+    assert waiting_sentence(((one,),)) == "waiting for a1 to complete"
+    assert waiting_sentence(((one, two),)) == "waiting for a1 to complete or a2 to fail"
+    assert waiting_sentence(((one,), (two,))) == "waiting for a1 to complete, and for a2 to fail"
+    assert waiting_sentence(((one,), ())) == "its dependency can never be satisfied"
+    many = tuple((Dependency(number=number, condition=Condition.ANY),) for number in range(1, 9))
+    assert waiting_sentence(many).endswith("and for a5 to end and 3 more")
+
+
+def test_a_cycle_is_found_wherever_it_lies() -> None:
+    assert find_cycle({"a": [], "b": ["a"], "c": ["a", "b"]}) == []
+    assert find_cycle({"a": ["b"], "b": ["a"]}) == ["a", "b", "a"]
+    assert find_cycle({"x": [], "a": ["x", "c"], "b": ["a"], "c": ["b"], "y": ["a"]}) == ["a", "b", "c", "a"]
+    assert find_cycle({"a": ["a"]}) == ["a", "a"]
+    assert find_cycle({"a": ["elsewhere"]}) == []
+    chain = {f"m{place}": [f"m{place - 1}"] if place else [] for place in range(5000)}
+    assert find_cycle(chain) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("d17", 17), ("dag-17", 17), ("17", 17), ("a17", None), ("da17", None), ("d", None), ("", None), ("d0", None)],
+)
+def test_the_id_of_a_dag_is_read_in_each_of_its_forms(text: str, number: int | None) -> None:
+    assert parse_dag_id(text) == number
+    assert dag_id(17) == "d17"
+
+
+def test_a_position_is_found_in_several_ranges() -> None:
+    ranges = ((0, 4, 2), (10, 10, 1))
+    assert [position_in(ranges, index) for index in (0, 1, 4, 10, 11)] == [0, None, 2, 3, None]
+
+
+def test_a_dag_that_was_cancelled_after_all_had_run_is_judged_by_its_members() -> None:
+    assert end_state({1: Ending.COMPLETED}, frozenset(), is_cancelled=True) is DagState.COMPLETED
+    assert end_state({1: Ending.FAILED, 2: Ending.CANCELLED}, frozenset(), is_cancelled=True) is DagState.CANCELLED
+    assert end_state({1: Ending.FAILED, 2: Ending.CANCELLED}, frozenset(), is_cancelled=False) is DagState.FAILED
+    assert end_state({1: Ending.SKIPPED}, frozenset(), is_cancelled=False) is DagState.COMPLETED
