@@ -7,6 +7,7 @@ import grpc.aio
 
 from lattice.api.grpc.agent_service import AgentService
 from lattice.api.grpc.agent_session import DeskReception
+from lattice.api.grpc.operations import OperationServices
 from lattice.api.grpc.relay_client import CHANNEL_OPTIONS, LeaderPlace, Relaying
 from lattice.api.grpc.relay_service import RelayService
 from lattice.api.grpc.server import BindFailed, build_relay_server
@@ -36,6 +37,11 @@ class AgentRelay:
         except BindFailed as error:
             raise ListenFailed(f"quorum.relay_listen: {error}") from error
         return Address(address.host, port)
+
+    def offer(self, operations: OperationServices) -> None:
+        """Calls that the other servers hand on are answered on the same port."""
+        if self._server is not None:
+            operations.add_to(self._server, from_peers=True)
 
     async def start(self) -> None:
         if self._server is not None:

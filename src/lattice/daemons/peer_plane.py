@@ -6,10 +6,13 @@ import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import grpc.aio
 import msgspec
 from starlette.types import ASGIApp
 
 from lattice.api.grpc.agent_service import AgentService
+from lattice.api.grpc.forwarding import LeaderCalls
+from lattice.api.grpc.relay_client import CHANNEL_OPTIONS
 from lattice.api.rest.peers import PeerApp
 from lattice.config.schema import PeerSection, ServerConfig
 from lattice.daemons.agent_relay import AgentRelay
@@ -157,6 +160,19 @@ class PeerPlane:
         port = relay.listen(self._listen_at(self._config.quorum.relay_listen, "quorum.relay_listen", 2)).port
         self.entry = msgspec.structs.replace(self.entry, relay=str(Address(host_of(self._me.peer), port)))
         return relay
+
+    def leader_calls(self) -> LeaderCalls:
+        """Calls on gRPC go to whoever leads over the port of the relay."""
+        tls = self.tls
+        if tls is None:
+            raise CertificateError("no certificates yet")
+
+        def connect(address: str) -> grpc.aio.Channel:
+            return grpc.aio.secure_channel(address, tls.grpc_client(), options=CHANNEL_OPTIONS)
+
+        calls = LeaderCalls(self.servers, self._relay_of, connect)
+        tls.on_reload(calls.renew)
+        return calls
 
     def _relay_of(self, name: str) -> str:
         entry = None if name == self._me.name else self.directory.get(name)

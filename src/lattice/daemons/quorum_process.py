@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lattice.api.errors import ApiError
 from lattice.api.grpc.agent_session import DeskReception
+from lattice.api.grpc.forwarding import LeaderCalls
 from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.rest.app import RestApp, build_app
 from lattice.api.rest.forwarding import Forwarding
@@ -73,6 +74,8 @@ class QuorumProcess(ServerProcess):
         self._leadership.on_loss(self._on_loss)
         self._term: Term | None = None
         self._relay: AgentRelay | None = None
+        self._calls: LeaderCalls | None = None
+        self._local: Services | None = None
         self._follower: Forwarding | None = None
         self._turns: asyncio.Task[None] | None = None
         self._clocks: asyncio.Task[None] | None = None
@@ -106,6 +109,8 @@ class QuorumProcess(ServerProcess):
             beginning = "restart" if member.settings.origin.exists() else "bootstrap"
         await self._plane.secure(beginning, self._token_file, self._entrance)
         self._relay = self._plane.open_relay(self._agents)
+        self._relay.offer(self._operations)
+        self._calls = self._plane.leader_calls()
         match beginning:
             case "bootstrap":
                 together = {peer.name: f"https://{peer.peer}" for peer in quorum.peers}
@@ -149,11 +154,14 @@ class QuorumProcess(ServerProcess):
             raise ListenFailed(f"api.grpc_listen: {error}") from error
         local = self._services_of(self._replica, None)
         local.is_ready = lambda: True
-        self._services = local
+        self._services = self._local = local
+        self._offer_operations(self._grpc)
+        self._hand_calls_on()
         self._follower = Forwarding(build_app(local), self._servers, self._servers.pool)
         gc.collect()
         gc.freeze()
         await self._grpc.start()
+        await self._report_health(is_serving=True)
         self._entrance.open(self._follower)
         self._plane.serve()
         await self._leadership.open()
@@ -245,6 +253,9 @@ class QuorumProcess(ServerProcess):
             self._relay.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
         app = RestApp(services)
         self._entrance.open(app)
+        self._operations.serve(services)
+        if self._calls is not None:
+            self._calls.lead(is_leading=True)
         self._servers.lead_by(app)
         self._clocks = asyncio.create_task(self._plane.measure_clocks(), name="clocks")
 
@@ -254,6 +265,7 @@ class QuorumProcess(ServerProcess):
         if term is not None:
             term.end()
         self._servers.lead_by(None)
+        self._hand_calls_on()
         if self._clocks is not None:
             self._clocks.cancel()
         if self._follower is not None:
@@ -266,6 +278,12 @@ class QuorumProcess(ServerProcess):
             if self._services is not None:
                 self._services.feed.close()
         await self._replica.follow("this server no longer leads")
+
+    def _hand_calls_on(self) -> None:
+        """Calls on gRPC go to whoever leads from now on."""
+        if self._calls is not None and self._local is not None:
+            self._calls.lead(is_leading=False)
+            self._operations.follow(self._local, self._calls)
 
     async def failed(self) -> Exception:
         stopped = asyncio.create_task(super().failed())
@@ -293,6 +311,8 @@ class QuorumProcess(ServerProcess):
         if self._follower is not None:
             self._follower.close()
         await self._leadership.close()
+        if self._calls is not None:
+            await self._calls.close()
         self._servers.lead_by(None)
         self._agents.say_goodbye("the server is stopping")
         if self._relay is not None:

@@ -1,14 +1,16 @@
 """AllocationService, NodeService and AdminService: every operation of the table, answered here or by the leader."""
 
+import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 import grpc
 
-from lattice.api.errors import ApiError, starting
+from lattice.api.errors import starting
 from lattice.api.grpc.calls import Call, CallContext, refuse
 from lattice.api.grpc.contract import PACKAGE, Rpc, served_rpcs
+from lattice.api.grpc.forwarding import NOT_LEADING, LeadsHere
 from lattice.api.interface import SERVICES
 from lattice.api.services import Services
 
@@ -43,42 +45,50 @@ class OperationServices:
         """Calls go on to the leader; what needs none, or may be old, is answered here."""
         self._services, self._leader = services, leader
 
-    def add_to(self, server: grpc.aio.Server) -> None:
+    def add_to(self, server: grpc.aio.Server, *, from_peers: bool = False) -> None:
+        """Serves all calls; those that other servers hand on are answered here or refused, never handed on again."""
         for service in SERVICES:
-            methods = {call.rpc.name: self._handler(call) for call in self._calls if call.rpc.service == service}
+            calls = [call for call in self._calls if call.rpc.service == service]
+            methods = {call.rpc.name: self._handler(call, from_peers) for call in calls}
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(f"{PACKAGE}.{service}", methods),))
 
-    def _handler(self, call: Call) -> "grpc.RpcMethodHandler[bytes, bytes]":
+    def _handler(self, call: Call, from_peers: bool) -> "grpc.RpcMethodHandler[bytes, bytes]":
         if call.rpc.response.is_stream:
-            return grpc.unary_stream_rpc_method_handler(self._streaming(call))
-        return grpc.unary_unary_rpc_method_handler(self._single(call))
+            return grpc.unary_stream_rpc_method_handler(self._streaming(call, from_peers))
+        return grpc.unary_unary_rpc_method_handler(self._single(call, from_peers))
 
-    def _single(self, call: Call) -> Callable[[bytes, CallContext], Awaitable[bytes]]:
+    def _single(self, call: Call, from_peers: bool) -> Callable[[bytes, CallContext], Awaitable[bytes]]:
         async def handle(request: bytes, context: CallContext) -> bytes:
             leader = self._leader_for(call, context)
+            if leader is not None and from_peers:
+                await _say_not_leading(context)
             if leader is not None:
-                return await leader.answer(call.rpc, request, context)
-            if self._services is None:
-                await refuse(context, starting(), call.rpc.operation.name, "")
-                raise starting()
-            return await call.answer(self._services, request, context)
+                with contextlib.suppress(LeadsHere):
+                    return await leader.answer(call.rpc, request, context)
+            return await call.answer(await self._ready(call, context), request, context)
 
         return handle
 
-    def _streaming(self, call: Call) -> Callable[[bytes, CallContext], AsyncIterator[bytes]]:
+    def _streaming(self, call: Call, from_peers: bool) -> Callable[[bytes, CallContext], AsyncIterator[bytes]]:
         async def handle(request: bytes, context: CallContext) -> AsyncIterator[bytes]:
             leader = self._leader_for(call, context)
+            if leader is not None and from_peers:
+                await _say_not_leading(context)
             if leader is not None:
-                pieces = leader.pieces(call.rpc, request, context)
-            elif self._services is None:
-                await refuse(context, starting(), call.rpc.operation.name, "")
-                return
-            else:
-                pieces = call.pieces(self._services, request, context)
-            async for piece in pieces:
+                with contextlib.suppress(LeadsHere):
+                    async for piece in leader.pieces(call.rpc, request, context):
+                        yield piece
+                    return
+            async for piece in call.pieces(await self._ready(call, context), request, context):
                 yield piece
 
         return handle
+
+    async def _ready(self, call: Call, context: CallContext) -> Services:
+        if self._services is None:
+            await refuse(context, starting(), call.rpc.operation.name, "")
+            raise starting()
+        return self._services
 
     def _leader_for(self, call: Call, context: CallContext) -> Leader | None:
         """Who answers instead of this server; None when this one does."""
@@ -89,7 +99,7 @@ class OperationServices:
 
 
 # A server answers these from what it has itself.
-OWN = frozenset({"/raft/status", "/raft/replica", "/raft/snapshot"})
+OWN = frozenset({"/raft/status"})
 
 
 def _wants_stale(context: CallContext) -> bool:
@@ -98,9 +108,5 @@ def _wants_stale(context: CallContext) -> bool:
     )
 
 
-def not_leading() -> ApiError:
-    return ApiError(
-        "unavailable",
-        "no server leads now: a majority of the servers cannot be reached, or they are electing one",
-        hint="repeat it under the same request_id; reads with consistency=stale are answered from what this server has",
-    )
+async def _say_not_leading(context: CallContext) -> None:
+    await context.abort(grpc.StatusCode.UNAVAILABLE, "this server does not lead", ((NOT_LEADING, "1"),))

@@ -1,0 +1,97 @@
+"""The gRPC server as it is set up: certificates, health that follows the server, calls before anything is served."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from lattice.api.grpc.operations import OperationServices
+from lattice.api.grpc.public import UnusableCertificate, offer, tls_credentials
+from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
+from lattice.wire.pb import admin_pb2 as pb
+from lattice.wire.pb import admin_pb2_grpc as stubs
+from tests.integration.api.world import World, in_world
+
+Status = health_pb2.HealthCheckResponse.ServingStatus
+
+
+def certificates(path: Path) -> CertificateFolder:
+    folder = CertificateFolder(path)
+    create_authority(folder)
+    install(folder, issue(folder, ["127.0.0.1", "localhost"]))
+    return folder
+
+
+def test_with_mutual_tls_only_certificates_of_the_authority_get_in(tmp_path: Path) -> None:
+    ours, theirs = certificates(tmp_path / "ours"), certificates(tmp_path / "theirs")
+
+    @in_world
+    async def ask(world: World) -> None:
+        operations = OperationServices()
+        operations.serve(world.services)
+        server = grpc.aio.server()
+        operations.add_to(server)
+        credentials = tls_credentials(ours.member_certificate, ours.member_key, ours.trusted)
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+        await server.start()
+        try:
+            assert await whoami(world, port, ours, ours) == "alice"
+            assert await whoami(world, port, ours, theirs) == "UNAVAILABLE"
+            assert await whoami(world, port, ours, None) == "UNAVAILABLE"
+            assert await whoami(world, port, theirs, ours) == "UNAVAILABLE"
+        finally:
+            await server.stop(0)
+
+    ask()
+
+
+async def whoami(world: World, port: int, authority: CertificateFolder, own: CertificateFolder | None) -> str:
+    pair = (None, None) if own is None else (own.client_key.read_bytes(), own.client_certificate.read_bytes())
+    credentials = grpc.ssl_channel_credentials(authority.trusted.read_bytes(), *pair)
+    token = (("authorization", f"Bearer {world.alice}"),)
+    async with grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials) as channel:
+        try:
+            answer = await stubs.AdminServiceStub(channel).Whoami(pb.WhoamiRequest(), metadata=token, timeout=10)
+        except grpc.aio.AioRpcError as error:
+            return error.code().name
+    return str(answer.user)
+
+
+def test_certificates_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UnusableCertificate, match=r"member\.key"):
+        tls_credentials(tmp_path / "member.crt", tmp_path / "member.key", None)
+
+
+def test_a_server_is_healthy_while_it_serves_and_calls_wait_for_that() -> None:
+    async def look() -> None:
+        world = World()
+        await world.start()
+        operations = OperationServices()
+        server = grpc.aio.server()
+        health = offer(server, operations)
+        port = server.add_insecure_port("127.0.0.1:0")
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(world.stop)
+            await server.start()
+            stack.push_async_callback(server.stop, 0)
+            channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+            service, checks = stubs.AdminServiceStub(channel), health_pb2_grpc.HealthStub(channel)
+            token = (("authorization", f"Bearer {world.alice}"),)
+            with pytest.raises(grpc.aio.AioRpcError, match="starting") as early:
+                await service.Whoami(pb.WhoamiRequest(), metadata=token)
+            assert early.value.code() is grpc.StatusCode.UNAVAILABLE
+            await health.set(is_serving=False)
+            assert (await checks.Check(health_pb2.HealthCheckRequest())).status == Status.NOT_SERVING
+            operations.serve(world.services)
+            await health.set(is_serving=True)
+            named = health_pb2.HealthCheckRequest(service="lattice.v1.AdminService")
+            assert (await checks.Check(named)).status == Status.SERVING
+            assert (await service.Whoami(pb.WhoamiRequest(), metadata=token)).user == "alice"
+            world.ready = False
+            with pytest.raises(grpc.aio.AioRpcError, match="starting"):
+                await service.Whoami(pb.WhoamiRequest(), metadata=token)
+
+    asyncio.run(look())
