@@ -31,8 +31,14 @@ def with_words(operation: Operation) -> Request:
     filled: Request = dict.fromkeys(_IN_PATH.findall(operation.path), "nothing")
     for field in msgspec.structs.fields(operation.request):
         if field.required:
-            filled[field.name] = [] if str(field.type).startswith(("list", "tuple")) else "nothing"
+            filled[field.name] = _something(field.type)
     return filled
+
+
+def _something(kind: object) -> object:
+    if str(kind).startswith(("list", "tuple")):
+        return []
+    return 1 if kind is int else "nothing"
 
 
 def all_examples() -> list[tuple[str, Request]]:
