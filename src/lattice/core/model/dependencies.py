@@ -5,7 +5,7 @@ in `waits_for`: a clause that was met is gone from it, an alternative that never
 alternatives means that the allocation can never start. See docs/architecture/dependencies.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -131,7 +131,7 @@ def waiting_sentence(clauses: Clauses) -> str:
     return f"waiting for {', and for '.join(shown[:5])}{more}"
 
 
-def find_cycle(needs: dict[str, Iterable[str]]) -> list[str]:
+def find_cycle(needs: Mapping[str, Iterable[str]]) -> list[str]:
     """Names along one cycle, the first one repeated at the end; empty when there is none. Linear in names and needs."""
     done: set[str] = set()
     path: dict[str, None] = {}

@@ -241,6 +241,16 @@ def test_a_group_is_waited_for_as_a_whole() -> None:
         assert world[number].state == expected
 
 
+def test_a_group_may_wait_for_a_whole_group() -> None:
+    world = World()
+    first = world.submit(tasks=((0, 1, 1),))
+    second = world.submit(tasks=((0, 1, 1),), **needs((first, S)))
+    ended(world, first + 1)
+    assert world.state.groups[second].startable == ()
+    ended(world, first + 2)
+    assert world.state.groups[second].startable == ((0, 2),)
+
+
 def test_a_group_has_started_when_all_its_tasks_have() -> None:
     world = World()
     group = world.submit(tasks=((0, 1, 1),))

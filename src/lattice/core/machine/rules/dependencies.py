@@ -250,10 +250,9 @@ class _Follow:
         """What it waits for may have ended badly before it came."""
         self.look_at(group.number)
         for wait in group.task_waits:
-            other = self._state.groups.get(wait.number)
-            if other is not None:
-                _, bad = _task_endings(self._state, other)
-                self._note_tasks(group, other, bad, is_good=False)
+            other = self._state.groups[wait.number]
+            _, bad = _task_endings(self._state, other)
+            self._note_tasks(group, other, bad, is_good=False)
 
     def look_at(self, number: int) -> None:
         self._clauses.setdefault(number, self._head(number).waits_for)
