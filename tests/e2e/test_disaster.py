@@ -38,7 +38,7 @@ def agree(cluster: LocalCluster) -> bool:
 def test_all_servers_lost_come_back_from_the_object_store(tmp_path: Path) -> None:
     require_program("etcd")
     with (
-        LocalCluster(nodes=1, servers=3, restart=False, settings=TO_STORE) as cluster,
+        LocalCluster(nodes=2, servers=3, restart=False, settings=TO_STORE) as cluster,
         all_serving(cluster, TO_STORE) as servers,
     ):
         kept = cluster.submit("sleep 600", name="runs through it all")
