@@ -14,6 +14,7 @@ from statistics import median
 
 from bench.beside import api_beside_cycles
 from bench.commands import status_command
+from bench.dags import dag_release, dag_submit
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
 from bench.groups import group_rate, group_size
@@ -31,6 +32,8 @@ MEASUREMENTS: dict[str, Measure] = {
     "short-rate": short_rate,
     "group-size": group_size,
     "group-rate": group_rate,
+    "dag-submit": dag_submit,
+    "dag-release": dag_release,
     "status-command": status_command,
     "recovery": recovery,
     "restart": restart,
