@@ -312,6 +312,9 @@ def test_a_server_that_the_majority_needs_is_not_removed() -> None:
         )
         last = cluster.cli("admin", "raft", "members", "remove", other, *there, check=False)
         assert (last.returncode, "cannot be empty" in last.stderr) == (1, True)
+        cluster.stop()
+        cluster.start()
+        assert [name for name, member in members(cluster).items() if member["healthy"]] == [other]
 
 
 @pytest.mark.parametrize(

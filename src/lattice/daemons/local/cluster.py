@@ -34,7 +34,9 @@ class Cluster:
         self._options = options
         self._tasks: list[asyncio.Task[None]] = []
         self._places = places(layout, options)
-        self.rest_port = self._places[0].rest
+        # One that was removed from the cluster keeps its place, and is not started.
+        self._live = [place for place in self._places if not quorum.was_removed(layout, place.name)] or self._places
+        self.rest_port = self._live[0].rest
         self.api_url = ",".join(place.url for place in self._places)
         self._grpc = ",".join(place.agents for place in self._places)
         self.record = Record(layout, api_url=self.api_url, grpc=self._grpc)
@@ -49,7 +51,11 @@ class Cluster:
         self._spawn(self._renew_tokens())
         self._spawn(self.record.keep())
         progress("starting the server" if self._options.servers == 1 else f"starting {self._options.servers} servers")
-        await asyncio.gather(*(self._start_server(place) for place in self._places))
+        await asyncio.gather(*(self._start_server(place) for place in self._live))
+        serving = [place for place in self._live if self._layout.endpoints_of(place.name).exists()]
+        if not serving:
+            raise StartFailed("no server is left: all of them were removed from their cluster")
+        self.rest_port = serving[0].rest
         agents = [self._start_agent(node) for node in self._options.node_names()]
         return await self._wait_for_nodes(agents, progress)
 

@@ -37,6 +37,10 @@ def prepare(layout: Layout, servers: Sequence[str]) -> str:
     return path.read_text().strip()
 
 
+def was_removed(layout: Layout, server: str) -> bool:
+    return (layout.data_of(server) / "etcd" / "removed").exists()
+
+
 def known_member_ports(layout: Layout) -> dict[str, tuple[int, int]]:
     """Client and peer port of each member that was begun before, by its server."""
     known: dict[str, tuple[int, int]] = {}

@@ -9,6 +9,8 @@ from lattice.cli.errors import OK
 from lattice.cli.output import show_one
 from lattice_sdk.models import QuorumMember
 
+SERIAL_SHOWN = 12
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -47,8 +49,12 @@ def _line(member: QuorumMember) -> str:
         return f"unhealthy, entry {member.applied_index}: {member.problem}"
     if not member.healthy:
         return f"does not answer: {member.problem}" if member.problem else "does not answer"
-    warning = f"; {member.warning}" if member.warning else ""
-    return f"healthy, entry {member.applied_index}, digest {member.digest or 'unknown'}{warning}"
+    parts = [f"healthy, entry {member.applied_index}, digest {member.digest or 'unknown'}"]
+    if member.certificate_serial:
+        parts.append(f"certificate {member.certificate_serial[:SERIAL_SHOWN]} until {member.certificate_expires_at}")
+    if member.warning:
+        parts.append(member.warning)
+    return "; ".join(parts)
 
 
 STATUS = Command(options=Options, run=run, examples=("lattice admin raft status", "lattice admin raft status -o json"))
