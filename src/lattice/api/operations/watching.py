@@ -122,7 +122,7 @@ async def watch(context: Context, request: WatchQuery) -> EventAnswer[ChangeView
     dags = [text for text in texts if text[:1] == "d"]
     wanted = _Wanted(
         numbers=frozenset([(await find(context, text)).number for text in texts if text not in dags]),
-        dags=frozenset(_dag_number(context, text) for text in dags),
+        dags=frozenset([await _dag_number(context, text) for text in dags]),
         user=request.user,
         tenant=context.chosen_tenant(Permission.READ, request.tenant) if request.tenant else "",
         project=request.project,
@@ -132,11 +132,11 @@ async def watch(context: Context, request: WatchQuery) -> EventAnswer[ChangeView
     return EventAnswer(_changes(context, wanted, _since(request)))
 
 
-def _dag_number(context: Context, text: str) -> int:
-    number = parse_dag_id(text)
-    dag = None if number is None else context.state.dependencies.dags.get(number)
+async def _dag_number(context: Context, text: str) -> int:
+    number = parse_dag_id(text) or 0
+    dag = context.state.dependencies.dags.get(number) or await context.services.replica.archived_dag(number)
     if dag is None or not context.covers(Permission.READ, user=dag.user, tenant=dag.tenant):
-        raise ApiError("not_found", f'no DAG "{text[:60]}" that could change', hint="`lattice dag list` lists yours")
+        raise ApiError("not_found", f'no DAG "{text[:60]}"', hint="`lattice dag list` lists yours")
     return dag.number
 
 

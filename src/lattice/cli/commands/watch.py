@@ -69,10 +69,18 @@ def _follow(stream: Watch, ids: tuple[str, ...], context: Context) -> int:
 
 def _show_present(ids: tuple[str, ...], context: Context) -> set[str]:
     """Show how things stand; those that have not ended."""
-    found = [context.client.get_allocation(allocation_id) for allocation_id in ids]
-    for allocation in found:
-        _show(_as_event(allocation), context)
-    return {allocation.id for allocation in found if not allocation.is_terminal}
+    found = [_present(name, context) for name in ids]
+    for event in found:
+        _show(event, context)
+    return {event.id for event in found if not event.is_terminal}
+
+
+def _present(name: str, context: Context) -> Event:
+    if name[:1] != "d":
+        return _as_event(context.client.get_allocation(name))
+    dag = context.client.get_dag(name)
+    at = dag.completed_at or dag.submitted_at
+    return Event(index=0, kind="now", what="dag", at=at, id=dag.id, number=dag.number, name=dag.name, state=dag.state)
 
 
 def _as_event(allocation: Allocation) -> Event:
