@@ -56,6 +56,10 @@ class Lane:
             end = np.concatenate([end, [NEVER]])
         return Openings(node=np.full(len(start), self._row), start=start, end=end)
 
+    def is_open(self, demand: Demand, row: int, start: int, end: int) -> bool | None:
+        """Only the openings can tell."""
+        return None
+
     def ahead(self, row: int, now: int) -> Ints:
         """Columns (until, CPUs, GPUs): what stays free from now until then."""
         steps = self._steps

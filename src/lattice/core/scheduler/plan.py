@@ -17,7 +17,7 @@ from lattice.core.scheduler.explain import Explanations, Why
 from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.headroom import Headroom
 from lattice.core.scheduler.profiles import Profile
-from lattice.core.scheduler.promises import could_start, promised_first, slot_rows
+from lattice.core.scheduler.promises import could_start, opens_now, promised_first, slot_rows
 from lattice.core.scheduler.proposals import Placement, Plan, Reservation
 from lattice.core.scheduler.room import Room
 from lattice.core.scheduler.score import Scores, score
@@ -129,12 +129,19 @@ class _Pass:
         """Enters each promise where it was, then starts what could start at once without touching the others."""
         queue, promised = self._snapshot.queue, self._snapshot.promised
         entered = [self._enter(row, promised[int(queue.number[row])]) for row in rows]
+        shut: set[int] = set()  # shapes that cannot start anywhere now; nothing but a start changes that
         for row, is_entered in zip(rows, entered, strict=True):
             number, shape = int(queue.number[row]), self._snapshot.shape_of(row)
             if is_entered:
                 demand = self._room.demand(shape.request, self._snapshot.vclusters[shape.vcluster])
+                if int(queue.shape[row]) in shut:
+                    continue
+                if not opens_now(self._room, demand, shape):
+                    shut.add(int(queue.shape[row]))
+                    continue
                 if not could_start(self._room, demand, shape, promised[number]):
                     continue
+                shut.clear()
                 self._room.release(number)
                 del self._reservations[number]
                 self._depth[int(queue.vcluster[row])] += 1

@@ -34,12 +34,24 @@ def slot_rows(room: Room, demand: Demand, shape: Shape, kept: Reservation) -> Ro
     """The nodes that were promised, if they are all still there at that time for long enough; else None."""
     rows: Rows = np.array([room.snapshot.nodes.rows[node] for node in kept.nodes], np.intp)
     end = kept.start_at + shape.walltime_s * 1000 if shape.walltime_s else NEVER
+    if len(rows) == demand.least == 1 and not room.calendar:
+        known = room.timeline.is_open(demand, int(rows[0]), kept.start_at, end)
+        if known is not None:
+            return rows if known else None
     openings = room.timeline.openings(demand)
     if room.calendar:
         openings = room.calendar.cut(openings, shape.tenant, shape.user)
     is_open = np.zeros(len(room.bar), np.bool_)
     is_open[openings.node[(openings.start <= kept.start_at) & (openings.end >= end)]] = True
     return rows if len(rows) >= demand.least and is_open[rows].all() else None
+
+
+def opens_now(room: Room, demand: Demand, shape: Shape) -> bool:
+    """Whether any node could take some of the demand now; while none can, no promise of it can start early."""
+    openings = room.timeline.openings(demand)
+    if room.calendar:
+        openings = room.calendar.cut(openings, shape.tenant, shape.user)
+    return bool((openings.start <= room.now).any())
 
 
 def could_start(room: Room, demand: Demand, shape: Shape, kept: Reservation) -> bool:

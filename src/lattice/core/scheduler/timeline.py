@@ -65,6 +65,14 @@ class Timeline:
             return _pick(table, np.flatnonzero(good))
         return _joined(_pick(table, np.flatnonzero(good)))
 
+    def is_open(self, demand: Demand, row: int, start: int, end: int) -> bool | None:
+        """Whether the node is open for that time; None when only the openings of all nodes can tell."""
+        if self._has_shares or not demand.is_whole:
+            return None
+        table = self._table[:, : self._size]
+        held = (table[NODE] == row) & (table[START] <= start) & (table[END] >= end)
+        return bool(demand.usable[row]) and bool(held.any())
+
     def ahead(self, row: int, now: int) -> Ints:
         """Columns (until, CPUs, GPUs) for one node: what stays free from now until then."""
         table = self._table[:, : self._size]
@@ -98,6 +106,9 @@ class Timeline:
     def _cut(self, hit: Rows, start: int, end: int) -> None:
         """Takes the time out of empty segments, in place where it can be."""
         table = self._table
+        if len(hit) == 1:
+            self._cut_one(int(hit[0]), start, end)
+            return
         ends = table[END, hit]
         has_left, has_right = table[START, hit] < start, ends > end
         table[END, hit[has_left]] = start
@@ -109,6 +120,21 @@ class Timeline:
             more = table[:, hit[both]]
             more[START], more[END] = end, ends[both]
             self._append(more)
+
+    def _cut_one(self, at: int, start: int, end: int) -> None:
+        """The same for a single segment, for which whole-array operations cost too much."""
+        table = self._table
+        begins, ends = int(table[START, at]), int(table[END, at])
+        if begins < start:
+            table[END, at] = start
+            if ends > end:
+                more = table[:, at : at + 1].copy()
+                more[START], more[END] = end, ends
+                self._append(more)
+        elif ends > end:
+            table[START, at] = end
+        else:
+            table[START, at], table[END, at] = NEVER, -1
 
     def _split(self, demand: Demand, rows: Rows, hit: Rows, start: int, end: int) -> None:
         """Takes amounts out of the segments that the time touches."""
