@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 import hashlib
 from collections.abc import AsyncGenerator, Callable
 
@@ -167,7 +166,7 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
     allocation = _own(context, await find(context, request.id), request.id)
     try:
         data = base64.b64decode(request.data, validate=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one, too; text that is not ASCII raises the other
         raise BadField("data", "is not base64") from None
     if len(data) > MOST_INPUT_BYTES or request.offset < 0:
         raise BadField("data", "is too much at once", current=f"{len(data):,}", limit=f"{MOST_INPUT_BYTES:,} bytes")

@@ -1,0 +1,73 @@
+"""Requests made up from the published OpenAPI document: whatever they say, no answer is a failure of the server and none is late."""
+
+import itertools
+import time
+from typing import Any
+
+import hypothesis
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from lattice.testing import LocalCluster
+from tests.fuzz.conftest import SECONDS
+
+pytestmark = pytest.mark.e2e
+
+# What the library makes up; its own types are many.
+Case = Any
+MadeUp = Any
+
+LATE_S = 15.0
+# These write where the request says, or wait on purpose.
+LEFT_OUT = frozenset({"create_backup", "restore_backup", "verify_backup", "wait"})
+AT_ONCE = 12
+
+
+def ask(target: LocalCluster, case: Case) -> None:
+    """Sends the case and judges the answer; of a stream only its beginning is read."""
+    prepared = case.as_transport_kwargs(base_url=target.api_url)
+    prepared["headers"] = {**dict(prepared.get("headers") or {}), "Authorization": f"Bearer {target.token}"}
+    begun = time.monotonic()
+    try:
+        with requests.request(**prepared, timeout=LATE_S, stream=True, allow_redirects=False) as answer:
+            status = answer.status_code
+            if "event-stream" not in answer.headers.get("content-type", ""):
+                _ = answer.content
+    except requests.exceptions.InvalidHeader:
+        return  # the library refuses to send it
+    took = time.monotonic() - begun
+    assert status < 500, f"{status}: {answer.text}\n{case.as_curl_command()}"
+    assert took < LATE_S, case.as_curl_command()
+
+
+def throw(target: LocalCluster, operation: MadeUp, number: int) -> None:
+    @seed(number)
+    @settings(
+        max_examples=AT_ONCE,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        verbosity=hypothesis.Verbosity.quiet,
+    )
+    @given(case=operation.as_strategy())
+    def run(case: Case) -> None:
+        ask(target, case)
+
+    run()
+
+
+def test_no_request_makes_the_server_fail(target: LocalCluster) -> None:
+    schema = schemathesis.openapi.from_url(f"{target.api_url}/api/v1/openapi.json")
+    # An operation that the library cannot read has no `ok`: that is a mistake in the document.
+    operations: list[Any] = [found.ok() for found in schema.get_all_operations()]  # type: ignore[union-attr]
+    chosen = [each for each in operations if each.definition.raw["operationId"] not in LEFT_OUT]
+    assert len(chosen) > 50
+    end = time.monotonic() + SECONDS
+    for number, operation in zip(itertools.count(1), itertools.cycle(chosen)):
+        # Each has its turn, however short the time.
+        if time.monotonic() > end and number > len(chosen):
+            break
+        throw(target, operation, number)
