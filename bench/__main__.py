@@ -24,6 +24,7 @@ from bench.replaying import replay_quality, replay_speed
 from bench.restarting import recovery, restart
 from bench.running import short_rate, start_latency
 from bench.submitting import submit_latency, submit_rate
+from bench.watching import watch_latency
 
 MEASUREMENTS: dict[str, Measure] = {
     "submit-rate": submit_rate,
@@ -34,6 +35,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "group-rate": group_rate,
     "dag-submit": dag_submit,
     "dag-release": dag_release,
+    "watch-latency": watch_latency,
     "status-command": status_command,
     "recovery": recovery,
     "restart": restart,

@@ -40,6 +40,8 @@ FIGURES = (
     Figure("dag_release_ms", "end of a predecessor to release of its successor, median", "ms", 50),
     Figure("dag_release_worst_ms", "the same, worst of 19", "ms", 50),
     Figure("group_rate", "tasks of `true` from one group on 4 shared nodes", "/s", 80, 200, at_least=True),
+    Figure("watch_p50_ms", "change of state to watcher, idle cluster, p50", "ms", 50, 15),
+    Figure("watch_p99_ms", "change of state to watcher, idle cluster, p99", "ms", 100, 30),
     Figure("status_s", "`lattice status` with 1,000 allocations, whole command", "s", 0.25, 0.15),
     Figure("recovery_s", "kill -9 of the server with 10,000 queued until a full listing", "s", 3, 1.5),
     Figure("recovery_lost", "acknowledged submissions lost by that", "", 0),
