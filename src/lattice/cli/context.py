@@ -99,6 +99,10 @@ class Context:
 
     @cached_property
     def client(self) -> Client:
+        return self.connect()
+
+    def connect(self) -> Client:
+        """A client of one's own, for another thread."""
         place = self.settings.place()
         if self.flags.verbose:
             self.streams.complain(f"Using {place.api_url} ({place.origin})\n")

@@ -48,7 +48,8 @@ ALLOWED_IN_SCRIPTS = frozenset({"tenant", "vcluster"})
 def add_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("flags of every command")
     add = group.add_argument
-    add("-o", "--output", choices=FORMATS, metavar="FORMAT", help="table, wide, json or yaml")
+    if "--output" not in parser._option_string_actions:  # what a command calls its output is its own business
+        add("-o", "--output", choices=FORMATS, metavar="FORMAT", help="table, wide, json or yaml")
     add("-q", "--quiet", action="store_true", help="print only what was asked for")
     add("-v", "--verbose", action="store_true", help="say what is being done")
     add("-t", "--tenant", metavar="NAME", help="act for this tenant")

@@ -28,7 +28,7 @@ exit codes:
   130  interrupted
   141  nobody reads the output any more
 `wait` and `submit --wait` hand on how the allocation ended: 0 completed, its own exit code, 128 + n after signal n,
-130 cancelled, 125 failed without a code; of several the highest.
+130 cancelled, 125 failed without a code; of several the highest. `launch` hands on the highest of its tasks.
 """
 ROOT = Branch("a workload scheduler for clusters", COMMANDS)
 

@@ -149,6 +149,8 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "submit": Leaf("submit", "submit a script or a command"),
     "status": Leaf("status", "show allocations"),
     "explain": Leaf("explain", "say why allocations wait and when they will start"),
+    "launch": Leaf("launch", "run tasks on the nodes of a running allocation"),
+    "steps": Leaf("steps", "show what was launched in an allocation"),
     "wait": Leaf("wait", "wait until allocations have ended"),
     "logs": Leaf("logs", "show what an allocation wrote"),
     "watch": Leaf("watch", "show changes of state as they happen"),

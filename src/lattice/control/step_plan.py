@@ -71,9 +71,7 @@ def decode_plan(data: bytes) -> StepPlan | None:
 def launch_orders(plan: StepPlan, request: LaunchRequest, bases: Mapping[str, StartOrder]) -> dict[str, LaunchOrder]:
     """The order of each node; `bases` say what a start of the allocation there would say."""
     layout = plan.layout
-    programs = {
-        rank: program.argv for program in request.programs for a, b in program.ranks for rank in range(a, b + 1)
-    }
+    programs = programs_of(request, layout.size)
     encoded = encode_plan(plan)
     orders = {}
     for place, (node, ranks) in enumerate(zip(layout.nodes, layout.ranks(), strict=True)):
@@ -83,7 +81,7 @@ def launch_orders(plan: StepPlan, request: LaunchRequest, bases: Mapping[str, St
             launch_id=plan.launch_id,
             plan=encoded,
             tasks=tuple(
-                _task(plan, request, programs.get(rank, ()), node, place, rank, local, len(ranks))
+                _task(plan, request, programs.get(rank, ()), (node, place, len(ranks)), rank, local)
                 for local, rank in enumerate(ranks)
             ),
             size=layout.size,
@@ -101,12 +99,11 @@ def _task(
     plan: StepPlan,
     request: LaunchRequest,
     argv: tuple[str, ...],
-    node: str,
-    place: int,
+    where: tuple[str, int, int],
     rank: int,
     local: int,
-    local_size: int,
 ) -> TaskOrder:
+    node, place, local_size = where
     is_terminal = request.pty and rank == 0
     takes_input = plan.stdin == ALL_INPUT or plan.stdin == str(rank)
     is_file = not plan.stdin.isdigit() and plan.stdin not in (NO_INPUT, ALL_INPUT)
@@ -125,7 +122,7 @@ def _task(
     return TaskOrder(
         rank=rank,
         local_rank=local,
-        argv=tuple(_substituted(word, rank) for word in argv),
+        argv=argv,
         has_input=takes_input and not is_terminal,
         stdin=expanded(plan.stdin, words) if is_file else "",
         stdout=stdout,
@@ -135,8 +132,15 @@ def _task(
     )
 
 
-def _substituted(word: str, rank: int) -> str:
-    return word.replace("%t", str(rank)) if "%t" in word else word
+def programs_of(request: LaunchRequest, size: int) -> dict[int, tuple[str, ...]]:
+    """What ranks run that do not run the step's command; `%t` stands for the rank, `%o` for its place in its range."""
+    found = {}
+    for program in request.programs:
+        for first, last in program.ranks:
+            for rank in range(first, min(last + 1, size)):
+                words = {"%t": str(rank), "%o": str(rank - first), "%%": "%"}
+                found[rank] = tuple(expanded(word, words) for word in program.argv)
+    return found
 
 
 def expanded(pattern: str, words: Mapping[str, str]) -> str:

@@ -23,6 +23,7 @@ from lattice.control.step_plan import (
     for_step,
     launch_orders,
     misfit_refusal,
+    programs_of,
     step_name,
     unknown_step,
 )
@@ -114,6 +115,8 @@ class StepBook:
         total = lay_out(request.wish, self._cpus(allocation))
         if isinstance(total, Misfit):
             raise misfit_refusal(total, allocation)
+        if not request.argv and len(programs_of(request, total.size)) < total.size:
+            raise StepRefused("invalid", "some ranks have no program", hint="name one for each, or one for `*`")
         if len(self._of.get(allocation.number, {})) >= LIVE_MOST:
             raise StepRefused(
                 "conflict",

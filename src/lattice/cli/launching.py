@@ -1,0 +1,185 @@
+"""Attends to a step that was launched: shows what it writes, hands on input and signals, until it is over."""
+
+import contextlib
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import BinaryIO
+
+from lattice.cli.context import Context
+from lattice.cli.errors import FAILED_WITHOUT_CODE, INTERRUPTED
+from lattice.cli.task_output import MergedOutput
+from lattice_sdk.client import Client
+from lattice_sdk.errors import ApiError, LatticeError
+from lattice_sdk.models_steps import Step, StepResult
+from lattice_sdk.step_streams import OutputGap, StepStream, TaskOutput
+
+INPUT_BYTES = 1 << 16
+INPUT_AGAIN_S = 0.02
+FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
+
+
+class Attendance:
+    """One step and whoever launched it."""
+
+    def __init__(self, context: Context, allocation: str, step: Step) -> None:
+        self._context = context
+        self._allocation = allocation
+        self._step = step
+        self._wishes: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        self._interrupts = 0
+
+    def attend(self, targets: dict[int, BinaryIO], *, label: bool, is_fed: bool, is_terminal: bool) -> int:
+        """The exit code of the step."""
+        client = self._context.client
+        output = MergedOutput(targets, self._step.tasks, label=label, raw=is_terminal)
+        with self._signals(), _raw_terminal(enabled=is_terminal):
+            if is_terminal:
+                self._wishes.put(("window", 0))
+            threading.Thread(target=self._carry_out_wishes, daemon=True).start()
+            if is_fed:
+                threading.Thread(target=self._feed, daemon=True).start()
+            stream = client.follow_step(self._allocation, self._step.step)
+            try:
+                self._show(stream, output)
+            except BrokenPipeError:
+                with contextlib.suppress(LatticeError):
+                    client.end_step(self._allocation, self._step.step)
+                raise
+            finally:
+                stream.close()
+        return self._ended(stream.result)
+
+    def _show(self, stream: StepStream, output: MergedOutput) -> None:
+        was_waiting = False
+        for event in stream:
+            if isinstance(event, TaskOutput):
+                output.write(event.rank, event.stream, event.data)
+            elif isinstance(event, OutputGap):
+                self._context.warn(f"{event.size:,} bytes of output are gone: they were not read in time")
+            elif event.state == "waiting" and not was_waiting:
+                was_waiting = True
+                self._context.note(f"{event.id} waits for other steps to end")
+            if self._interrupts > 2:
+                raise KeyboardInterrupt
+        output.finish()
+
+    def _ended(self, result: StepResult | None) -> int:
+        if result is None:
+            return FAILED_WITHOUT_CODE
+        for line in result.failures:
+            self._context.streams.complain(f"lattice: {self._step.id}: {line}\n")
+        if result.exit_code and not result.failures and result.message:
+            self._context.streams.complain(f"lattice: {self._step.id}: {result.message}\n")
+        if result.exit_code and self._interrupts:
+            return INTERRUPTED
+        return min(result.exit_code, 255)
+
+    # Signals.
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGINT: self._interrupted}
+        handlers |= dict.fromkeys(FORWARDED, self._forwarded)
+        handlers[signal.SIGWINCH] = lambda _number, _frame: self._wishes.put(("window", 0))
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _interrupted(self, number: int, _frame: FrameType | None) -> None:
+        """Once for the tasks, twice ends the step, thrice leaves it."""
+        self._interrupts += 1
+        self._wishes.put(("signal", number) if self._interrupts == 1 else ("end", 0))
+        if self._interrupts > 2:
+            raise KeyboardInterrupt
+
+    def _forwarded(self, number: int, _frame: FrameType | None) -> None:
+        self._wishes.put(("signal", number))
+
+    def _carry_out_wishes(self) -> None:
+        client = self._context.connect()
+        while True:
+            wish, number = self._wishes.get()
+            try:
+                self._carry_out(client, wish, number)
+            except LatticeError as error:
+                self._context.warn(str(error))
+
+    def _carry_out(self, client: Client, wish: str, number: int) -> None:
+        about = (self._allocation, self._step.step)
+        if wish == "window":
+            size = _terminal_size()
+            if size is not None:
+                client.resize_step(*about, size.lines, size.columns)
+        elif wish == "signal":
+            try:
+                client.signal_step(*about, number)
+            except ApiError as error:
+                if error.code != "conflict":
+                    raise
+                client.end_step(*about)  # it has no tasks yet
+        else:
+            client.end_step(*about)
+
+    # Input.
+
+    def _feed(self) -> None:
+        client = self._context.connect()
+        offset = 0
+        is_open = True
+        try:
+            while is_open:
+                data = os.read(self._context.streams.stdin.fileno(), INPUT_BYTES)
+                is_open = bool(data)
+                offset = self._hand_on(client, offset, data)
+        except (LatticeError, OSError):
+            # The step is over, or its output tells what is wrong.
+            return
+
+    def _hand_on(self, client: Client, offset: int, data: bytes) -> int:
+        end = offset + len(data)
+        while True:
+            taken = client.feed_step(self._allocation, self._step.step, offset, data, eof=not data).upto
+            data = data[max(0, taken - offset) :]
+            offset = max(offset, taken)
+            if offset >= end:
+                return end
+            time.sleep(INPUT_AGAIN_S)
+
+
+def _terminal_size() -> os.terminal_size | None:
+    for number in (0, 1, 2):
+        with contextlib.suppress(OSError):
+            return os.get_terminal_size(number)
+    return None
+
+
+def terminal_shape() -> tuple[int, int]:
+    """Rows and columns; 0 where there is no terminal."""
+    size = _terminal_size()
+    return (size.lines, size.columns) if size else (0, 0)
+
+
+@contextmanager
+def _raw_terminal(*, enabled: bool) -> Iterator[None]:
+    """Every key goes to the task: no echo, no signals of our own."""
+    if not enabled or not os.isatty(0):
+        yield
+        return
+    import termios
+    import tty
+
+    before = termios.tcgetattr(0)
+    tty.setraw(0)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
