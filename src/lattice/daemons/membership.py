@@ -28,6 +28,7 @@ from lattice.quorum.members import (
     MembersError,
     MemberStatus,
     check_removal,
+    is_called,
     list_members,
     note_removal,
     promote,
@@ -175,7 +176,8 @@ class QuorumMembership:
         return bool(request_id) and request_id == await _answered(lambda: removed_by(self._client, name))
 
     async def _has(self, name: str) -> bool:
-        return any(member.name == name for member in await _answered(self._client.members))
+        members = await _answered(self._client.members)
+        return any(is_called(name, member.name, member.peerURLs) for member in members)
 
     async def _take_out(self, name: str) -> None:
         try:

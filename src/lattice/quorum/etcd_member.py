@@ -48,6 +48,8 @@ _FAILING_S = 20.0
 _LOG_TAIL_BYTES = 16_384
 LOG_LIMIT_BYTES = 16 << 20
 _LOG_CHECK_S = 60.0
+# What etcd says to a change of members while not all of them have been connected for some seconds.
+_UNHEALTHY = "unhealthy cluster"
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "TZ")
 
 _log = logging.getLogger(__name__)
@@ -282,11 +284,17 @@ class EtcdMember:
         while True:
             try:
                 return list((await seed.add_learner(self.settings.peer_url)).members)
-            except EtcdUnavailable:
+            except EtcdUnavailable as error:
                 if time.monotonic() > deadline:
+                    if _UNHEALTHY in str(error):
+                        raise MemberFailed(
+                            "the cluster takes no new member while one of its members does not answer; "
+                            "repair that one or remove it: lattice admin raft members list"
+                        ) from error
                     raise
-                await asyncio.sleep(_POLL_S * 4)
-                # A try without an answer may have added it.
+            await asyncio.sleep(_POLL_S * 4)
+            # A try without an answer may have added it.
+            with contextlib.suppress(EtcdUnavailable):
                 members = await seed.members()
                 if any(self.settings.peer_url in member.peerURLs for member in members):
                     return members

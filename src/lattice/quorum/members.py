@@ -147,9 +147,14 @@ async def _status(client: EtcdClient, member: pb.Member) -> MemberStatus:
     )
 
 
+def is_called(name: str, member_name: str, peer_urls: Sequence[str]) -> bool:
+    """Whether a member is meant: by its name, or by its address, since it has no name before its first start."""
+    return member_name == name or (not member_name and f"https://{name}" in peer_urls)
+
+
 def _one(statuses: Sequence[MemberStatus], name: str) -> MemberStatus:
     for status in statuses:
-        if status.name == name:
+        if is_called(name, status.name, [status.peer_url]):
             return status
     raise MembersError(f"no member is called {name}; known: {', '.join(status.name for status in statuses)}")
 
@@ -157,6 +162,6 @@ def _one(statuses: Sequence[MemberStatus], name: str) -> MemberStatus:
 async def _named(client: EtcdClient, name: str) -> pb.Member:
     members = await client.members()
     for member in members:
-        if member.name == name:
+        if is_called(name, member.name, member.peerURLs):
             return member
     raise MembersError(f"no member is called {name}; known: {', '.join(member.name for member in members)}")

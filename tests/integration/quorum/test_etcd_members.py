@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lattice.quorum import members
-from lattice.quorum.etcd_client import EtcdClient
+from lattice.quorum.etcd_client import EtcdClient, EtcdUnavailable
 from lattice.quorum.members import MembersError
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd, until
 
@@ -16,6 +16,14 @@ def test_members_are_listed_lead_and_leave(tmp_path: Path) -> None:
             return [status.name for status in await members.list_members(client) if status.is_leader] == [name]
 
         await until(done, f"{name} leads")
+
+    async def added(client: EtcdClient, url: str) -> bool:
+        """Only a cluster whose members have been connected for some seconds takes one."""
+        try:
+            await client.add_learner(url)
+        except EtcdUnavailable:
+            return False
+        return True
 
     async def scenario(etcd: Etcd) -> None:
         async with etcd.client() as client:
@@ -38,6 +46,12 @@ def test_members_are_listed_lead_and_leave(tmp_path: Path) -> None:
             with pytest.raises(MembersError, match="cannot lead"):
                 await members.transfer_leadership(client, "s3")
             await members.remove(client, "s3")
+            assert [status.name for status in await members.list_members(client)] == ["s1", "s2"]
+            # A learner that never started has no name, and is named by its address.
+            await until(lambda: added(client, "https://127.0.0.1:9"), "the cluster takes a learner")
+            with pytest.raises(MembersError, match="cannot get a vote now"):
+                await members.promote(client, "127.0.0.1:9")
+            await members.remove(client, "127.0.0.1:9")
             assert [status.name for status in await members.list_members(client)] == ["s1", "s2"]
 
     with running_etcd(tmp_path, 3) as etcd:

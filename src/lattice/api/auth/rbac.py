@@ -51,7 +51,6 @@ class Permission(StrEnum):
     READ_SETTINGS = "setting:read"
     WRITE_SETTINGS = "setting:write"
     READ_SCHEDULER = "scheduler:read"
-    READ_STATE = "state:read"  # all of it, as one server copies it from another
     MANAGE_SERVERS = "server:manage"  # who belongs to the servers, and their certificates
     MANAGE_BACKUPS = "backup:manage"
     READ_SELF = "self:read"
@@ -91,7 +90,6 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N),
     Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N),
     Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _N),
-    Permission.READ_STATE:      (_A, _N, _N, _N, _N, _N),
     Permission.MANAGE_SERVERS:  (_A, _N, _N, _N, _N, _N),
     Permission.MANAGE_BACKUPS:  (_A, _N, _N, _N, _N, _N),
     Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A),
