@@ -231,6 +231,7 @@ class World:
         eligible_at: int = 0,
         payload: bytes | None = None,
         notify: Notify | None = None,
+        deadline_at: int = 0,
     ) -> int:
         work = Work(argv=("true",), env={"A": "1"}, cwd="/tmp")
         command = SubmitAllocation(
@@ -244,6 +245,7 @@ class World:
             tasks=tasks,
             walltime_s=walltime_s,
             eligible_at=eligible_at,
+            deadline_at=deadline_at,
             notify=notify,
             payload=encode_work(work) if payload is None else payload,
         )
@@ -273,9 +275,9 @@ class World:
             )
         )
 
-    async def running(self, *nodes: str, walltime_s: int = 0, per_node: bool = False) -> int:
+    async def running(self, *nodes: str, walltime_s: int = 0, per_node: bool = False, deadline_at: int = 0) -> int:
         """The number of an allocation that runs on these nodes."""
-        number = await self.submit(nodes=len(nodes), walltime_s=walltime_s, per_node=per_node)
+        number = await self.submit(nodes=len(nodes), walltime_s=walltime_s, per_node=per_node, deadline_at=deadline_at)
         await self.place(number, *nodes)
         for node in nodes if per_node else nodes[:1]:
             await self.started(number, node)

@@ -1,7 +1,7 @@
 """`lattice dag`: allocations that are submitted together and wait for one another."""
 
 import argparse
-import sys
+import os
 from dataclasses import dataclass
 
 from lattice.cli.command import Command
@@ -57,10 +57,10 @@ def run_submit(options: Options, context: Context) -> int:
 
 
 def _text(path: str, context: Context) -> str:
-    if path == STDIN:
-        return sys.stdin.read()
     try:
-        with open(path, encoding="utf-8") as file:
+        if path == STDIN:
+            return context.streams.stdin.read().decode()
+        with open(os.path.join(context.process.directory(), path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

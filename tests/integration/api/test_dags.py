@@ -1,0 +1,106 @@
+"""DAGs over REST: answers, refusals, permissions, repeats, drawings, and the archive."""
+
+import pytest
+
+from tests.integration.api.world import World, in_world
+
+FLOW = {
+    "name": "flow",
+    "allocations": [
+        {"id": "a", "entrypoint": "true", "nodes": 1, "walltime": "5m"},
+        {"id": "b", "entrypoint": "true", "depends_on": [{"ref": "a", "condition": "success"}]},
+        {"id": "c", "entrypoint": "true", "depends_on": "a:failure"},
+    ],
+}
+
+
+@in_world
+async def test_a_dag_is_answered_with_all_its_members(world: World) -> None:
+    made = await world.call("POST", "/dags", FLOW)
+    assert made.status == 201
+    dag = made.json()
+    assert (dag["state"], dag["counts"]["size"], dag["counts"]["pending"]) == ("Running", 3, 3)
+    assert [member["ref"] for member in dag["allocations"]] == ["a", "b", "c"]
+    assert dag["allocations"][1]["reason"] == "waiting for a to complete"
+    assert dag["allocations"][1]["depends_on"] == "a:success"
+    first = (await world.call("GET", f"/allocations/{dag['allocations'][0]['id']}")).json()
+    assert (first["dag_id"], first["walltime_s"]) == (dag["id"], 300)
+    listed = (await world.call("GET", "/dags?state=running")).json()["items"]
+    assert [item["id"] for item in listed] == [dag["id"]]
+    assert "allocations" not in listed[0]
+    assert (await world.call("GET", "/dags?state=failed")).json()["items"] == []
+
+
+@in_world
+async def test_a_repeat_makes_no_second_dag(world: World) -> None:
+    body = {**FLOW, "request_id": "one"}
+    first = (await world.call("POST", "/dags", body)).json()
+    again = (await world.call("POST", "/dags", body)).json()
+    assert again["id"] == first["id"]
+    assert len((await world.call("GET", "/dags")).json()["items"]) == 1
+
+
+@in_world
+async def test_others_see_or_touch_only_what_they_may(world: World) -> None:
+    dag_id = (await world.call("POST", "/dags", FLOW)).json()["id"]
+    colleague, stranger = world.token("bert"), world.token("zoe", tenants=("other",))
+    assert (await world.call("GET", f"/dags/{dag_id}", token=colleague)).status == 200
+    assert (await world.call("DELETE", f"/dags/{dag_id}", token=colleague)).status == 403
+    assert (await world.call("GET", f"/dags/{dag_id}", token=stranger)).status == 404
+    assert (await world.call("POST", "/dags", FLOW, token=world.token("rolf", scope="readonly"))).status == 403
+    cancelled = await world.call("DELETE", f"/dags/{dag_id}")
+    assert (cancelled.status, cancelled.json()["state"]) == (202, "Cancelled")
+    assert (await world.call("DELETE", f"/dags/{dag_id}")).status == 409
+    for wrong in ("d999", "a1", "x"):
+        assert (await world.call("GET", f"/dags/{wrong}")).status == 404
+
+
+@in_world
+async def test_the_graph_comes_as_data_as_text_and_as_a_picture(world: World) -> None:
+    dag_id = (await world.call("POST", "/dags", FLOW)).json()["id"]
+    graph = (await world.call("GET", f"/dags/{dag_id}/graph")).json()
+    assert [(edge["source"], edge["target"], edge["condition"]) for edge in graph["edges"]] == [
+        ("a", "b", "success"),
+        ("a", "c", "failure"),
+    ]
+    assert [node["depth"] for node in graph["allocations"]] == [0, 1, 1]
+    text = await world.call("GET", f"/dags/{dag_id}/graph?format=text")
+    assert text.body.decode() == "a [Pending] → b [Pending]\n            ↘(failure) c [Pending]\n"
+    picture = await world.call("GET", f"/dags/{dag_id}/graph?format=svg")
+    assert picture.headers["content-type"] == "image/svg+xml"
+    assert picture.body.startswith(b"<svg")
+    assert (await world.call("GET", f"/dags/{dag_id}/graph?format=pdf")).status == 400
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ([], "the DAG has no allocations"),
+        ([{"entrypoint": "true"}], "needs a name"),
+        ([{"id": "a"}], 'allocation "a": the submission has nothing to run'),
+        ([{"id": "a", "entrypoint": "true", "nodes": "2-4"}], "not a number of nodes"),
+        ([{"id": "a", "entrypoint": "true", "dry_run": True}], "are for single submissions"),
+        ([{"id": "a", "entrypoint": "true", "depends_on": "b"}], 'depends on "b", which is not in the DAG'),
+        ([{"id": "a", "entrypoint": "true", "unknown": 1}], "unknown"),
+        ([{"id": "a", "entrypoint": "true", "depends_on": "a77:any"}], 'no allocation "a77"'),
+    ],
+)
+def test_what_cannot_be_submitted_is_refused(members: list[dict[str, object]], said: str) -> None:
+    @in_world
+    async def scene(world: World) -> None:
+        refused = await world.call("POST", "/dags", {"allocations": members})
+        assert refused.status in {400, 404}
+        assert said in refused.error["message"]
+        assert (await world.call("GET", "/allocations?all=true")).json()["items"] == []
+
+    scene()
+
+
+@in_world
+async def test_a_single_submission_may_depend_on_what_has_ended(world: World) -> None:
+    first = (await world.submit())["id"]
+    await world.call("DELETE", f"/allocations/{first}")
+    good = await world.submit(depends_on=f"{first}:any")
+    assert (good["state"], good["depends_on"]) == ("Pending", f"{first}:any")
+    bad = await world.submit(depends_on=[{"ref": first}])
+    assert (bad["state"], bad["cause"]) == ("Cancelled", "dependency")
