@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from lattice_sdk.models import Constraints, LifecycleRequest, ResourceRequest, Submission
+from lattice_sdk.models_notifications import NotifyRequest
 
 
 class AllocationSpec(Struct, frozen=True, kw_only=True):
@@ -40,6 +41,7 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
     hold: bool = False
     begin: str | None = None
     tasks: str | None = None
+    notify: NotifyRequest | None = None
 
     def submission(self) -> Submission:
         """The same as the API takes it. Raises TypeError for a constraint that does not exist."""
@@ -61,6 +63,7 @@ class AllocationSpec(Struct, frozen=True, kw_only=True):
             hold=self.hold,
             begin=self.begin,
             tasks=self.tasks,
+            notify=self.notify,
             resources=ResourceRequest(
                 nodes=fewest,
                 max_nodes=most,
