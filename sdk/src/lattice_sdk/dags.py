@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import msgspec.yaml
 
 from lattice_sdk.errors import Invalid
 
@@ -30,12 +31,10 @@ def _document(text: str) -> object:
     except msgspec.DecodeError:
         pass
     try:
-        import yaml
+        return msgspec.yaml.decode(text)
     except ImportError:
         raise _bad("the file is not JSON, and PyYAML is not installed to read it as YAML") from None
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _bad(f"the file cannot be read as YAML: {error}") from None
 
 
