@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 
 from lattice.testing import LocalCluster, eventually
 from lattice.testing.local_cluster import is_running
-from tests.e2e.server_process import process_of, serving
+from lattice_sdk import Client
+from tests.conftest import require_program
+from tests.e2e.server_process import PROGRAM, process_of, serving
+from tests.e2e.test_membership import NewServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -113,3 +117,53 @@ def test_a_restored_server_has_the_backup_and_its_agent_ends_what_came_later(tmp
         agents_say(cluster, "serves a later history of this cluster")
         cluster.wait_node(place, "Down")
         assert is_running(began)
+
+
+def test_a_server_that_is_alone_begins_anew_with_a_backup_when_told_to(tmp_path: Path) -> None:
+    with LocalCluster(nodes=1) as cluster:
+        kept = cluster.run("echo kept")
+        made = said(cluster, "create", str(tmp_path / "backup"))
+        later = cluster.run("true")
+        order = said(cluster, "restore", str(made["path"]), "--at-next-start")
+        assert "restart server" in str(order["message"])
+        cluster.wait_replaced(cluster.kill("server"))
+        cluster.wait_serving()
+        assert cluster.allocation(kept["id"])["state"] == "Completed"
+        assert cluster.request("GET", f"/allocations/{later['id']}")[0] == 404
+        assert cluster.run("true", within_s=60)["state"] == "Completed"
+        assert len(list((cluster.directory / "data").glob("replaced-*/log.db"))) == 1
+
+
+def test_a_backup_of_one_server_is_the_beginning_of_several(cluster: LocalCluster, tmp_path: Path) -> None:
+    require_program("etcd")
+    kept = cluster.run("true", name="before")
+    made = said(cluster, "create", str(tmp_path / "backup"))
+    secret, objects = cluster.directory / "secret", cluster.directory / "objects"
+    first, second = (NewServer(name, tmp_path, secret=secret, objects=objects) for name in ("s1", "s2"))
+    reach = ("--api-url", first.url, "--token-file", str(cluster.directory / "token"))
+    try:
+        restored = said(cluster, "restore", str(made["path"]), "--server-config", str(first.config))
+        assert restored["next"] == "start this server with --bootstrap, the others with --join"
+        first.start("--bootstrap")
+        first.wait_serving()
+        cluster.cli("admin", "raft", "members", "add", "s2", "--out", str(second.token), *reach)
+        second.start("--join", "--join-token-file", str(second.token))
+        second.wait_serving()
+        for server in (first, second):
+            with Client(server.url, token=cluster.token) as client:
+                assert client.get_allocation(kept["id"]).name == "before"
+        status = json.loads(cluster.cli("admin", "raft", "status", "-o", "json", *reach).stdout)
+        assert [member["healthy"] for member in status["members"]] == [True, True]
+        refused = cluster.cli("admin", "backup", "restore", str(made["path"]), "--at-next-start", *reach, check=False)
+        assert (refused.returncode, "fresh data directories" in refused.stderr) == (1, True)
+        again = subprocess.run(
+            [PROGRAM, "--config", str(first.config), "--bootstrap", "--recover-from", str(made["path"])],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (again.returncode, "holds a cluster already" in again.stderr) == (2, True)
+    finally:
+        first.end()
+        second.end()

@@ -11,7 +11,7 @@ Errors of this boundary::
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -240,18 +240,6 @@ class EtcdClient:
         """Hands leadership to another member; has to be asked of the present leader."""
         request = pb.MoveLeaderRequest(targetID=member_id)
         await self._call(lambda c: c.maintenance.MoveLeader(request, timeout=10.0))
-
-    async def snapshot(self) -> AsyncIterator[bytes]:
-        """The whole database of the member in use, piece by piece."""
-        connection = self._connection()
-        call = connection.maintenance.Snapshot(pb.SnapshotRequest())
-        try:
-            async for piece in call:
-                yield piece.blob
-        except grpc.aio.AioRpcError as error:
-            raise self._failed(connection, error) from error
-        finally:
-            call.cancel()
 
     async def _call(self, method: Callable[[_Connection], Awaitable[_T]]) -> _T:
         connection = self._connection()

@@ -363,3 +363,43 @@ async def test_a_closed_stream_leaves_the_node_unconnected_but_remembered() -> N
     assert desk.observations.connected() == frozenset()
     assert desk.observations.get("n1") is not None
     assert isinstance(world.replica.proposed[0], RegisterNode)
+
+
+async def restored(epoch: int) -> tuple[World, Desk, int]:
+    """A desk of a restored cluster whose state has a run on n1 as running and one that was only placed there, on n2."""
+    world = World()
+    await world.prepare("n1", "n2")
+    running, placed = await world.submit(), await world.submit()
+    await world.place(running, "n1")
+    await world.place(placed, "n2")
+    await world.do(ReportPart(number=running, run=1, node="n1", seq=1, phase=PartPhase.RUNNING))
+    desk = Desk(world)
+    desk.sessions.settings = SessionSettings(server_name="s1", epoch=epoch)
+    return world, desk, placed
+
+
+@scenario
+async def test_an_agent_of_a_later_history_is_refused_and_changes_nothing() -> None:
+    world, desk, _ = await restored(epoch=10)
+    before = world.state.digest()
+    with pytest.raises(RegistrationRefused, match="later history of this cluster"):
+        await desk.sessions.register(Registration(node="n1", hardware=HARDWARE, boot_id="b2", epoch=11))
+    assert world.state.digest() == before
+    greeting = await desk.sessions.register(Registration(node="n1", hardware=HARDWARE, epoch=10))
+    assert greeting.epoch == 10
+
+
+@scenario
+async def test_a_run_of_a_former_history_counts_only_when_the_state_knows_it_as_running() -> None:
+    world, desk, placed = await restored(epoch=20)
+    mine, same_number = RunKey(1, 1), RunKey(placed, 1)
+    known = Registration(node="n1", hardware=HARDWARE, epoch=20, runs=(mine,), run_epochs={mine: 10})
+    assert (await desk.sessions.register(known)).wanted == (mine,)
+    known = Registration(node="n2", hardware=HARDWARE, epoch=20, runs=(same_number,), run_epochs={same_number: 10})
+    greeting = await desk.sessions.register(known)
+    assert greeting.wanted == ()
+    # Gone from the node, it is sent anew.
+    assert await desk.sessions.confirm("n2", greeting.session)
+    assert world.allocation(placed).state is AllocationState.STARTING
+    fresh = Registration(node="n2", hardware=HARDWARE, epoch=20, runs=(same_number,), run_epochs={same_number: 20})
+    assert (await desk.sessions.register(fresh)).wanted == (same_number,)
