@@ -32,8 +32,10 @@ from lattice.core.machine.events import (
     TaskGroupHeld,
     TaskGroupSubmitted,
     TasksCancelled,
+    TasksUnblocked,
     TenantSet,
     VclusterSet,
+    WaitChanged,
 )
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.allocations import Allocation, TaskGroup
@@ -60,6 +62,8 @@ _WAKING = (
     AllocationUpdated,
     TaskGroupHeld,
     TasksCancelled,
+    WaitChanged,
+    TasksUnblocked,
     NodeRegistered,
     TenantSet,
     ProjectSet,
