@@ -1,14 +1,19 @@
 """State to columns to plan to commands."""
 
+import pytest
 from msgspec.structs import asdict
 
 from lattice.core.cycle import Cycle, commands
+from lattice.core.machine.apply import apply
 from lattice.core.machine.commands import ArchiveAllocations, CancelAllocation, PlaceAllocation
 from lattice.core.machine.events import AnyEvent
+from lattice.core.machine.outcomes import Accepted
+from lattice.core.machine.state import State
 from lattice.core.model.allocations import Request
 from lattice.core.model.nodes import Share
 from lattice.core.model.observations import Observations
 from lattice.core.scheduler.profiles import Profile
+from tests.properties.commands_generator import CommandGenerator
 from tests.unit.core.scheduler.world import FirstCome, nodes_of
 
 
@@ -89,3 +94,19 @@ def test_a_snapshot_does_not_move_with_the_state() -> None:
     assert snapshot.queue.number.tolist() == [number]
     assert snapshot.nodes.is_free.tolist() == [True]
     assert snapshot.nodes.ids == ("n1",)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_command_leaves_the_columns_behind_the_state(seed: int) -> None:
+    state, followed = State.empty(), Cycle()
+    generator = CommandGenerator(seed, state)
+    for envelope in generator.founding():
+        apply(state, envelope)
+    followed.load(state)
+    for _ in range(1_000):
+        outcome = apply(state, generator.next())
+        if isinstance(outcome, Accepted):
+            followed.note(state, outcome.events)
+    loaded = Cycle()
+    loaded.load(state)
+    assert asdict(followed.plan(None, generator.at)) == asdict(loaded.plan(None, generator.at))
