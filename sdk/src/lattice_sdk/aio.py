@@ -9,7 +9,7 @@ import httpx
 import msgspec
 
 from lattice_sdk.async_session import AsyncSession
-from lattice_sdk.async_streams import AsyncEventReader, changes, chunks, lines
+from lattice_sdk.async_streams import AsyncEventReader, AsyncStepStream, changes, chunks, lines
 from lattice_sdk.calls.allocations import EVERYTHING
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, log_query, source_of_token
@@ -188,6 +188,11 @@ class LatticeClient(Awaiting, Calls):
         path = PREFIX + at("allocations", allocation_id, "logs", "stream")
         request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
         return chunks(AsyncEventReader(self._session, request), restarted)
+
+    def follow_step(self, allocation_id: str, step: int) -> AsyncStepStream:
+        """What the tasks of a step write as they write it, until they have ended."""
+        path = PREFIX + at("allocations", allocation_id, "steps", str(step), "stream")
+        return AsyncStepStream(AsyncEventReader(self._session, Request(method="GET", path=path)))
 
     async def watch(
         self,

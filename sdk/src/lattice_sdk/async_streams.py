@@ -9,8 +9,10 @@ import httpx
 from lattice_sdk.async_session import AsyncSession, reason
 from lattice_sdk.errors import Unreachable
 from lattice_sdk.models import GAP, Event, LogChunk, LogLine
+from lattice_sdk.models_steps import StepResult
 from lattice_sdk.retry import Attempts
 from lattice_sdk.session import Request
+from lattice_sdk.step_streams import StepDecoder, StepEvent
 from lattice_sdk.streams import (
     BLIND,
     POSITION,
@@ -66,16 +68,20 @@ class AsyncEventReader:
 
     def forget_position(self) -> None:
         """Begin at the beginning if the stream has to be taken up again."""
-        self._last_id = ""
+        self.place("")
+
+    def place(self, position: str) -> None:
+        """Where to take the stream up again, instead of after the event that came last."""
+        self._last_id = position
 
     async def _read(self) -> AsyncIterator[ServerEvent]:
         if self._answer is None:
             return
         parser = EventParser()
-        parser.last_id = self._last_id
         async for chunk in self._answer.aiter_raw():
             for event in parser.feed(chunk):
-                self._last_id = event.id
+                if event.id:  # else the place that was set before stays
+                    self._last_id = event.id
                 if event.name == "error":
                     raise carried_event_error(event.data)
                 yield event
@@ -88,6 +94,26 @@ class AsyncEventReader:
         await asyncio.sleep(pause_s)
         headers = (("Last-Event-ID", self._last_id),) if self._last_id else ()
         self._answer = await self._session.open(replace(self._request, headers=self._request.headers + headers))
+
+
+class AsyncStepStream:
+    """Iterate over it with `async for`; afterwards `result` says how the step ended."""
+
+    def __init__(self, reader: AsyncEventReader) -> None:
+        self._reader = reader
+        self._decoder = StepDecoder(reader.place)
+
+    async def __aiter__(self) -> AsyncIterator[StepEvent]:
+        async for event in self._reader.events():
+            for said in self._decoder.take(event):
+                yield said
+
+    @property
+    def result(self) -> StepResult | None:
+        return self._decoder.result
+
+    async def close(self) -> None:
+        await self._reader.close()
 
 
 async def changes(reader: AsyncEventReader) -> AsyncGenerator[Event, None]:

@@ -6,7 +6,7 @@ submission, `nodes` and `walltime` as short forms, and `depends_on`: a text (`a:
 """
 
 from collections.abc import Mapping
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import msgspec
@@ -15,9 +15,10 @@ import msgspec.yaml
 from lattice_sdk.errors import Invalid
 
 
-def read_dag_file(path: str | Path) -> dict[str, Any]:
+def read_dag_file(path: str | PathLike[str]) -> dict[str, Any]:
     """The body of a submission from a file. Raises Invalid, or OSError when the file cannot be read."""
-    return parse_dag(Path(path).read_text(encoding="utf-8"))
+    with open(path, encoding="utf-8") as file:
+        return parse_dag(file.read())
 
 
 def parse_dag(text: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import struct
 from binascii import a2b_base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -50,23 +50,20 @@ _result = msgspec.json.Decoder(StepResult)
 StepEvent = TaskOutput | OutputGap | Step
 
 
-class StepStream:
-    """Iterate over it; afterwards `result` says how the step ended. A `Step` comes when its state has changed."""
+class StepDecoder:
+    """Events of a step's stream in, what they say out; `place` hears where to take the stream up again."""
 
-    def __init__(self, reader: EventReader) -> None:
-        self._reader = reader
+    def __init__(self, place: Callable[[str], None]) -> None:
+        self._set_place = place
         self._places: dict[int, int] = {}
         self.result: StepResult | None = None
 
-    def __iter__(self) -> Iterator[StepEvent]:
-        for event in self._reader:
-            try:
-                yield from self._taken(event)
-            except (msgspec.MsgspecError, ValueError, struct.error) as error:
-                raise BadAnswer(f"cannot read what a step wrote: {error}") from None
-
-    def close(self) -> None:
-        self._reader.close()
+    def take(self, event: ServerEvent) -> list[StepEvent]:
+        """What this event says. Raises BadAnswer."""
+        try:
+            return list(self._taken(event))
+        except (msgspec.MsgspecError, ValueError, struct.error) as error:
+            raise BadAnswer(f"cannot read what a step wrote: {error}") from None
 
     def _taken(self, event: ServerEvent) -> Iterator[StepEvent]:
         if event.name == "message":
@@ -84,7 +81,26 @@ class StepStream:
 
     def _place(self, node: int, place: int) -> None:
         self._places[node] = place
-        self._reader.place(",".join(f"{number}:{at}" for number, at in self._places.items()))
+        self._set_place(",".join(f"{number}:{at}" for number, at in self._places.items()))
+
+
+class StepStream:
+    """Iterate over it; afterwards `result` says how the step ended. A `Step` comes when its state has changed."""
+
+    def __init__(self, reader: EventReader) -> None:
+        self._reader = reader
+        self._decoder = StepDecoder(reader.place)
+
+    def __iter__(self) -> Iterator[StepEvent]:
+        for event in self._reader:
+            yield from self._decoder.take(event)
+
+    @property
+    def result(self) -> StepResult | None:
+        return self._decoder.result
+
+    def close(self) -> None:
+        self._reader.close()
 
 
 def _records(data: bytes) -> Iterator[TaskOutput]:

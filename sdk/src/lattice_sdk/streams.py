@@ -116,10 +116,10 @@ class EventReader:
         if self._stream is None:
             return
         parser = EventParser()
-        parser.last_id = self._last_id
         for chunk in self._stream.answer.chunks():
             for event in parser.feed(chunk):
-                self._last_id = event.id
+                if event.id:  # else the place that was set before stays
+                    self._last_id = event.id
                 if event.name == "error":
                     raise carried_event_error(event.data)
                 yield event

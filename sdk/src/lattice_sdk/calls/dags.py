@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 
 from lattice_sdk.dags import normalised, read_dag_file
 from lattice_sdk.models import Page
@@ -14,7 +13,7 @@ class DagCalls:
     @operation
     def submit_dag(self, dag: str | PathLike[str] | Mapping[str, object], *, request_id: str = "") -> Steps[Dag]:
         """The new DAG, from a file (YAML or JSON) or a document of the same form: all its allocations, or none."""
-        document = normalised(dag) if isinstance(dag, Mapping) else read_dag_file(Path(dag))
+        document = normalised(dag) if isinstance(dag, Mapping) else read_dag_file(dag)
         return write("POST", "/dags", Dag, document, request_id)
 
     @operation

@@ -5,7 +5,7 @@ from binascii import b2a_base64
 import msgspec
 
 from lattice_sdk.models import Page
-from lattice_sdk.models_steps import Step, InputTaken, StepRequest
+from lattice_sdk.models_steps import InputTaken, Step, StepRequest
 from lattice_sdk.operation import Steps, at, everything, operation, read, write
 
 
