@@ -59,11 +59,16 @@ class Generator:
         """Many short stories without a node, so that some of them are being written whenever a server dies."""
         chance = random.Random(f"{self._seed}/{worker}")
         while not self._stop.wait(chance.uniform(0, self._pause_s / 2)):
-            number = self._submit(chance, {"entrypoint": recording(self._journal, 0, 0), "hold": True})
+            work = {"entrypoint": recording(self._journal, 0, 0), "hold": True}
+            is_group = chance.random() < 0.3
+            number = self._submit(chance, {**work, "tasks": "0-9"} if is_group else work)
             if number is None:
                 continue
             path = f"/allocations/a{number}"
-            if self._ask(chance, "DELETE", path, None, new_request_id(chance)) is not None:
+            # A group in two pieces, the second of which is all that is left.
+            parts = (f"{path}_2-5", path) if is_group else (path,)
+            answers = [self._ask(chance, "DELETE", part, None, new_request_id(chance)) for part in parts]
+            if None not in answers:
                 self._history.cancelled_while_held(number)
 
     def _submit(self, chance: random.Random, work: Mapping[str, object]) -> int | None:
