@@ -3,7 +3,7 @@
 import re
 from typing import assert_never
 
-from lattice.api.grpc.step_messages import start_run
+from lattice.api.grpc.step_messages import known_step, start_run
 from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
 from lattice.ports.agents import (
@@ -70,6 +70,7 @@ def registration_of(message: pb.Register) -> Registration:
         boot_id=message.boot_id[:_MAX_TEXT],
         agent_version=message.agent_version[:_MAX_TEXT],
         runs=tuple(RunKey(known.key.number, known.key.run) for known in message.runs),
+        steps=tuple(map(known_step, message.steps)),
         epoch=message.epoch,
         run_epochs={RunKey(known.key.number, known.key.run): known.epoch for known in message.runs if known.epoch},
     )
@@ -114,6 +115,7 @@ def welcome(greeting: Greeting) -> pb.ServerMessage:
             down_after_s=greeting.down_after_s,
             server_name=greeting.server_name,
             session=greeting.session,
+            held_by=[pb.RunKey(number=key.number, run=key.run) for key in greeting.held_by],
             epoch=greeting.epoch,
         )
     )
