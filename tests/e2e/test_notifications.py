@@ -1,12 +1,16 @@
 """Mails and webhooks of real work on a real cluster, to a real mail server and a real web server; also across deaths of the server."""
 
+import threading
+from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from lattice.testing import LocalCluster, eventually
+from lattice_sdk import Event
 from tests.hooks import Hooks
 from tests.mailbox import Mailbox
 
@@ -19,22 +23,25 @@ class Site(NamedTuple):
     hooks: Hooks
 
 
+def settings(mails: Mailbox) -> dict[str, str]:
+    return {
+        "notifications.mail.host": "127.0.0.1",
+        "notifications.mail.port": str(mails.port),
+        "notifications.mail.security": "none",
+        "notifications.mail.sender": "Lattice <lattice@site.test>",
+        "notifications.webhook.enabled": "true",
+        "notifications.webhook.secret": "not-for-production",
+        "notifications.webhook.allow_http": "true",
+        "notifications.webhook.allow_private": "true",
+        "notifications.retry": "200ms",
+        "submission.rules": "[{vcluster: gone}, {name: sweeps, vcluster: default, when: {tags: {kind: sweep}}}]",
+    }
+
+
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    with Mailbox() as mails, Hooks() as hooks:
-        settings = {
-            "notifications.mail.host": "127.0.0.1",
-            "notifications.mail.port": str(mails.port),
-            "notifications.mail.security": "none",
-            "notifications.mail.sender": "Lattice <lattice@site.test>",
-            "notifications.webhook.enabled": "true",
-            "notifications.webhook.secret": "not-for-production",
-            "notifications.webhook.allow_http": "true",
-            "notifications.webhook.allow_private": "true",
-            "notifications.retry": "200ms",
-        }
-        with LocalCluster(nodes=1, settings=settings) as cluster:
-            yield Site(cluster, mails, hooks)
+    with Mailbox() as mails, Hooks() as hooks, LocalCluster(nodes=1, settings=settings(mails)) as cluster:
+        yield Site(cluster, mails, hooks)
 
 
 def events_of(site: Site, allocation_id: str) -> list[str]:
@@ -105,6 +112,42 @@ def test_work_near_its_walltime_is_told_of_while_it_runs(site: Site) -> None:
     assert site.cluster.allocation(submitted["id"])["state"] == "Running"
     site.cluster.delete(f"/allocations/{submitted['id']}")
     site.cluster.wait_end(submitted["id"])
+
+
+def test_rules_choose_the_vcluster_and_one_that_does_not_exist_is_reported_at_the_start(site: Site) -> None:
+    told = site.cluster.cli("submit", "--tag=kind=sweep", "--", "true")
+    assert told.stderr == 'Note: vCluster default was chosen by rule "sweeps"\n'
+    log = (site.cluster.directory / "server.log").read_text()
+    assert 'rule 1 names the vCluster \\"gone\\", which does not exist' in log
+
+
+def test_the_next_leader_sends_what_the_last_could_not_and_goes_on_with_its_watchers() -> None:
+    with Mailbox() as mails, LocalCluster(nodes=1, servers=3, settings=settings(mails)) as cluster:
+        mails.answer = lambda: 451
+        seen: list[Event] = []
+        stream = cluster.client(retry_for_s=60).watch(what=["allocation"])
+        threading.Thread(target=lambda: deque(map(seen.append, stream), maxlen=0), daemon=True).start()
+        done = cluster.run(["true"], notify={"on": ["end"], "to": ["mail:ada@site.test"]})
+        eventually(lambda: mails.tries, "a first try")
+        leader = cluster.leader()
+        cluster.kill("server", leader)
+        mails.answer = lambda: 250
+        eventually(lambda: mails.letters, "the mail", within_s=40)
+        after = cluster.run(["true"], within_s=40, notify={"on": ["end"], "to": ["mail:bob@site.test"]})
+        eventually(lambda: mails.of("bob@site.test"), "the next mail")
+        assert len(mails.of("ada@site.test")) == 1
+        for allocation_id in (done["id"], after["id"]):
+            eventually(partial(has_ended, seen, allocation_id), "the watcher saw it end")
+            assert len(kinds(seen, allocation_id)) == len(set(kinds(seen, allocation_id)))
+        assert "gap" not in {event.kind for event in seen}
+
+
+def has_ended(seen: list[Event], allocation_id: str) -> bool:
+    return "ended" in kinds(seen, allocation_id)
+
+
+def kinds(seen: list[Event], allocation_id: str) -> list[str]:
+    return [event.kind for event in list(seen) if event.id == allocation_id]
 
 
 def settle(site: Site) -> None:
