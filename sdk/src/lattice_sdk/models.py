@@ -265,6 +265,8 @@ class Reservation(Struct, frozen=True, kw_only=True):
 class Setting(Struct, frozen=True, kw_only=True):
     key: str
     value: str | int | float | bool | None = None
+    default: str = ""
+    help: str = ""
 
 
 class UserUsage(Struct, frozen=True, kw_only=True):

@@ -75,7 +75,7 @@ def test_nobody_answers_within_the_time_allowed() -> None:
         async with LatticeClient("127.0.0.1", 9, token="t", retry_for=0.2) as client:
             await client.whoami()
 
-    with pytest.raises(Unreachable, match="cannot reach http://127.0.0.1:9"):
+    with pytest.raises(Unreachable, match="cannot reach"):
         asyncio.run(ask())
 
 

@@ -23,6 +23,7 @@ class StepCalls:
 
     @operation
     def get_step(self, allocation_id: str, step: int) -> Steps[Step]:
+        """One step, as it runs or as it ended."""
         return read(at("allocations", allocation_id, "steps", str(step)), Step)
 
     @operation

@@ -1,0 +1,140 @@
+"""The client library speaks every operation of the table, over its own route, and its models know every field.
+
+A new operation or field fails here until the library has it.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+
+import lattice_sdk.models as m
+from lattice.api.interface import response_of
+from lattice.api.operations.table import OPERATIONS, Operation
+from lattice.wire import submissions
+from lattice_sdk import Client, LatticeClient, Submission
+from lattice_sdk.calls.every import Calls
+from lattice_sdk.operation import operation
+from lattice_sdk.session import Request
+
+ROUTES = {row.name: row for row in OPERATIONS}
+# Streams and output are methods of the clients themselves.
+STREAMS = {"watch": "watch", "logs": "iter_logs", "stream_logs": "stream_logs", "follow_step": "follow_step"}
+PUBLIC = {"healthz": ("GET", "/healthz")}
+
+
+def methods() -> dict[str, "operation[Any, Any]"]:
+    found = {name: inspect.getattr_static(Calls, name) for name in dir(Calls)}
+    return {name: each for name, each in found.items() if isinstance(each, operation)}
+
+
+def test_every_operation_has_a_method() -> None:
+    covered = {each.covers for each in methods().values()} | STREAMS.keys()
+    assert sorted(ROUTES.keys() - covered) == []
+    assert sorted(covered - ROUTES.keys() - PUBLIC.keys()) == []
+    for name in STREAMS.values():
+        assert hasattr(Client, name)
+        assert hasattr(LatticeClient, name)
+
+
+def made_up(annotation: Any) -> Any:  # noqa: ANN401 - a value of whatever type
+    """Something of this type."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)[0]
+    for member in get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,):
+        kind = get_origin(member) or member
+        if kind is str:
+            return "word"
+        if kind is int:
+            return 3
+        if kind is float:
+            return 1.5
+        if kind is bytes:
+            return b"x"
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return Submission(entrypoint=["true"]) if kind is Submission else kind()
+        if (isinstance(kind, type) and issubclass(kind, dict)) or "Mapping" in str(kind):
+            return {"name": "word", "allocations": [{"name": "one", "entrypoint": "true"}]}
+        if "Sequence" in str(kind) or kind in (list, tuple):
+            return []
+    raise AssertionError(f"nothing is known of type {annotation}")
+
+
+def first_request(name: str) -> Request:
+    """What the method asks first, with made-up arguments for what it must be given."""
+    function: Callable[..., Any] = inspect.unwrap(getattr(Client, name))
+    hints = get_type_hints(function)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    needed = [each for each in parameters if each.default is inspect.Parameter.empty]
+    given = {each.name: {"allocations": []} if each.name == "dag" else made_up(hints[each.name]) for each in needed}
+    request: Request = next(function(None, **given))
+    return request
+
+
+def pattern(row: Operation) -> str:
+    return "/api/v1" + re.sub(r"\{\w+\}", "[^/]+", row.path)
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_a_method_asks_over_the_route_of_its_operation(name: str) -> None:
+    covers = methods()[name].covers
+    request = first_request(name)
+    if covers in PUBLIC:
+        assert (request.method, request.path) == PUBLIC[covers]
+        return
+    row = ROUTES[covers]
+    assert request.method == row.method
+    assert re.fullmatch(pattern(row), request.path), request.path
+    if row.method != "GET":
+        assert "X-Request-Id" in dict(request.headers)
+
+
+# What the server answers with, and the library's record for it.
+MODELS: dict[str, type[msgspec.Struct]] = {
+    "AllocationView": m.Allocation,
+    "ExplanationView": m.Explanation,
+    "Counts": m.Counts,
+    "NodeView": m.Node,
+    "TenantView": m.Tenant,
+    "VclusterView": m.Vcluster,
+    "ProjectView": m.Project,
+    "ReservationView": m.Reservation,
+    "SettingView": m.Setting,
+    "UsageView": m.Usage,
+    "SchedulerView": m.SchedulerStatus,
+    "QuorumStatusView": m.QuorumStatus,
+    "SelfView": m.Whoami,
+}
+
+
+def names(record: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(record)}
+
+
+@pytest.mark.parametrize("view", sorted(MODELS))
+def test_a_model_knows_every_field_of_the_answer(view: str) -> None:
+    records = {record.__name__: record for row in OPERATIONS for record in response_of(row).records}
+    pages = {get_args(each)[0].__name__: get_args(each)[0] for each in records.values() if get_args(each)}
+    assert names({**pages, **records}[view]) <= names(MODELS[view])
+
+
+def test_the_models_say_everything_that_a_submission_can_say() -> None:
+    beside = {"request_id", "dry_run"}  # the call's own arguments
+    assert names(submissions.Submission) - beside <= names(m.Submission)
+    assert names(submissions.Resources) <= names(m.ResourceRequest)
+    assert names(submissions.Constraints) <= names(m.Constraints)
+    assert names(submissions.LifecycleRequest) <= names(m.LifecycleRequest)
+
+
+def test_both_clients_have_the_same_operations_and_say_the_same_of_them() -> None:
+    for name in methods():
+        waiting, awaiting = getattr(Client, name), getattr(LatticeClient, name)
+        assert inspect.signature(waiting) == inspect.signature(awaiting)
+        assert inspect.iscoroutinefunction(awaiting)
+        assert not inspect.iscoroutinefunction(waiting)
+        assert waiting.__doc__
+        assert waiting.__doc__ == awaiting.__doc__
