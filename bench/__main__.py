@@ -18,6 +18,7 @@ from bench.dags import dag_release, dag_submit
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
 from bench.groups import group_rate, group_size
+from bench.launching import launch_command
 from bench.planning import cycle_figures
 from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_rate
 from bench.replaying import replay_quality, replay_speed
@@ -33,6 +34,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "short-rate": short_rate,
     "group-size": group_size,
     "group-rate": group_rate,
+    "launch": launch_command,
     "dag-submit": dag_submit,
     "dag-release": dag_release,
     "watch-latency": watch_latency,

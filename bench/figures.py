@@ -40,6 +40,7 @@ FIGURES = (
     Figure("dag_release_ms", "end of a predecessor to release of its successor, median", "ms", 50),
     Figure("dag_release_worst_ms", "the same, worst of 19", "ms", 50),
     Figure("group_rate", "tasks of `true` from one group on 4 shared nodes", "/s", 80, 200, at_least=True),
+    Figure("launch_s", "launch of 64 tasks over 4 nodes, whole command", "s", 0.6, 0.3),
     Figure("watch_p50_ms", "change of state to watcher, idle cluster, p50", "ms", 50, 15),
     Figure("watch_p99_ms", "change of state to watcher, idle cluster, p99", "ms", 100, 30),
     Figure("status_s", "`lattice status` with 1,000 allocations, whole command", "s", 0.25, 0.15),
