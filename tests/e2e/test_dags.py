@@ -268,6 +268,17 @@ def test_a_requeued_member_is_waited_for_again(cluster: LocalCluster, tmp_path: 
     assert cluster.allocation(second)["restart_count"] == 0
 
 
+def test_a_requeued_allocation_may_be_held_until_it_is_released(cluster: LocalCluster, tmp_path: Path) -> None:
+    flag = tmp_path / "second-run"
+    number = cluster.submit(f"if test -e {flag}; then exit 0; fi; touch {flag}; sleep 60")["id"]
+    eventually(flag.exists, "the first run")
+    assert "requeued and held" in cluster.cli("requeue", "--hold", number).stdout
+    held = cluster.wait_state(number, "Pending")
+    assert (held["reason"], held["restart_count"], held["requeue_count"]) == ("held by its user", 1, 0)
+    cluster.cli("release", number)
+    assert cluster.wait_end(number)["state"] == "Completed"
+
+
 def test_a_dag_goes_on_over_the_death_of_the_server_and_into_the_archive(cluster: LocalCluster) -> None:
     layers, width = 5, 3
     members: list[dict[str, Any]] = []

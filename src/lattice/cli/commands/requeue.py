@@ -11,21 +11,26 @@ from lattice.cli.each import order_allocations
 @dataclass(frozen=True, kw_only=True)
 class Options:
     ids: tuple[str, ...] = ()
+    hold: bool = False
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "ids", nargs="+", metavar="ID", help="an allocation, a task group, or tasks of it: a17_3, a17_[3-7,9]"
     )
+    parser.add_argument("--hold", action="store_true", help="run again only after `lattice release`")
 
 
 def run(options: Options, context: Context) -> int:
-    return order_allocations(options.ids, context.client.requeue, lambda _: "requeued", context)
+    told = "requeued and held" if options.hold else "requeued"
+    return order_allocations(
+        options.ids, lambda name: context.client.requeue(name, hold=options.hold), lambda _: told, context
+    )
 
 
 COMMAND = Command(
     options=Options,
     fill=fill,
     run=run,
-    examples=("lattice requeue a17", "lattice requeue 'a17_[3-7,9]'", "lattice requeue a17 a18 -o json"),
+    examples=("lattice requeue a17", "lattice requeue 'a17_[3-7,9]'", "lattice requeue --hold a17"),
 )
