@@ -1,9 +1,20 @@
 """The words in which notifications are asked for, and those in which they are told."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from lattice.core.model.notifications import Notification, Notify, Occasion
-from lattice.wire.notifications import NotifyRequest, check_destination, notice_text, notice_view, parse_notify
+from lattice.wire.notifications import (
+    NotifyRequest,
+    check_destination,
+    notice_text,
+    notice_view,
+    parse_notify,
+    webhook_key,
+    webhook_signature,
+)
 from lattice.wire.problems import BadField
 
 ALL = (Occasion.BEGIN, Occasion.END, Occasion.FAIL, Occasion.REQUEUE)
@@ -91,3 +102,16 @@ def test_a_group_is_told_of_with_its_tasks() -> None:
     view = notice_view(told)
     assert view.tasks is not None
     assert (view.id, view.tasks.completed, view.group_id) == ("n1-1772700000000", 9, None)
+
+
+def test_the_guide_says_how_to_check_a_signature() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "guide" / "notifications.md").read_text()
+    names: dict[str, Any] = {}
+    exec(guide.partition("```python\n")[2].partition("```")[0], names)  # noqa: S102 - our own page
+    key = webhook_key(b"secret", "ada")
+    signature = f"sha256={webhook_signature(key, '17', b'{}')}"
+    assert names["is_genuine"](key, "17", b"{}", signature)
+    assert not names["is_genuine"](key, "18", b"{}", signature)
+    assert not names["is_genuine"](webhook_key(b"secret", "bob"), "17", b"{}", signature)
+    for occasion in Occasion:
+        assert f"`{occasion.replace('_', '-')}`" in guide
