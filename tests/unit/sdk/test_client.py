@@ -60,6 +60,7 @@ OPERATIONS: list[tuple[str, str, Any, Call]] = [
     ("PUT", "/tenants/physics", TENANT, lambda c: c.update_tenant("physics", {"max_nodes": None})),
     ("GET", "/tenants/physics/usage", {"node_hours": 1.5}, lambda c: c.tenant_usage("physics", 30)),
     ("GET", "/usage", {"node_hours": 2}, lambda c: c.user_usage("alice", 30)),
+    ("GET", "/reports/usage", {"by": "tenant"}, lambda c: c.usage_report("tenant", since="2026-03-01T00:00:00Z")),
     ("GET", "/vclusters", {"items": [VCLUSTER]}, lambda c: c.list_vclusters()),
     ("POST", "/vclusters", VCLUSTER, lambda c: c.create_vcluster({"name": "gpu"})),
     ("GET", "/vclusters/gpu", VCLUSTER, lambda c: c.get_vcluster("gpu")),
