@@ -34,11 +34,13 @@ from lattice.quorum.etcd_settings import (
     write_origin,
 )
 from lattice.quorum.etcd_version import Version, installed_version
+from lattice.quorum.logs.etcd_keys import EPOCH
 from lattice.wire.pb import etcd_pb2 as pb
 
 READY_WITHIN_S = 60.0
 STOP_WITHIN_S = 5.0
 _ADD_WITHIN_S = 30.0
+_ASK_WITHIN_S = 10.0
 _FREE_WITHIN_S = 2.0
 _POLL_S = 0.05
 _RESTART_S = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -231,21 +233,33 @@ class EtcdMember:
             await asyncio.gather(ready, removed, return_exceptions=True)
 
     async def _was_removed(self) -> bool:
-        """Whether the others know this member no more; False when nobody can be asked."""
+        """Whether the others know this member no more; False when nobody can be asked.
+
+        A member ends with 0 when it was told to, and we did not: then the others are asked until one answers.
+        """
         if self.removed.is_set():
             return True
         if not self.others or not self.settings.started.exists():
             return False
+        has_left = self._process is not None and self._process.returncode == 0
+        deadline = time.monotonic() + (_ASK_WITHIN_S if has_left else 0.0)
         async with EtcdClient(self.others, self.settings.certificates) as client:
-            for _ in self.others:
-                with contextlib.suppress(EtcdError):
-                    members = await client.members()
-                    if any(self.settings.peer_url in member.peerURLs for member in members):
-                        return False
-                    create_private(self.settings.removed)
-                    self.removed.set()
-                    return True
-        return False
+            while True:
+                for _ in self.others:
+                    with contextlib.suppress(EtcdError):
+                        # Members list themselves from what each of them knows: this one first has to know everything.
+                        await client.range(pb.RangeRequest(key=EPOCH))
+                        return self._note_removal(await client.members())
+                if time.monotonic() > deadline:
+                    return False
+                await asyncio.sleep(_POLL_S * 4)
+
+    def _note_removal(self, members: Sequence[pb.Member]) -> bool:
+        if any(self.settings.peer_url in member.peerURLs for member in members):
+            return False
+        create_private(self.settings.removed)
+        self.removed.set()
+        return True
 
     def _known_origin(self) -> Origin:
         try:
