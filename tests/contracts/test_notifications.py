@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from lattice.core.model.notifications import Notification, Occasion
 from lattice.integrations.mail.sender import MailSender
-from lattice.integrations.webhook.sender import WebhookSender
+from lattice.integrations.webhook.sender import WebhookSender, is_public
 from lattice.ports.clock import SystemClock
 from lattice.ports.notifications import DeliveryFailed, Sender, Undeliverable
 from lattice.wire.notifications import webhook_key
@@ -213,6 +213,9 @@ def test_a_webhook_is_signed_with_the_key_of_its_user(certificate: Path) -> None
         "http://10.1.2.3/",
         "http://169.254.169.254/x",
         "http://[::ffff:10.0.0.1]/",
+        "http://[64:ff9b::a00:1]/",
+        "http://[2002:a00:1::]/",
+        "http://0.0.0.0/",
     ],
 )
 def test_addresses_inside_the_site_are_not_called_unless_it_allows_that(url: str) -> None:
@@ -277,3 +280,22 @@ def test_an_answer_that_is_no_http_is_a_failure() -> None:
 
 def test_an_endless_line_is_a_failure() -> None:
     assert not isinstance(against(b"H" * 100_000, 5), Undeliverable)
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("9.9.9.9", True),
+        ("2620:fe::fe", True),
+        ("::ffff:9.9.9.9", True),
+        ("64:ff9b::909:909", True),
+        ("127.0.0.1", False),
+        ("100.64.0.1", False),
+        ("224.0.0.1", False),
+        ("fe80::1%eth0", False),
+        ("fd00::1", False),
+        ("64:ff9b::7f00:1", False),
+    ],
+)
+def test_which_addresses_are_public(address: str, public: bool) -> None:
+    assert is_public(address) is public

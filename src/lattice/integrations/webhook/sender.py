@@ -19,6 +19,8 @@ from lattice.wire.notifications import address_of, notice_view, webhook_key, web
 
 TIMEOUT_S = 10.0
 _LONGEST_LINE = 4096
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Refusals that may pass: time-outs, a conflict of locks, too early, too many requests.
 _PASSING = frozenset({408, 409, 423, 425, 429})
 
@@ -84,7 +86,7 @@ class WebhookSender:
     async def _checked_addresses(self, host: str, port: int) -> list[str]:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        if not self._allow_private and any(not _is_public(address) for address in addresses):
+        if not self._allow_private and any(not is_public(address) for address in addresses):
             raise Undeliverable(f"{host} is not a public address, and only those are allowed here")
         return addresses
 
@@ -108,11 +110,18 @@ class WebhookSender:
         return "\r\n".join((*lines, "", "")).encode("ascii") + body
 
 
-def _is_public(address: str) -> bool:
+def is_public(address: str) -> bool:
+    """Whether it is an address of the internet at large; one that holds another is judged by both."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(parsed, "ipv4_mapped", None)
-    judged = mapped or parsed
-    return judged.is_global and not judged.is_multicast
+    return all(each.is_global and not each.is_multicast for each in (parsed, *_inner(parsed)) if each is not None)
+
+
+def _inner(address: Address) -> tuple[ipaddress.IPv4Address | None, ...]:
+    """The IPv4 addresses that an IPv6 address stands for."""
+    if address.version == 4:
+        return ()
+    behind_nat64 = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
+    return address.ipv4_mapped, address.sixtofour, *(address.teredo or ()), behind_nat64
 
 
 def _status(line: bytes) -> int:
