@@ -18,6 +18,7 @@ from bench.dags import dag_release, dag_submit
 from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
 from bench.groups import group_rate, group_size
+from bench.grpc import grpc_rate
 from bench.launching import launch_command
 from bench.planning import cycle_figures
 from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_rate
@@ -30,6 +31,7 @@ from bench.watching import watch_latency
 MEASUREMENTS: dict[str, Measure] = {
     "submit-rate": submit_rate,
     "submit-latency": submit_latency,
+    "grpc-rate": grpc_rate,
     "start-latency": start_latency,
     "short-rate": short_rate,
     "group-size": group_size,

@@ -30,6 +30,8 @@ FIGURES = (
     Figure("submit_rate", "durable submissions over REST, SQLite, 32 concurrent", "/s", 1500, 3000, at_least=True),
     Figure("submit_p50_ms", "one submit call at a time, p50", "ms", 5),
     Figure("submit_p99_ms", "one submit call at a time, p99", "ms", 20),
+    Figure("grpc_rate", "durable submissions over gRPC with mutual TLS, server on one core", "/s", 1000, at_least=True),
+    Figure("grpc_batch_rate", "the same, 64 in one call", "/s", 1500, at_least=True),
     Figure("start_p50_ms", "submission sent to process started, idle cluster, p50", "ms", 100, 50),
     Figure("start_p99_ms", "submission sent to process started, idle cluster, p99", "ms", 300),
     Figure("short_rate", "500 one-node allocations of `true` on 4 nodes", "/s", 60, 100, at_least=True),

@@ -4,6 +4,7 @@ import asyncio
 import os
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import grpc
@@ -16,7 +17,7 @@ from lattice.wire.pb import allocations_pb2_grpc as stubs
 
 AT_ONCE = 64
 SECONDS = 8.0
-LARGE_WINDOW = (("grpc.http2.lookahead_bytes", 1 << 20),)
+BATCH = 64
 
 
 def grpc_rate() -> dict[str, float]:
@@ -64,30 +65,38 @@ async def _measured(folder: Path, port: int) -> dict[str, float]:
         request = pb.SubmitRequest(
             entrypoint=["true"], name="bench", resources=pb.Resources(nodes=1), tags={"experiment": "1"}
         )
+        batch = pb.SubmitBatchRequest(
+            submissions=[pb.Submission(entrypoint=["true"], name=f"bench {place}") for place in range(BATCH)]
+        )
 
         async def submit() -> int:
             await service.Submit(request, metadata=metadata)
             return 1
 
-        rate, sent = await _rate(submit)
+        async def submit_batch() -> int:
+            answer = await service.SubmitBatch(batch, metadata=metadata)
+            return sum(item.ok for item in answer.items)
+
+        rate, sent = await _rate(submit, SECONDS, AT_ONCE)
+        batch_rate, more = await _rate(submit_batch, SECONDS / 2, 2)
         there = await service.Count(pb.CountAllocationsRequest(), metadata=metadata)
-        if there.total < sent:
-            raise AssertionError(f"{sent} acknowledged, {there.total} there")
-    return {"grpc_rate": rate}
+        if there.total < sent + more:
+            raise AssertionError(f"{sent + more} acknowledged, {there.total} there")
+    return {"grpc_rate": rate, "grpc_batch_rate": batch_rate}
 
 
-async def _rate(submit) -> tuple[float, int]:  # noqa: ANN001 - a local function
+async def _rate(submit: Callable[[], Awaitable[int]], seconds: float, at_once: int) -> tuple[float, int]:
     begun = time.perf_counter()
     sent = 0
 
     async def one() -> None:
         nonlocal sent
-        while time.perf_counter() - begun < SECONDS:
+        while time.perf_counter() - begun < seconds:
             # In two steps: `sent` may not be read before the wait.
             done = await submit()
             sent += done
 
-    await asyncio.gather(*(one() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(one() for _ in range(at_once)))
     return sent / (time.perf_counter() - begun), sent
 
 

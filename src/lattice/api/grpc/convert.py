@@ -148,7 +148,7 @@ def _writer(shape: Shape, kind: type[Message]) -> Write:
     values_of = _values_of(plain)
 
     def write(record: Struct) -> Message:
-        values = dict(zip(plain, values_of(record), strict=True))
+        values = {name: value for name, value in zip(plain, values_of(record), strict=True) if value is not None}
         for name, default in defaults:
             if values.get(name) == default:
                 del values[name]
