@@ -45,6 +45,15 @@ def begun(cluster: LocalCluster, *words: str) -> tuple[str, "subprocess.Popen[st
     return str(submitted["id"]), step
 
 
+def rest_of(step: "subprocess.Popen[str]") -> tuple[str, str]:
+    """What is left of its output, beginning with what was read ahead, when it has ended."""
+    assert step.stdout is not None
+    assert step.stderr is not None
+    output, errors = step.stdout.read(), step.stderr.read()
+    step.wait(60)
+    return output, errors
+
+
 def check_complete(output: str, scratch: Path) -> None:
     """Every line of each rank once, in order, up to the last one that it wrote."""
     for rank in (0, 1):
@@ -63,7 +72,7 @@ def test_a_launch_goes_on_when_server_or_agent_die(cluster: LocalCluster, scratc
         cluster.wait_replaced(cluster.kill(role))
         cluster.wait_serving()
         (scratch / "go").touch()
-        output, errors = step.communicate(timeout=60)
+        output, errors = rest_of(step)
     assert step.returncode == 7, errors
     check_complete(first + output, scratch)
 
@@ -75,7 +84,7 @@ def test_a_launch_that_ends_while_the_server_is_dead_is_told_by_the_next(cluster
         first = step.stdout.readline()
         cluster.kill("server")
         (scratch / "go").touch()
-        output, errors = step.communicate(timeout=60)
+        output, errors = rest_of(step)
     assert step.returncode == 0, errors
     check_complete(first + output, scratch)
     eventually(lambda: cluster.get(f"/allocations/{alloc}/steps")["items"][0]["ended_at"], "the record", within_s=30)
@@ -90,6 +99,6 @@ def test_ranks_of_a_dead_shim_are_reported_by_number(cluster: LocalCluster) -> N
             step.stdout.readline()
         node = cluster.allocation(alloc)["nodes"][1]
         cluster.wait_replaced(cluster.kill("shim", node))
-        _, errors = step.communicate(timeout=60)
+        _, errors = rest_of(step)
     assert step.returncode == 125
     assert f"tasks 2-3 on {node}: lost" in errors

@@ -54,22 +54,22 @@ def parse_places(text: str) -> dict[int, int]:
 
 
 class StepFollower:
-    """`look` tells how the step stands now; None when nobody knows it any more."""
+    """`look` tells how the step stands now, None when nobody knows it any more; `is_ready` whether this server leads."""
 
     def __init__(
-        self, desk: StepDesk, view: StepView, places: dict[int, int], look: Callable[[], StepView | None]
+        self,
+        desk: StepDesk,
+        view: StepView,
+        places: dict[int, int],
+        look: Callable[[], StepView | None],
+        is_ready: Callable[[], bool],
     ) -> None:
         self._desk = desk
         self._view = view
         self._places = places
         self._look = look
+        self._is_ready = is_ready
         self._pieces: asyncio.Queue[StepOutput | StepGap] = asyncio.Queue(AHEAD)
-
-    @property
-    def view(self) -> StepView:
-        """As last seen."""
-        self._view = self._look() or self._view
-        return self._view
 
     async def pieces(self) -> AsyncGenerator[StepOutput | StepGap, None]:
         """Everything that is written, from the places on; ends when all nodes have sent all they have."""
@@ -102,7 +102,7 @@ class StepFollower:
             try:
                 offset = await self._read_on(place, node, offset)
             except (AgentUnreachable, OutputUnavailable):
-                if was_over:
+                if was_over or not self._is_ready():
                     return
                 await asyncio.sleep(AGAIN_S)
                 offset = self._places.get(place, 0)

@@ -25,7 +25,8 @@ class LiveStep:
     started_at: int
     plan: StepPlan | None = None
     request: LaunchRequest | None = None
-    orders: dict[str, LaunchOrder] = field(default_factory=dict)  # not known to have arrived
+    orders: dict[str, LaunchOrder] = field(default_factory=dict)  # of nodes not known to have theirs
+    unsent: set[str] = field(default_factory=set)
     open_nodes: set[str] = field(default_factory=set)
     ends: dict[int, TaskEnd] = field(default_factory=dict)
     cpu_s: float = 0.0

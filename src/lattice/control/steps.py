@@ -180,7 +180,7 @@ class StepBook:
         nodes = [node for node in live.plan.input_nodes() if node in live.open_nodes]
         if not nodes:
             return offset + len(data)
-        if any(node in live.orders for node in nodes):
+        if live.unsent.intersection(nodes):
             return 0  # not there yet
         feeds = (self._links.feed_step(node, live.about(), offset, data, eof=eof) for node in nodes)
         return min(await asyncio.gather(*feeds))
@@ -218,6 +218,7 @@ class StepBook:
             orders = launch_orders(live.plan, request, self._bases(allocation, request, live.plan.layout))
             self._missing = [entry for entry in self._missing if entry[2] != live.key]
             live.orders |= {node: orders[node] for node in waiting if node in live.open_nodes}
+            live.unsent |= set(live.orders)
             self._send_orders(live)
 
     async def _reachable(self, allocation: Allocation) -> Allocation:
@@ -285,15 +286,20 @@ class StepBook:
         live.request = None
         live.open_nodes = set(layout.nodes)
         live.orders = launch_orders(live.plan, request, self._bases(allocation, request, layout))
+        live.unsent = set(live.orders)
         self.counts["launched"] += 1
         self._send_orders(live)
         return True
 
     def _send_orders(self, live: LiveStep) -> None:
-        for node, order in list(live.orders.items()):
-            if self._links.order_step(node, order):
-                del live.orders[node]
+        for node in sorted(live.unsent):
+            self._send_order(live, node)
         self._tell(live)
+
+    def _send_order(self, live: LiveStep, node: str) -> None:
+        order = live.orders.get(node)
+        if order is not None and self._links.order_step(node, order):
+            live.unsent.discard(node)
 
     def _cpus(self, allocation: Allocation, *, is_free: bool = False) -> list[tuple[str, int]]:
         """CPUs that the allocation holds of each of its nodes, or those of them that no step has."""
@@ -332,18 +338,20 @@ class StepBook:
         for step in known:
             self._adopt(node, step)
         for live in list(self._live.values()):
-            if live.plan is None or node not in live.open_nodes or live.key in has or node in live.orders:
+            if live.plan is None or node not in live.open_nodes or live.key in has:
                 continue
-            # Sent and lost on the way, or never sent: a repeated request has the order, nobody else does.
+            if node in live.orders:
+                live.unsent.add(node)  # lost on the way
+                continue
+            # The last leader has not sent it: a repeated request has the order, nobody else does.
             self._missing.append((self._clock.monotonic_s() + ADOPT_WITHIN_S, node, live.key))
             self._alarm.ring()
 
     def node_opened(self, node: str) -> None:
         """Orders reach the node from now on."""
         for live in list(self._live.values()):
-            order = live.orders.get(node)
-            if order is not None and self._links.order_step(node, order):
-                del live.orders[node]
+            if node in live.unsent:
+                self._send_order(live, node)
             if live.is_ending and node in live.open_nodes:
                 self._links.order_step(node, self._end_order(live, self._grace_s(), live.message))
 
@@ -371,7 +379,7 @@ class StepBook:
                 if other != node:
                     self._missing.append((self._clock.monotonic_s() + ADOPT_WITHIN_S, other, live.key))
             self._alarm.ring()
-        live.orders.pop(node, None)
+        self._has_it(live, node)
         self._missing = [entry for entry in self._missing if entry[1:] != (node, live.key)]
         if not self._is_wanted(live):
             self._end(live, 0.0, "the allocation has ended")
@@ -383,7 +391,7 @@ class StepBook:
                 ack = AckOrder(number=report.key.number, run=report.key.run, step=report.step)
                 self._links.order_step(node, ack)
             return
-        live.orders.pop(node, None)
+        self._has_it(live, node)
         fresh = [end for end in report.tasks if end.rank not in live.ends]
         for end in fresh:
             live.ends[end.rank] = end
@@ -397,6 +405,10 @@ class StepBook:
             self._end(live, self._grace_s(), f"task {failed.rank} failed")
         self._tell(live)
 
+    def _has_it(self, live: LiveStep, node: str) -> None:
+        live.orders.pop(node, None)
+        live.unsent.discard(node)
+
     def _is_settled(self, report: StepReport) -> bool:
         """Whether the step needs no more reports: it is recorded, or there is nothing to record it with."""
         allocation = self._replica.state.allocations.get(report.key.number)
@@ -405,7 +417,7 @@ class StepBook:
     def _lose(self, live: LiveStep, node: str, why: str) -> None:
         if live.plan is None or node not in live.open_nodes:
             return
-        live.orders.pop(node, None)
+        self._has_it(live, node)
         for rank, home in live.plan.node_of().items():
             if home == node and rank not in live.ends:
                 live.ends[rank] = TaskEnd(rank=rank, message=why, is_lost=True)
@@ -440,7 +452,7 @@ class StepBook:
     def lingering(self, node: str) -> bool:
         """Whether tasks may still live there whose allocation does not hold the node any more."""
         return any(
-            node in live.open_nodes and node not in live.orders and not self._is_wanted(live)
+            node in live.open_nodes and node not in live.unsent and not self._is_wanted(live)
             for live in self._live.values()
         )
 
@@ -479,7 +491,7 @@ class StepBook:
             live.is_ending = True
             live.message = live.message or why
         for node in sorted(live.open_nodes):
-            if node in live.orders:
+            if node in live.unsent:
                 self._lose(live, node, "ended before it was started")
             else:
                 self._links.order_step(node, self._end_order(live, grace_s, why))

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -34,6 +35,7 @@ MOST_SIGNAL = 64
 # A new leader hears of steps when their nodes register.
 KNOWN_WITHIN_S = 10.0
 LOOK_AGAIN_S = 0.1
+LEADS_EVERY_S = 1.0
 
 
 class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,23 +144,50 @@ async def _events(
 
     yield ServerEvent(step_info(view), event="step")
     while view.layout is None and not view.has_ended:
-        await desk.changed(number, step)
+        if not await _next_change(context, number, step):
+            return
         view = look() or view
         yield ServerEvent(step_info(view), event="step")
-    follower = StepFollower(desk, view, places, look)
+    follower = StepFollower(desk, view, places, look, context.services.is_ready)
     pieces = follower.pieces()
     try:
         async for piece in pieces:
             yield ServerEvent(piece, event="gap" if isinstance(piece, StepGap) else "")
     finally:
         await pieces.aclose()
-    view = follower.view
-    while not view.has_ended:
-        await desk.changed(number, step)
-        view = follower.view
-    result = StepResult(exit_code=view.exit_code, lost=view.lost, message=view.message, failures=tuple(view.failures))
+    over = await _ended_view(context, found, step, look)
+    if over is None:
+        return
+    result = StepResult(exit_code=over.exit_code, lost=over.lost, message=over.message, failures=over.failures)
     yield ServerEvent(result, event="result")
     yield ServerEvent(result, event="end")
+
+
+async def _next_change(context: Context, number: int, step: int) -> bool:
+    """Whether this server still leads, at the next change of the step or after a while. A stream that simply ends is taken up
+    again by its caller, wherever the step is known then."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LEADS_EVERY_S):
+            await _desk(context).changed(number, step)
+    return context.services.is_ready()
+
+
+async def _ended_view(
+    context: Context, found: Allocation, step: int, look: Callable[[], StepView | None]
+) -> StepView | None:
+    """How the step ended; None when this server leads no more."""
+    while True:
+        view = look()
+        if view is None:
+            # Recorded, and its allocation archived since.
+            found = _single(await find(context, allocation_id(found.number)))
+            view = _recorded(context, found, step)
+            if view is None:
+                raise ApiError("not_found", f"no step {step_id(allocation_id(found.number), step)}", hint=_hint(found))
+        if view.has_ended:
+            return view
+        if not await _next_change(context, found.number, step):
+            return None
 
 
 async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
