@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lattice.core.model.allocations import Allocation, AllocationState, Request, TaskGroup
+from lattice.core.model.dags import Dag, DagState
 from lattice.ports.archive import ArchivedRecord, ArchiveError, ArchiveFilter
 from lattice.quorum.archive import SqliteArchive
 
@@ -251,3 +252,44 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
             await SqliteArchive(path).open()
 
     asyncio.run(body())
+
+
+def dag(number: int, user: str = "ada", tenant: str = "default") -> Dag:
+    return Dag(
+        number=number,
+        name="flow",
+        user=user,
+        tenant=tenant,
+        submitted_at=1,
+        members=(number + 1,),
+        state=DagState.COMPLETED,
+        ended_at=number * 1000,
+    )
+
+
+def test_dags_are_found_by_number_and_listed_by_owner(opener: Opener) -> None:
+    async def scenario(archive: SqliteArchive) -> None:
+        archive.add(1, [], dags=[dag(1), dag(3, "bob"), dag(5, tenant="other")])
+        for _ in range(2):
+            assert await archive.archived_dag(3) == dag(3, "bob")
+            assert await archive.archived_dag(2) is None
+            assert [each.number for each in await archive.archived_dags("", "", 100, 2)] == [5, 3]
+            assert [each.number for each in await archive.archived_dags("ada", "default", 100, 9)] == [1]
+            assert [each.number for each in await archive.archived_dags("", "", 3, 9)] == [1]
+            assert await archive.archived(3) is None
+            await archive.flush(1)
+
+    run(opener, scenario)
+
+
+def test_dags_of_entries_that_no_longer_exist_are_removed_and_old_ones_forgotten(opener: Opener) -> None:
+    async def scenario(archive: SqliteArchive) -> None:
+        archive.add(1, [], dags=[dag(1), dag(2)])
+        archive.add(5, [], dags=[dag(9)])
+        await archive.flush(5)
+        assert await archive.rewind(4) == 1
+        assert await archive.archived_dag(9) is None
+        assert await archive.forget(1500) == 1
+        assert [each.number for each in await archive.archived_dags("", "", 100, 9)] == [2]
+
+    run(opener, scenario)

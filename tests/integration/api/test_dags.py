@@ -104,3 +104,12 @@ async def test_a_single_submission_may_depend_on_what_has_ended(world: World) ->
     assert (good["state"], good["depends_on"]) == ("Pending", f"{first}:any")
     bad = await world.submit(depends_on=[{"ref": first}])
     assert (bad["state"], bad["cause"]) == ("Cancelled", "dependency")
+
+
+@in_world
+async def test_a_dry_run_says_what_would_be_waited_for(world: World) -> None:
+    first = (await world.submit())["id"]
+    for more in ({}, {"tasks": "0-3"}):
+        body = {"entrypoint": "true", "depends_on": first, "dry_run": True, **more}
+        answer = await world.call("POST", "/allocations", body)
+        assert (answer.status, answer.json()["reason"]) == (200, f"waiting for {first} to complete")

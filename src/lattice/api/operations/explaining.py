@@ -10,6 +10,7 @@ from lattice.core.machine.decide import decide
 from lattice.core.machine.events import AllocationSubmitted, TaskGroupSubmitted
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import AllocationState, TaskGroup
+from lattice.core.model.dependencies import waiting_sentence
 from lattice.core.model.ids import allocation_id
 from lattice.ports.scheduling import Outlook
 from lattice.wire.allocations import waiting_reason
@@ -56,6 +57,10 @@ async def foresee(context: Context, command: SubmitAllocation) -> ExplanationVie
     if isinstance(events, Rejected):
         raise refused(events)
     match events:
+        case (AllocationSubmitted(allocation=record),) if record.waits_for:
+            outlook = Outlook(reason=waiting_sentence(record.waits_for))
+        case (TaskGroupSubmitted(group=group),) if group.template.waits_for:
+            outlook = Outlook(reason=waiting_sentence(group.template.waits_for))
         case (AllocationSubmitted(allocation=record),):
             outlook = await context.services.scheduling.foresee(record)
         case (TaskGroupSubmitted(group=group),):
