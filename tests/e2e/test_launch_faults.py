@@ -102,3 +102,21 @@ def test_ranks_of_a_dead_shim_are_reported_by_number(cluster: LocalCluster) -> N
         _, errors = rest_of(step)
     assert step.returncode == 125
     assert f"tasks 2-3 on {node}: lost" in errors
+
+
+def test_a_launch_goes_on_under_the_next_leader(scratch: Path) -> None:
+    script = COUNTING.format(scratch=scratch) + "; exit $((PMI_RANK * 7))"
+    with LocalCluster(nodes=2, servers=3) as cluster:
+        alloc, step = begun(cluster, "-n", "2", "--label", "--no-kill", "sh", "-c", script)
+        with step:
+            assert step.stdout is not None
+            first = step.stdout.readline()
+            leader = cluster.leader()
+            for role in ("server", "etcd"):
+                cluster.kill(role, leader)
+            eventually(lambda: cluster.leader() != leader, "another leader", within_s=30)
+            (scratch / "go").touch()
+            output, errors = rest_of(step)
+        assert step.returncode == 7, errors
+        check_complete(first + output, scratch)
+        assert len(cluster.get(f"/allocations/{alloc}/steps")["items"]) == 1
