@@ -57,7 +57,9 @@ class Machine(RuleBasedStateMachine):
         self._do("register", seed)
         self._do("confirm", seed)
 
-    @rule(maker=st.sampled_from(["report", "cancel", "wish", "archive", "lose", "dag", "deadline", "telling"]), seed=SEEDS)
+    @rule(
+        maker=st.sampled_from(["report", "cancel", "wish", "archive", "lose", "dag", "deadline", "telling"]), seed=SEEDS
+    )
     def live(self, maker: str, seed: int) -> None:
         self._do(maker, seed)
 
