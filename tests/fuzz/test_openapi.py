@@ -11,7 +11,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from lattice.testing import LocalCluster
-from tests.fuzz.conftest import SECONDS
+from tests.fuzz.conftest import LONG_S, SHORT_S
 
 pytestmark = pytest.mark.e2e
 
@@ -59,15 +59,24 @@ def throw(target: LocalCluster, operation: MadeUp, number: int) -> None:
     run()
 
 
-def test_no_request_makes_the_server_fail(target: LocalCluster) -> None:
+def go_on(target: LocalCluster, seconds: float) -> None:
+    """Throws one thing after the other for so long, and at least one at each operation."""
     schema = schemathesis.openapi.from_url(f"{target.api_url}/api/v1/openapi.json")
     # An operation that the library cannot read has no `ok`: that is a mistake in the document.
     operations: list[Any] = [found.ok() for found in schema.get_all_operations()]  # type: ignore[union-attr]
     chosen = [each for each in operations if each.definition.raw["operationId"] not in LEFT_OUT]
     assert len(chosen) > 50
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     for number, operation in zip(itertools.count(1), itertools.cycle(chosen)):
-        # Each has its turn, however short the time.
         if time.monotonic() > end and number > len(chosen):
             break
         throw(target, operation, number)
+
+
+def test_no_request_makes_the_server_fail(target: LocalCluster) -> None:
+    go_on(target, SHORT_S)
+
+
+@pytest.mark.soak
+def test_no_request_makes_the_server_fail_for_long(target: LocalCluster) -> None:
+    go_on(target, LONG_S)

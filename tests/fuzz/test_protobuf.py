@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from lattice.api.grpc.contract import Rpc, message_class, rpcs
 from lattice.testing import LocalCluster
-from tests.fuzz.conftest import SECONDS
+from tests.fuzz.conftest import LONG_S, SHORT_S
 
 pytestmark = pytest.mark.e2e
 
@@ -129,9 +129,10 @@ def call(channel: grpc.Channel, rpc: Rpc, data: bytes, token: str) -> grpc.Statu
     return grpc.StatusCode.OK
 
 
-def test_no_message_makes_the_server_fail(target: LocalCluster) -> None:
+def go_on(target: LocalCluster, seconds: float) -> None:
+    """Throws one thing after the other for so long, and at least one at each operation."""
     chosen = [rpc for rpc in rpcs() if rpc.operation.name not in LEFT_OUT]
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     options = [("grpc.enable_http_proxy", 0)]
     with grpc.insecure_channel(target.file.grpc, options=options) as channel:
         for number, rpc in zip(itertools.count(1), itertools.cycle(chosen)):
@@ -140,6 +141,15 @@ def test_no_message_makes_the_server_fail(target: LocalCluster) -> None:
             data = request(rpc, random.Random(number))
             code = call(channel, rpc, data, target.token)
             assert code in GOOD, f"{rpc.path} answered {code} to call {number}: {data!r}"
+
+
+def test_no_message_makes_the_server_fail(target: LocalCluster) -> None:
+    go_on(target, SHORT_S)
+
+
+@pytest.mark.soak
+def test_no_message_makes_the_server_fail_for_long(target: LocalCluster) -> None:
+    go_on(target, LONG_S)
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c"])
