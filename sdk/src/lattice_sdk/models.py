@@ -110,6 +110,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
     max_requeue: int = 0
     requeue_count: int = 0
     restart_count: int = 0
+    step_count: int = 0
     run: int = 0
     resources: Resources = field(default_factory=Resources)
     tags: dict[str, str] = {}

@@ -146,6 +146,7 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("Message", allocation.message or ""),
         ("Restarts", str(allocation.restart_count or "")),
         ("Tasks", tasks_text(allocation)),
+        ("Steps", f"{allocation.step_count}, see `lattice steps {allocation.id}`" if allocation.step_count else ""),
         ("CPU time", cpu_text(allocation)),
         ("Peak memory", memory_text(allocation)),
     ]

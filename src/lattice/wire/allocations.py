@@ -147,6 +147,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     max_requeue: int
     requeue_count: int
     restart_count: int
+    step_count: int
     run: int
     resources: ResourcesView
     tags: dict[str, str]
@@ -261,6 +262,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         max_requeue=record.max_requeue,
         requeue_count=record.requeue_count,
         restart_count=record.restart_count,
+        step_count=record.next_step,
         run=record.run,
         resources=_resources(record.request),
         tags=dict(record.tags),
