@@ -39,7 +39,7 @@ class NotifyingSettings(Struct, frozen=True, kw_only=True):
     retry_s: float = 2.0
     longest_retry_s: float = 300.0
     give_up_after_s: float = 4 * 3600.0
-    at_once: int = 4
+    at_once: int = 16
 
 
 @dataclass(slots=True)
@@ -154,8 +154,9 @@ class Notifying:
             await self._send_first(lane)
         finally:
             lane.is_busy = False
-            if not lane.waiting:
-                self._lanes.pop(lane.destination, None)
+            self._lanes.pop(lane.destination, None)
+            if lane.waiting:
+                self._lanes[lane.destination] = lane  # behind all others
 
     async def _send_first(self, lane: _Lane) -> None:
         number = lane.waiting[0]

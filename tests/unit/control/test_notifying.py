@@ -147,6 +147,18 @@ async def test_a_destination_that_fails_is_asked_later_and_later_and_delays_no_o
 
 
 @scenario
+async def test_destinations_take_turns() -> None:
+    world, mail = World(), Recording()
+    await world.prepare("n1")
+    number = await begun(world, "n1", notify=notify(to=(MAIL, OTHER)))
+    await world.ended(number, "n1")
+    loop = Notifying(world.replica, world.clock, {"mail": mail}, NotifyingSettings(at_once=1))
+    async with running(loop):
+        await until(lambda: not waiting(world))
+    assert [sent.to for sent in mail.sent] == [MAIL, OTHER, MAIL, OTHER]
+
+
+@scenario
 async def test_what_is_too_old_or_refused_for_good_is_given_up() -> None:
     world, mail = World(), Recording()
     await world.prepare("n1", "n2")
