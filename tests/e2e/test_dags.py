@@ -109,7 +109,7 @@ def test_references_work_as_well_as_names(cluster: LocalCluster, tmp_path: Path)
     assert dag["state"] == "Completed"
     with cluster.client() as client:
         assert client.get_dag(dag_id).state == "Completed"
-        assert [dag.id for dag in client.list_dags(state="completed")][0] == dag_id
+        assert client.list_dags(state="completed")[0].id == dag_id
 
 
 def test_the_graph_is_drawn_for_terminals_and_browsers(cluster: LocalCluster, tmp_path: Path) -> None:

@@ -62,7 +62,12 @@ def build_parser() -> argparse.ArgumentParser:
     add("--grace", type=_seconds, default=DEFAULT_GRACE_S, help="seconds between SIGTERM and SIGKILL (%(default)s)")
     add("--keep-runs", type=_seconds, default=Retention().keep_s, help="seconds for which run folders are kept")
     add("--keep-bytes", type=_natural, default=Retention().max_bytes, help="bytes of run folders that are kept")
-    add("--prologue", default="", metavar="PROGRAM", help="run before each run, as the agent's user; failing, it runs elsewhere")
+    add(
+        "--prologue",
+        default="",
+        metavar="PROGRAM",
+        help="run before each run, as the agent's user; failing, it runs elsewhere",
+    )
     add("--epilogue", default="", metavar="PROGRAM", help="run after each run, as the agent's user")
     add("--hook-timeout", type=_seconds, default=DEFAULT_TIMEOUT_S, help="seconds that these may take (%(default)s)")
     add("--log-level", choices=LEVELS, default="info")

@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from lattice.core.machine.commands import DagMember, Edge
+from lattice.core.machine.commands import Edge
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.dags import Dag, DagState
 from lattice.core.model.dependencies import Clauses, Condition, waiting_sentence
@@ -182,10 +182,6 @@ def dag_edges(clauses: WantedClauses) -> tuple[tuple[Edge, ...], ...]:
         tuple(Edge(ref=each.ref, condition=each.condition, delay_s=each.delay_s) for each in clause)
         for clause in clauses
     )
-
-
-def members_bytes(members: tuple[DagMember, ...]) -> int:
-    return sum(len(member.submission.payload) for member in members)
 
 
 # views

@@ -1,5 +1,7 @@
 """DAGs over REST: answers, refusals, permissions, repeats, drawings, and the archive."""
 
+import random
+
 import pytest
 
 from tests.integration.api.world import World, in_world
@@ -113,3 +115,12 @@ async def test_a_dry_run_says_what_would_be_waited_for(world: World) -> None:
         body = {"entrypoint": "true", "depends_on": first, "dry_run": True, **more}
         answer = await world.call("POST", "/allocations", body)
         assert (answer.status, answer.json()["reason"]) == (200, f"waiting for {first} to complete")
+
+
+@in_world
+async def test_a_dag_too_large_for_one_entry_of_the_log_is_refused(world: World) -> None:
+    noise = [random.Random(place).randbytes(300_000).hex() for place in range(6)]
+    members = [{"id": f"m{place}", "script": text} for place, text in enumerate(noise)]
+    refused = await world.call("POST", "/dags", {"allocations": members})
+    assert (refused.status, "too large together" in refused.error["message"]) == (400, True)
+    assert refused.error["limit"] == "1,400,000 bytes after compression"

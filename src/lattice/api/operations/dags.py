@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
@@ -18,7 +19,6 @@ from lattice.core.machine.commands import CancelDag, DagMember, SubmitDag
 from lattice.core.model.dags import Dag, DagState
 from lattice.core.model.ids import MAX_NUMBER, dag_id, parse_dag_id
 from lattice.core.model.settings import setting_value
-from lattice.wire.allocations import MAX_PAYLOAD_BYTES
 from lattice.wire.dag_drawing import dag_graph, draw_svg
 from lattice.wire.dags import (
     DagGraph,
@@ -30,7 +30,6 @@ from lattice.wire.dags import (
     dag_view,
     member_head,
     member_view,
-    members_bytes,
     read_members,
 )
 from lattice.wire.problems import BadField
@@ -38,6 +37,7 @@ from lattice.wire.submissions import Submitter, submit_command
 from lattice.wire.texts import check_name
 
 DEFAULT_PAGE = 100
+MAX_COMMAND_BYTES = 1_400_000
 
 
 class GetDag(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,23 +66,29 @@ async def submit_dag(context: Context, request: DagSubmission) -> DagView:
     """A new DAG, all its allocations or none; durable and visible before the answer."""
     _check_size(context, request)
     members = tuple([await _member(context, each) for each in read_members(request)])
-    if members_bytes(members) > MAX_PAYLOAD_BYTES:
-        raise BadField(
-            "allocations",
-            "scripts, arguments and environments of the DAG are too large together",
-            current=f"{members_bytes(members):,} bytes after compression",
-            limit=f"{MAX_PAYLOAD_BYTES:,} bytes after compression",
-            hint="put large scripts into files that the allocations read",
-        )
     command = SubmitDag(
         name=check_name(request.name, "name") if request.name else "dag",
         user=context.user,
         tenant=members[0].submission.tenant if members else context.chosen_tenant(Permission.SUBMIT, request.tenant),
         members=members,
     )
+    _check_bytes(command)
     accepted = await context.carry_out(command, request.request_id)
     dag, is_archived = await _find(context, dag_id(accepted.number), Permission.READ)
     return await _full_view(context, dag, is_archived=is_archived)
+
+
+def _check_bytes(command: SubmitDag) -> None:
+    """A DAG is one entry of the log, which has room for so much."""
+    size = len(msgspec.msgpack.encode(command))
+    if size > MAX_COMMAND_BYTES:
+        raise BadField(
+            "allocations",
+            "scripts, arguments and environments of the DAG are too large together",
+            current=f"{size:,} bytes after compression",
+            limit=f"{MAX_COMMAND_BYTES:,} bytes after compression",
+            hint="put large scripts into files that the allocations read",
+        )
 
 
 def _check_size(context: Context, request: DagSubmission) -> None:
