@@ -18,6 +18,7 @@ class Role(StrEnum):
     SYSTEM_ADMIN = "SystemAdmin"
     TENANT_ADMIN = "TenantAdmin"
     OPERATOR = "Operator"
+    CLAIMING_USER = "ClaimingUser"
     READ_ONLY = "ReadOnly"
     USER = "User"
     AGENT = "Agent"
@@ -62,39 +63,40 @@ _ROLES = (
     Role.SYSTEM_ADMIN,
     Role.TENANT_ADMIN,
     Role.OPERATOR,
+    Role.CLAIMING_USER,
     Role.READ_ONLY,
     Role.USER,
     Role.AGENT,
 )
 _N, _O, _T, _A = Reach.NONE, Reach.OWN, Reach.TENANT, Reach.ALL
 # fmt: off
-#                              SystemAdmin TenantAdmin Operator ReadOnly User Agent
+#                              SystemAdmin TenantAdmin Operator ClaimingUser ReadOnly User Agent
 _ROWS: dict[Permission, tuple[Reach, ...]] = {
-    Permission.SUBMIT:          (_A, _T, _T, _N, _T, _N),
-    Permission.READ:            (_A, _T, _T, _T, _T, _N),
-    Permission.CHANGE:          (_A, _T, _O, _N, _O, _N),
-    Permission.LAUNCH:          (_O, _O, _O, _N, _O, _N),
-    Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _N),
-    Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _N),
-    Permission.READ_NODES:      (_A, _A, _A, _A, _A, _N),
-    Permission.CONTROL_NODES:   (_A, _N, _A, _N, _N, _N),
-    Permission.READ_TENANTS:    (_A, _T, _T, _T, _T, _N),
-    Permission.WRITE_TENANTS:   (_A, _N, _N, _N, _N, _N),
-    Permission.READ_VCLUSTERS:  (_A, _A, _A, _A, _A, _N),
-    Permission.WRITE_VCLUSTERS: (_A, _N, _N, _N, _N, _N),
-    Permission.READ_PROJECTS:   (_A, _T, _T, _T, _T, _N),
-    Permission.WRITE_PROJECTS:  (_A, _T, _N, _N, _N, _N),
-    Permission.READ_RESERVATIONS:  (_A, _A, _A, _A, _A, _N),
-    Permission.WRITE_RESERVATIONS: (_A, _N, _A, _N, _N, _N),
-    Permission.READ_USAGE:      (_A, _T, _O, _O, _O, _N),
-    Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N),
-    Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N),
-    Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _N),
-    Permission.MANAGE_SERVERS:  (_A, _N, _N, _N, _N, _N),
-    Permission.MANAGE_BACKUPS:  (_A, _N, _N, _N, _N, _N),
-    Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A),
-    Permission.OWN_NOTIFICATIONS: (_O, _O, _O, _N, _O, _N),
-    Permission.CONNECT_AGENT:   (_N, _N, _N, _N, _N, _A),
+    Permission.SUBMIT:          (_A, _T, _T, _T, _N, _T, _N),
+    Permission.READ:            (_A, _T, _T, _T, _T, _T, _N),
+    Permission.CHANGE:          (_A, _T, _O, _O, _N, _O, _N),
+    Permission.LAUNCH:          (_O, _O, _O, _O, _N, _O, _N),
+    Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _O, _N),
+    Permission.READ_OUTPUT:     (_A, _T, _O, _O, _O, _O, _N),
+    Permission.READ_NODES:      (_A, _A, _A, _A, _A, _A, _N),
+    Permission.CONTROL_NODES:   (_A, _N, _A, _N, _N, _N, _N),
+    Permission.READ_TENANTS:    (_A, _T, _T, _T, _T, _T, _N),
+    Permission.WRITE_TENANTS:   (_A, _N, _N, _N, _N, _N, _N),
+    Permission.READ_VCLUSTERS:  (_A, _A, _A, _A, _A, _A, _N),
+    Permission.WRITE_VCLUSTERS: (_A, _N, _N, _N, _N, _N, _N),
+    Permission.READ_PROJECTS:   (_A, _T, _T, _T, _T, _T, _N),
+    Permission.WRITE_PROJECTS:  (_A, _T, _N, _N, _N, _N, _N),
+    Permission.READ_RESERVATIONS:  (_A, _A, _A, _A, _A, _A, _N),
+    Permission.WRITE_RESERVATIONS: (_A, _N, _A, _N, _N, _N, _N),
+    Permission.READ_USAGE:      (_A, _T, _O, _O, _O, _O, _N),
+    Permission.READ_SETTINGS:   (_A, _N, _A, _N, _N, _N, _N),
+    Permission.WRITE_SETTINGS:  (_A, _N, _N, _N, _N, _N, _N),
+    Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _A, _N),
+    Permission.MANAGE_SERVERS:  (_A, _N, _N, _N, _N, _N, _N),
+    Permission.MANAGE_BACKUPS:  (_A, _N, _N, _N, _N, _N, _N),
+    Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A, _A),
+    Permission.OWN_NOTIFICATIONS: (_O, _O, _O, _O, _N, _O, _N),
+    Permission.CONNECT_AGENT:   (_N, _N, _N, _N, _N, _N, _A),
 }
 # fmt: on
 TABLE: dict[tuple[Role, Permission], Reach] = {
@@ -106,12 +108,20 @@ _SCOPES = {
     "system:admin": Role.SYSTEM_ADMIN,
     "tenant:admin": Role.TENANT_ADMIN,
     "operator": Role.OPERATOR,
+    "sensitive:claim": Role.CLAIMING_USER,
     "readonly": Role.READ_ONLY,
+}
+# Words of the claims `pact_role` and `lattice_role`, for callers whose token has no scope of ours.
+_ROLE_CLAIMS = {
+    "pact-platform-admin": Role.SYSTEM_ADMIN,
+    "system-admin": Role.SYSTEM_ADMIN,
+    "tenant-admin": Role.TENANT_ADMIN,
+    "operator": Role.OPERATOR,
 }
 
 
-def roles_of(scopes: Iterable[str], kind: Kind) -> tuple[Role, ...]:
-    """The roles that a token's scopes give; words of other systems are passed over.
+def roles_of(scopes: Iterable[str], kind: Kind, role_claims: Iterable[str] = ()) -> tuple[Role, ...]:
+    """The roles that a token's scopes give or, without any of ours, its role claims; words of other systems are passed over.
 
     A token inside an allocation is never more than its user's, whatever it says.
     """
@@ -120,7 +130,8 @@ def roles_of(scopes: Iterable[str], kind: Kind) -> tuple[Role, ...]:
     if kind == "allocation":
         return (Role.USER,)
     named = dict.fromkeys(_SCOPES[word] for word in scopes if word in _SCOPES)
-    return tuple(named) or (Role.USER,)
+    claimed = dict.fromkeys(_ROLE_CLAIMS[word] for word in role_claims if word in _ROLE_CLAIMS)
+    return tuple(named) or tuple(claimed) or (Role.USER,)
 
 
 def reach_of(identity: Identity, permission: Permission) -> Reach:

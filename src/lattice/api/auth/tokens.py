@@ -1,11 +1,11 @@
 """Tokens of a cluster with a shared secret: signed with HS256, verified on every request, remembered until they expire."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import jwt
 
-from lattice.api.auth.rbac import roles_of
+from lattice.api.auth.claims import INVALID, is_moment, own_identity
 from lattice.ports.clock import Clock
 from lattice.ports.identity import Identity, Kind, Unauthenticated
 from lattice.wire.times import rfc3339
@@ -13,10 +13,7 @@ from lattice.wire.times import rfc3339
 ALGORITHM = "HS256"
 MIN_SECRET_BYTES = 32
 MAX_TOKEN_CHARACTERS = 8192
-MAX_NAME = 128
-MAX_TENANTS = 1000
 
-_INVALID = "the token is not valid"
 _OPTIONS: Any = {
     "require": ["sub", "exp"],
     # Times are checked below, against the clock that was handed in.
@@ -26,7 +23,6 @@ _OPTIONS: Any = {
     "verify_aud": False,
     "verify_iss": False,
 }
-_KINDS: Mapping[str, Kind] = {"user": "user", "agent": "agent", "allocation": "allocation"}
 
 
 def sign_token(
@@ -81,15 +77,15 @@ class TokenVerifier:
 
     def _check(self, token: str) -> Identity:
         if len(token) > MAX_TOKEN_CHARACTERS:
-            raise Unauthenticated(_INVALID)
+            raise Unauthenticated(INVALID)
         try:
             claims = jwt.decode(token, self._secret, algorithms=[ALGORITHM], options=_OPTIONS)
         except (jwt.InvalidTokenError, ValueError):
-            raise Unauthenticated(_INVALID) from None
+            raise Unauthenticated(INVALID) from None
         not_before = claims.get("nbf", 0)
-        if not _is_moment(not_before) or not_before * 1000 > self._clock.now_ms():
-            raise Unauthenticated(_INVALID)
-        return _identity(claims)
+        if not is_moment(not_before) or not_before * 1000 > self._clock.now_ms():
+            raise Unauthenticated(INVALID)
+        return own_identity(claims)
 
     def _remember(self, token: str, identity: Identity) -> None:
         if len(self._known) >= self._remembered:
@@ -105,46 +101,3 @@ def _checked(secret: bytes) -> bytes:
     if len(secret) < MIN_SECRET_BYTES:
         raise ValueError(f"a token secret needs at least {MIN_SECRET_BYTES} bytes")
     return secret
-
-
-def _is_moment(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e11
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable() and not value.isspace()
-
-
-def _identity(claims: Mapping[str, Any]) -> Identity:
-    """What the claims say; every claim is checked, for a signature proves who wrote them and not that they make sense."""
-    user, expires_at = claims["sub"], claims["exp"]
-    account = claims.get("account") or user
-    tenants = claims.get("tenants", [])
-    kind = _KINDS.get(str(claims.get("kind", "user")))
-    scope = claims.get("scope", "")
-    allocation, node = claims.get("allocation"), claims.get("node")
-    if kind == "user" and allocation is not None:
-        kind = "allocation"
-    sound = (
-        _is_name(user)
-        and _is_name(account)
-        and _is_moment(expires_at)
-        and isinstance(tenants, list)
-        and len(tenants) <= MAX_TENANTS
-        and all(_is_name(tenant) for tenant in tenants)
-        and isinstance(scope, str)
-        and (allocation is None or (type(allocation) is int and allocation > 0))
-        and (node is None or _is_name(node))
-    )
-    if not sound or kind is None:
-        raise Unauthenticated(_INVALID)
-    return Identity(
-        user=user,
-        account=account,
-        tenants=tuple(dict.fromkeys(tenants)),
-        roles=tuple(roles_of(scope.split(), kind)),
-        expires_at=int(expires_at),
-        kind=kind,
-        allocation=allocation,
-        node=node,
-    )
