@@ -40,3 +40,10 @@ def test_only_the_newest_are_kept_and_the_dropped_ones_stay_dropped() -> None:
     allocation = world.state.allocations[number]
     assert [allocation.steps[0].step, len(allocation.steps)] == [2, KEPT_STEPS]
     assert world.must(cmd.RecordSteps(number=number, steps=(record(0),))) == ()
+
+
+def test_a_record_that_comes_twice_in_one_command_is_kept_once() -> None:
+    world = World()
+    number = world.submit()
+    world.must(cmd.RecordSteps(number=number, steps=(record(0), record(0))))
+    assert [step.step for step in world.state.allocations[number].steps] == [0]
