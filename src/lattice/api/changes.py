@@ -89,6 +89,10 @@ SILENT: frozenset[type] = frozenset(
         ev.NodeRegistered,  # a change of its state is an event of its own
         ev.TimeLimitNeared,  # told to those who asked
         ev.NotificationQueued,
+        ev.AuditRecorded,  # has readers of its own
+        ev.AuditKeySet,
+        ev.AuditSealed,
+        ev.AuditArchived,
         ev.NotificationDropped,
         ev.NotificationsSettled,
         ev.NotifyDefaultSet,

@@ -195,6 +195,10 @@ NOT_PLANNED = (
     ev.NotificationDropped,
     ev.NotificationsSettled,
     ev.NotifyDefaultSet,
+    ev.AuditRecorded,
+    ev.AuditKeySet,
+    ev.AuditSealed,
+    ev.AuditArchived,
 )
 
 

@@ -15,8 +15,9 @@ from lattice.core.machine.commands import AnyCommand, Envelope, SubmitAllocation
 from lattice.core.machine.decide import decide
 from lattice.core.machine.evolve import evolve
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
-from lattice.core.machine.rules import dependencies, notifications
+from lattice.core.machine.rules import audit, dependencies, notifications
 from lattice.core.machine.state import Recent, State
+from lattice.core.model.audit import chained
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -60,6 +61,8 @@ def _carry_out(state: State, envelope: Envelope) -> Outcome:
     while told:
         told = _fold(state, dependencies.settle(state, told, envelope.at), envelope.at)
         events += told
+    if state.audit.is_on:
+        events += _record(state, envelope, events)
     return Accepted(events=events, number=_number_of(decision))
 
 
@@ -80,6 +83,16 @@ def _tell(state: State, subject: notifications.Subject, event: ev.AnyEvent, at: 
     for notice in told:
         evolve(state, notice, at)
     return told
+
+
+def _record(state: State, envelope: Envelope, events: tuple[ev.AnyEvent, ...]) -> tuple[ev.AnyEvent, ...]:
+    """The entries of the audit chain that the command gives rise to, now part of the state like all else that it did."""
+    recorded: tuple[ev.AnyEvent, ...] = ()
+    for note in audit.notes_of(state, envelope, events):
+        entry = ev.AuditRecorded(added=chained(state.audit.head, note, envelope.at))
+        evolve(state, entry, envelope.at)
+        recorded += (entry,)
+    return recorded
 
 
 def _number_of(events: tuple[ev.AnyEvent, ...]) -> int:

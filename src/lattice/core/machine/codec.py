@@ -5,6 +5,7 @@ Batches: a header with the format and the oldest reader that understands it, the
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import assert_never
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +14,7 @@ from lattice.core.machine.commands import Envelope
 from lattice.core.machine.folded import FoldedChunk
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.dags import Dag
 from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Node
@@ -79,6 +81,7 @@ class _Meta(Struct, frozen=True, kw_only=True):
     vclusters: tuple[Vcluster, ...]
     reservations: tuple[AdvanceReservation, ...] = ()
     next_notification: int = 1
+    audit: AuditHead = AuditHead()
     digest: str
 
 
@@ -97,6 +100,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
         vclusters=tuple(view.vclusters.values()),
         reservations=tuple(view.reservations.values()),
         next_notification=view.next_notification,
+        audit=view.audit_head,
         digest=view.digest,
     )
     yield "meta", _encoder.encode(meta)
@@ -109,6 +113,9 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("notifications", view.notifications.values(), RECORDS_PER_CHUNK)
     yield from _chunks("notify_defaults", view.notify_defaults.values(), RECORDS_PER_CHUNK)
     yield from _chunks("dags", view.dags.values(), RECORDS_PER_CHUNK)
+    yield from _chunks("audit_keys", view.audit_keys, RECORDS_PER_CHUNK)
+    yield from _chunks("audit_seals", view.audit_seals, RECORDS_PER_CHUNK)
+    yield from _chunks("audit", view.audit, RECORDS_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
 
 
@@ -145,6 +152,9 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "notifications": msgspec.msgpack.Decoder(tuple[Notification, ...]),
     "notify_defaults": msgspec.msgpack.Decoder(tuple[NotifyDefault, ...]),
     "dags": msgspec.msgpack.Decoder(tuple[Dag, ...]),
+    "audit_keys": msgspec.msgpack.Decoder(tuple[AuditKey, ...]),
+    "audit_seals": msgspec.msgpack.Decoder(tuple[AuditSeal, ...]),
+    "audit": msgspec.msgpack.Decoder(tuple[ChainedEntry, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
 
@@ -175,6 +185,7 @@ def _load_meta(state: State, meta: _Meta) -> str:
     state.snapshot = meta.snapshot
     state.finished = dict(meta.finished)
     state.notifications.next_number = meta.next_notification
+    state.audit.head = meta.audit
     for key, value in meta.settings.items():
         state.put_setting(key, value)
     for tenant in meta.tenants:
@@ -205,14 +216,28 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.put_recent(record)
             case Dag():
                 state.dependencies.put_dag(record)
-            case Notification():
-                state.notifications.put(record)
-            case NotifyDefault():
-                state.notifications.put_default(record)
+            case Notification() | NotifyDefault() | AuditKey() | AuditSeal() | ChainedEntry():
+                _load_book(state, record)
             case (int() as number, bytes() as payload):
                 state.put_payload(number, payload)
             case _:
                 raise ValueError(f"unknown record in chunk of {kind}")
+
+
+def _load_book(state: State, record: Notification | NotifyDefault | AuditKey | AuditSeal | ChainedEntry) -> None:
+    match record:
+        case Notification():
+            state.notifications.put(record)
+        case NotifyDefault():
+            state.notifications.put_default(record)
+        case AuditKey():
+            state.audit.put_key(record)
+        case AuditSeal():
+            state.audit.load_seal(record)
+        case ChainedEntry():
+            state.audit.load(record)
+        case _:
+            assert_never(record)
 
 
 def _count_nodes(state: State) -> None:

@@ -6,6 +6,7 @@ A command is a wish. `decide` turns it into events or refuses it; nothing here h
 from msgspec import Struct
 
 from lattice.core.model.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
+from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal
 from lattice.core.model.dependencies import Clauses, Condition, EndedWork
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import DownCause, Hardware, Share
@@ -298,6 +299,30 @@ class SettleNotifications(Command, tag="settle_notifications", frozen=True, kw_o
     given_up: tuple[int, ...] = ()
 
 
+class RecordAudit(Command, tag="record_audit", frozen=True, kw_only=True):
+    """What the API did or refused, as far as no other command shows it."""
+
+    notes: tuple[AuditNote, ...]
+
+
+class AddAuditKey(Command, tag="add_audit_key", frozen=True, kw_only=True):
+    """A server seals with this key from now on; the chain begins with the first one."""
+
+    key: AuditKey
+
+
+class SealAudit(Command, tag="seal_audit", frozen=True, kw_only=True):
+    """A signature over the entries since the last one, made outside, where the key is."""
+
+    seal: AuditSeal
+
+
+class ArchiveAudit(Command, tag="archive_audit", frozen=True, kw_only=True):
+    """Entries up to `last` are in the object store and leave the hot state."""
+
+    last: int
+
+
 class RecordSnapshot(Command, tag="record_snapshot", frozen=True, kw_only=True):
     index: int
     digest: str
@@ -340,6 +365,10 @@ AnyCommand = (
     | SetNotifyDefault
     | NoteTimeLimit
     | SettleNotifications
+    | RecordAudit
+    | AddAuditKey
+    | SealAudit
+    | ArchiveAudit
     | RecordSnapshot
 )
 

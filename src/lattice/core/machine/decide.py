@@ -8,6 +8,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import (
     administration,
     allocations,
+    audit,
     dags,
     deadlines,
     nodes,
@@ -38,10 +39,8 @@ def decide(state: State, envelope: cmd.Envelope) -> Decision:
             return placement.place(state, command, at)
         case cmd.LosePart() | cmd.ExpireAllocation() | cmd.RollbackRun() | cmd.EnforceDeadline():
             return _decide_run(state, command, at)
-        case cmd.SubmitDag():
-            return dags.submit(state, command, at)
-        case cmd.CancelDag():
-            return dags.cancel(state, command, envelope.actor)
+        case cmd.SubmitDag() | cmd.CancelDag():
+            return _decide_dag(state, command, envelope.actor, at)
         case (
             cmd.CancelAllocation()
             | cmd.HoldAllocation()
@@ -58,6 +57,8 @@ def decide(state: State, envelope: cmd.Envelope) -> Decision:
             return _decide_reservation(state, command, envelope.actor, at)
         case cmd.SetNotifyDefault() | cmd.NoteTimeLimit() | cmd.SettleNotifications():
             return _decide_notification(state, command, at)
+        case cmd.RecordAudit() | cmd.AddAuditKey() | cmd.SealAudit() | cmd.ArchiveAudit():
+            return _decide_audit(state, command, envelope.actor, at)
         case _:
             return _decide_node(state, command, envelope.actor, at)
 
@@ -99,6 +100,12 @@ def _decide_run(
             return deadlines.enforce(state, command, at)
         case _:
             assert_never(command)
+
+
+def _decide_dag(state: State, command: cmd.SubmitDag | cmd.CancelDag, actor: str, at: int) -> Decision:
+    if isinstance(command, cmd.SubmitDag):
+        return dags.submit(state, command, at)
+    return dags.cancel(state, command, actor)
 
 
 def _decide_reservation(
@@ -143,6 +150,23 @@ def _decide_administration(state: State, command: _AdministrationCommand, at: in
             newer = command.index > state.snapshot.index
             recorded = ev.SnapshotRecorded(index=command.index, digest=command.digest, sha256=command.sha256)
             return (recorded,) if newer else ()
+        case _:
+            assert_never(command)
+
+
+_AuditCommand = cmd.RecordAudit | cmd.AddAuditKey | cmd.SealAudit | cmd.ArchiveAudit
+
+
+def _decide_audit(state: State, command: _AuditCommand, actor: str, at: int) -> Decision:
+    match command:
+        case cmd.RecordAudit():
+            return audit.record(state, command)
+        case cmd.AddAuditKey():
+            return audit.add_key(state, command, actor, at)
+        case cmd.SealAudit():
+            return audit.seal(state, command)
+        case cmd.ArchiveAudit():
+            return audit.archive(state, command)
         case _:
             assert_never(command)
 

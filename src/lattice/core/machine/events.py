@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
+from lattice.core.model.audit import AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.dags import Dag, DagState
 from lattice.core.model.dependencies import Clauses, TaskWait
 from lattice.core.model.intervals import Intervals
@@ -246,6 +247,28 @@ class NotifyDefaultSet(Event, tag="notify_default_set", frozen=True, kw_only=Tru
     default: NotifyDefault
 
 
+class AuditRecorded(Event, tag="audit_recorded", frozen=True, kw_only=True):
+    """The chain has a further entry."""
+
+    added: ChainedEntry
+
+
+class AuditKeySet(Event, tag="audit_key_set", frozen=True, kw_only=True):
+    """A key seals from now on, or no more."""
+
+    key: AuditKey
+
+
+class AuditSealed(Event, tag="audit_sealed", frozen=True, kw_only=True):
+    seal: AuditSeal
+
+
+class AuditArchived(Event, tag="audit_archived", frozen=True, kw_only=True):
+    """Entries up to `last` left the hot state."""
+
+    last: int
+
+
 class SnapshotRecorded(Event, tag="snapshot_recorded", frozen=True, kw_only=True):
     index: int
     digest: str
@@ -288,5 +311,9 @@ AnyEvent = (
     | NotificationDropped
     | NotificationsSettled
     | NotifyDefaultSet
+    | AuditRecorded
+    | AuditKeySet
+    | AuditSealed
+    | AuditArchived
     | SnapshotRecorded
 )

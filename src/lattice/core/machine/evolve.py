@@ -26,14 +26,8 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
     match event:
         case ev.PartChanged() | ev.AllocationSubmitted() | ev.AllocationPlaced() | ev.AllocationStarted():
             _evolve_run(state, event, at)
-        case ev.AllocationEnded():
-            _ended(state, event, at)
-        case ev.StepsRecorded():
-            _steps_recorded(state, event)
-        case ev.AllocationStopping():
-            _stopping(state, event, at)
-        case ev.AllocationRequeued():
-            _requeued(state, event, at)
+        case ev.AllocationEnded() | ev.StepsRecorded() | ev.AllocationStopping() | ev.AllocationRequeued():
+            _evolve_end(state, event, at)
         case ev.AllocationHeld() | ev.AllocationReleased() | ev.AllocationUpdated() | ev.AllocationsArchived():
             _evolve_wish(state, event)
         case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld() | ev.TasksFolded():
@@ -60,10 +54,13 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             | ev.NotifyDefaultSet()
         ):
             _evolve_notification(state, event)
+        case ev.AuditRecorded() | ev.AuditKeySet() | ev.AuditSealed() | ev.AuditArchived():
+            _evolve_audit(state, event)
         case _:
             assert_never(event)
 
 
+_EndEvent = ev.AllocationEnded | ev.StepsRecorded | ev.AllocationStopping | ev.AllocationRequeued
 _RunEvent = ev.PartChanged | ev.AllocationSubmitted | ev.AllocationPlaced | ev.AllocationStarted
 _WishEvent = ev.AllocationHeld | ev.AllocationReleased | ev.AllocationUpdated | ev.AllocationsArchived
 _NodeEvent = ev.NodeRegistered | ev.NodeMoved
@@ -76,6 +73,20 @@ _AdministrationEvent = (
     | ev.ReservationSet
     | ev.ReservationDeleted
 )
+
+
+def _evolve_end(state: State, event: _EndEvent, at: int) -> None:
+    match event:
+        case ev.AllocationEnded():
+            _ended(state, event, at)
+        case ev.StepsRecorded():
+            _steps_recorded(state, event)
+        case ev.AllocationStopping():
+            _stopping(state, event, at)
+        case ev.AllocationRequeued():
+            _requeued(state, event, at)
+        case _:
+            assert_never(event)
 
 
 def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
@@ -94,6 +105,20 @@ def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
             state.put_reservation(event.reservation)
         case ev.ReservationDeleted():
             state.drop_reservation(event.name)
+
+
+def _evolve_audit(state: State, event: ev.AuditRecorded | ev.AuditKeySet | ev.AuditSealed | ev.AuditArchived) -> None:
+    match event:
+        case ev.AuditRecorded():
+            state.audit.append(event.added)
+        case ev.AuditKeySet():
+            state.audit.put_key(event.key)
+        case ev.AuditSealed():
+            state.audit.seal(event.seal)
+        case ev.AuditArchived():
+            state.audit.drop_to(event.last)
+        case _:
+            assert_never(event)
 
 
 _NotificationEvent = (

@@ -6,6 +6,7 @@ Each finding is a sentence; an empty list means that all holds.
 from collections import Counter
 from collections.abc import Iterator
 
+from lattice.core.machine.audit_checks import check_audit
 from lattice.core.machine.dependency_checks import check_dependencies
 from lattice.core.machine.state import State, UserUse
 from lattice.core.model import intervals
@@ -26,6 +27,7 @@ def check(state: State) -> list[str]:
         *_check_counters(state),
         *check_dependencies(state),
         *_check_notifications(state),
+        *check_audit(state),
     ]
 
 

@@ -9,12 +9,14 @@ from collections import deque
 
 from msgspec import Struct
 
+from lattice.core.machine.audit_book import AuditBook
 from lattice.core.machine.dependency_book import DependencyBook
 from lattice.core.machine.digest import Digest
 from lattice.core.machine.folded import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
 from lattice.core.machine.notification_book import NotificationBook
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.dags import Dag
 from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Hardware, Node
@@ -75,6 +77,10 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     notify_defaults: dict[str, NotifyDefault]
     next_notification: int
     dags: dict[int, Dag]
+    audit: tuple[ChainedEntry, ...] = ()
+    audit_seals: tuple[AuditSeal, ...] = ()
+    audit_keys: tuple[AuditKey, ...] = ()
+    audit_head: AuditHead = AuditHead()
 
 
 _NO_USE = TenantUse()
@@ -112,6 +118,7 @@ class State:
         self._digest = Digest()
         self.notifications = NotificationBook(self._digest)
         self.dependencies = DependencyBook(self._digest)
+        self.audit = AuditBook(self._digest)
 
     @classmethod
     def empty(cls) -> "State":
@@ -124,6 +131,8 @@ class State:
         head.add(b"finished", sorted((str(k), v) for k, v in self.finished.items()))
         if self.notifications.next_number > 1:
             head.add(b"next notice", self.notifications.next_number)
+        if self.audit.is_on:
+            head.add(b"audit head", self.audit.head)
         return head.hexdigest()
 
     # reading
@@ -185,6 +194,10 @@ class State:
             notify_defaults=dict(self.notifications.defaults),
             next_notification=self.notifications.next_number,
             dags=dict(self.dependencies.dags),
+            audit=tuple(self.audit.entries.values()),
+            audit_seals=tuple(self.audit.seals.values()),
+            audit_keys=tuple(self.audit.keys.values()),
+            audit_head=self.audit.head,
         )
 
     # writing, for evolve and the codec alone
@@ -330,6 +343,7 @@ class State:
     def put_vcluster(self, vcluster: Vcluster) -> None:
         self._swap(b"vcluster", self.vclusters.get(vcluster.name), vcluster)
         self.vclusters[vcluster.name] = vcluster
+        self.audit.note_vcluster(vcluster)
 
     def put_reservation(self, reservation: AdvanceReservation) -> None:
         self._swap(b"reservation", self.reservations.get(reservation.name), reservation)
