@@ -48,6 +48,7 @@ class Dag(Struct, frozen=True, kw_only=True):
     counts: DagCounts = field(default_factory=DagCounts)
     archived: bool = False
     allocations: list[DagMember] = []
+    warnings: list[str] = []  # of a submission: what members asked for and will not get
 
     @property
     def is_ended(self) -> bool:

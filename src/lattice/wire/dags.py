@@ -76,6 +76,7 @@ class DagView(Struct, frozen=True, kw_only=True):
     counts: DagCounts
     archived: bool = False
     allocations: tuple[DagMemberView, ...] | UnsetType = UNSET
+    warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what members asked for and will not get
 
 
 class DagNode(Struct, frozen=True, kw_only=True):

@@ -124,3 +124,10 @@ async def test_a_dag_too_large_for_one_entry_of_the_log_is_refused(world: World)
     refused = await world.call("POST", "/dags", {"allocations": members})
     assert (refused.status, "too large together" in refused.error["message"]) == (400, True)
     assert refused.error["limit"] == "1,400,000 bytes after compression"
+
+
+@in_world
+async def test_what_members_ask_for_and_will_not_get_is_said(world: World) -> None:
+    members = [{"id": "a", "entrypoint": "true", "notify": {"on": ["end"], "to": ["mail:a@b.example"]}}]
+    made = (await world.call("POST", "/dags", {"allocations": members})).json()
+    assert made["warnings"][0].startswith("a: ")

@@ -65,7 +65,8 @@ class DagQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 async def submit_dag(context: Context, request: DagSubmission) -> DagView:
     """A new DAG, all its allocations or none; durable and visible before the answer."""
     _check_size(context, request)
-    members = tuple([await _member(context, each) for each in read_members(request)])
+    warnings: list[str] = []
+    members = tuple([await _member(context, each, warnings) for each in read_members(request)])
     command = SubmitDag(
         name=check_name(request.name, "name") if request.name else "dag",
         user=context.user,
@@ -75,7 +76,8 @@ async def submit_dag(context: Context, request: DagSubmission) -> DagView:
     _check_bytes(command)
     accepted = await context.carry_out(command, request.request_id)
     dag, is_archived = await _find(context, dag_id(accepted.number), Permission.READ)
-    return await _full_view(context, dag, is_archived=is_archived)
+    view = await _full_view(context, dag, is_archived=is_archived)
+    return replace(view, warnings=tuple(warnings)) if warnings else view
 
 
 def _check_bytes(command: SubmitDag) -> None:
@@ -102,7 +104,7 @@ def _check_size(context: Context, request: DagSubmission) -> None:
         )
 
 
-async def _member(context: Context, wanted: WantedMember) -> DagMember:
+async def _member(context: Context, wanted: WantedMember, warnings: list[str]) -> DagMember:
     identity = context.identity
     submitter = Submitter(
         user=identity.user,
@@ -117,6 +119,7 @@ async def _member(context: Context, wanted: WantedMember) -> DagMember:
             f'allocation "{wanted.ref}"', str(problem), current=problem.current, limit=problem.limit, hint=problem.hint
         ) from None
     intake = take_in(context, command, names_vcluster=bool(wanted.submission.vcluster))
+    warnings += [f"{wanted.ref}: {text}" for text in intake.warnings]
     command = await with_dependencies(context, intake.command, wanted.outside)
     return DagMember(ref=wanted.ref, submission=command, needs=dag_edges(wanted.inside))
 

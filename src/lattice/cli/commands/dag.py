@@ -50,6 +50,8 @@ def run_submit(options: Options, context: Context) -> int:
     document.setdefault("vcluster", context.settings.vcluster)
     document.setdefault("cwd", context.process.directory())
     dag = context.client.submit_dag(document, request_id=options.request_id)
+    for text in dag.warnings:
+        context.warn(text)
     if not structured(context, dag):
         told = dag.id if context.flags.quiet else f"Submitted DAG {dag.id} with {dag.counts.size} allocations"
         context.streams.write(f"{told}\n")

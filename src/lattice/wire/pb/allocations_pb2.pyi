@@ -1283,7 +1283,7 @@ class DagMemberView(_message.Message):
     def __init__(self, ref: _Optional[str] = ..., id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., depends_on: _Optional[str] = ..., task_count: _Optional[int] = ...) -> None: ...
 
 class DagView(_message.Message):
-    __slots__ = ("id", "number", "name", "state", "user", "tenant", "submitted_at", "completed_at", "cancelled_by", "counts", "archived", "allocations", "cleared")
+    __slots__ = ("id", "number", "name", "state", "user", "tenant", "submitted_at", "completed_at", "cancelled_by", "counts", "archived", "allocations", "warnings", "cleared")
     ID_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -1296,6 +1296,7 @@ class DagView(_message.Message):
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     id: str
     number: int
@@ -1309,8 +1310,9 @@ class DagView(_message.Message):
     counts: DagCounts
     archived: bool
     allocations: _containers.RepeatedCompositeFieldContainer[DagMemberView]
+    warnings: _containers.RepeatedScalarFieldContainer[str]
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., submitted_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., cancelled_by: _Optional[str] = ..., counts: _Optional[_Union[DagCounts, _Mapping]] = ..., archived: _Optional[bool] = ..., allocations: _Optional[_Iterable[_Union[DagMemberView, _Mapping]]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., submitted_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., cancelled_by: _Optional[str] = ..., counts: _Optional[_Union[DagCounts, _Mapping]] = ..., archived: _Optional[bool] = ..., allocations: _Optional[_Iterable[_Union[DagMemberView, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListDagsRequest(_message.Message):
     __slots__ = ("user", "tenant", "state", "limit", "cursor")
