@@ -226,13 +226,15 @@ class StepBook:
         deadline = self._clock.monotonic_s() + NODES_WITHIN_S
         while True:
             current = self._replica.state.allocations.get(allocation.number)
-            if current is None or current.state is not AllocationState.RUNNING:
+            is_late = self._clock.monotonic_s() >= deadline
+            is_starting = current is not None and current.state is AllocationState.STARTING and not is_late
+            if current is None or (current.state is not AllocationState.RUNNING and not is_starting):
                 state = "gone" if current is None else str(current.state)
                 raise StepRefused("conflict", f"{allocation_id(allocation.number)} is not running", current=state)
             away = [node for node in current.nodes if not self._links.is_connected(node)]
-            if not away:
+            if not away and not is_starting:
                 return current
-            if self._clock.monotonic_s() >= deadline:
+            if is_late:
                 raise StepRefused(
                     "unavailable",
                     f"node {away[0]} of {allocation_id(allocation.number)} is not connected now",

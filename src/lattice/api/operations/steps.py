@@ -96,7 +96,7 @@ class EndStepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 async def launch_step(context: Context, request: StepSubmission) -> StepInfo:
     """Starts tasks on the nodes of a running allocation, or lets them wait for room there."""
     allocation = _own(context, await find(context, request.id), request.id)
-    if allocation.state is not AllocationState.RUNNING:
+    if allocation.state not in (AllocationState.RUNNING, AllocationState.STARTING):
         raise _not_running(allocation)
     launch = launch_request(request, _launch_id(context, request.request_id, allocation))
     try:
