@@ -5,25 +5,34 @@ from lattice.api.errors import ApiError, starting
 from lattice.api.operations.table import Operation
 from lattice.api.services import Services
 from lattice.core.model.ids import allocation_id
-from lattice.ports.identity import Identity, Unauthenticated
+from lattice.ports.identity import Identity, Unauthenticated, UnknownKey
 
 
-def admit(services: Services, operation: Operation, authorization: str) -> Identity:
+async def admit(services: Services, operation: Operation, authorization: str) -> Identity:
     """The caller of the operation. Raises ApiError and Unauthenticated."""
     if not services.is_ready():
         raise starting()
-    identity = authenticate(services, authorization)
+    identity = await authenticate(services, authorization)
     if reach_of(identity, operation.permission) is Reach.NONE:
         raise _not_permitted(identity, operation)
     return identity
 
 
-def authenticate(services: Services, authorization: str) -> Identity:
-    """Who the bearer token stands for. Raises Unauthenticated; the token of an allocation ends with it."""
+async def authenticate(services: Services, authorization: str, *, anew: bool = False) -> Identity:
+    """Who the bearer token stands for. Raises Unauthenticated; the token of an allocation ends with it.
+
+    With `anew` the issuer is asked whether it still stands by the token.
+    """
     scheme, _, token = authorization.partition(" ")
+    token = token.strip()
     if scheme.lower() != "bearer" or not token:
         raise Unauthenticated("a token is needed: Authorization: Bearer TOKEN")
-    identity = services.verifier.verify(token.strip())
+    verifier = services.verifier
+    try:
+        identity = await verifier.recheck(token) if anew else verifier.verify(token)
+    except UnknownKey:
+        await verifier.learn()
+        identity = verifier.verify(token)
     if identity.kind == "allocation":
         _check_allocation(services, identity.allocation)
     return identity

@@ -43,6 +43,7 @@ class Services:
     before_read: Callable[[], Awaitable[None]] | None = None
     backups: Backups | None = None
     steps: StepDesk | None = None  # None on a server that follows
+    revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed
     server_name: str = "server"
     default_tenant: str = "default"
     default_vcluster: str = "default"

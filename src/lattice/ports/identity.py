@@ -3,6 +3,7 @@
 Errors of this boundary::
 
     Unauthenticated      the token is missing, damaged, expired or of no known issuer
+    +- UnknownKey        it names a key that is not known yet; `learn` may find it
 """
 
 from typing import Literal, Protocol
@@ -14,6 +15,10 @@ Kind = Literal["user", "agent", "allocation"]
 
 class Unauthenticated(Exception):
     """The caller could not be identified; the text may be shown to the caller."""
+
+
+class UnknownKey(Unauthenticated):
+    """The key that signed the token is not known; its issuer may have made it since it was asked last."""
 
 
 class Identity(Struct, frozen=True, kw_only=True):
@@ -33,5 +38,13 @@ class Verifier(Protocol):
     """Tells who a bearer token stands for."""
 
     def verify(self, token: str) -> Identity:
-        """The identity behind the token; raises Unauthenticated when there is none."""
+        """The identity behind the token, from what is known already; raises Unauthenticated when there is none."""
+        ...
+
+    async def learn(self) -> None:
+        """Asks for keys that may be new, unless that was done a moment ago; never raises."""
+        ...
+
+    async def recheck(self, token: str) -> Identity:
+        """As `verify`, and asks the issuer whether it still stands by the token, where it can be asked."""
         ...

@@ -47,6 +47,7 @@ def own_identity(claims: Mapping[str, Any]) -> Identity:
         is_name(user)
         and is_name(account)
         and is_moment(expires_at)
+        and isinstance(claims.get("scope", ""), str)
         and (allocation is None or (type(allocation) is int and allocation > 0))
         and (node is None or is_name(node))
     )
@@ -78,7 +79,7 @@ def foreign_identity(claims: Mapping[str, Any], names: ClaimNames) -> Identity:
     return Identity(
         user=str(user),
         account=str(account),
-        tenants=_names(claims.get(names.tenants, [])) or names.default_tenants,
+        tenants=_names(_split(claims.get(names.tenants, []))) or names.default_tenants,
         roles=tuple(roles_of(words, kind, roles)),
         expires_at=int(expires_at or 0),
         kind=kind,
@@ -102,9 +103,12 @@ def _words(value: object) -> list[str]:
     raise Unauthenticated(INVALID)
 
 
-def _names(value: object) -> tuple[str, ...]:
-    """Tenants: a list, or a text with spaces or commas."""
-    names = value.replace(",", " ").split() if isinstance(value, str) else value
+def _split(value: object) -> object:
+    """Some providers write a text with spaces or commas where others write a list."""
+    return value.replace(",", " ").split() if isinstance(value, str) else value
+
+
+def _names(names: object) -> tuple[str, ...]:
     if not isinstance(names, list) or len(names) > MAX_TENANTS or not all(is_name(name) for name in names):
         raise Unauthenticated(INVALID)
     return tuple(dict.fromkeys(names))

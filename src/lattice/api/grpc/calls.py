@@ -21,6 +21,7 @@ from lattice.api.grpc.convert import answer_writer, event_writer, request_reader
 from lattice.api.grpc.statuses import REQUEST_ID, status_of, trailers
 from lattice.api.limits import MAX_BODY_BYTES
 from lattice.api.services import Services
+from lattice.api.standing import Standing
 from lattice.ports.identity import Identity
 
 _log = logging.getLogger(__name__)
@@ -97,7 +98,8 @@ class Call:
                     async for piece in text:
                         yield self._encoded_piece(piece)
             elif isinstance(answer, EventAnswer):
-                events = _until_expiry(answer, identity, services)
+                standing = Standing(services, self._operation, caller.authorization, identity)
+                events = _while_allowed(answer, standing)
                 async with aclosing(events) as opened:
                     async for event in opened:
                         yield self._encode_event(event.data, event.id, event.event)
@@ -108,7 +110,7 @@ class Call:
             self._count(services, status, None)
 
     async def _run(self, services: Services, request: bytes, caller: Caller) -> tuple[object, Identity]:
-        identity = admit(services, self._operation, caller.authorization)
+        identity = await admit(services, self._operation, caller.authorization)
         if len(request) > MAX_BODY_BYTES:
             raise ApiError(
                 "too_large",
@@ -148,20 +150,14 @@ async def refuse(context: CallContext, error: Exception, operation: str, request
     await context.abort(status_of(shown), shown.view.message, sent)
 
 
-async def _until_expiry(
-    answer: EventAnswer[object], identity: Identity, services: Services
-) -> AsyncGenerator[ServerEvent[object], None]:
-    """The events, until the token that opened the stream is no longer valid."""
+async def _while_allowed(answer: EventAnswer[object], standing: Standing) -> AsyncGenerator[ServerEvent[object], None]:
+    """The events, as long as the caller may have them."""
     upcoming: asyncio.Future[ServerEvent[object] | None] | None = None
     try:
         while True:
-            left = None
-            if identity.expires_at:
-                left = identity.expires_at - services.clock.now_ms() / 1000
-                if left <= 0:
-                    raise ApiError("unauthenticated", "the token has expired", hint="log in again")
+            await standing.confirm()
             upcoming = upcoming or asyncio.ensure_future(_next(answer.events))
-            await asyncio.wait((upcoming,), timeout=left)
+            await asyncio.wait((upcoming,), timeout=standing.left_s() + 0.01)
             if upcoming.done():
                 event, upcoming = upcoming.result(), None
                 if event is None:

@@ -16,6 +16,7 @@ from lattice.api.operations.table import Operation
 from lattice.api.rest.events import send_events
 from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body
 from lattice.api.services import Services
+from lattice.api.standing import Standing
 from lattice.ports.identity import Identity
 
 _log = logging.getLogger(__name__)
@@ -50,8 +51,8 @@ class Endpoint:
             if isinstance(answer, TextAnswer):
                 status = await _send_text(send, answer.pieces, request_id)
             elif isinstance(answer, EventAnswer):
-                expires_at = user.expires_at
-                await send_events(receive, send, answer.events, request_id, self._services.clock, expires_at)
+                standing = Standing(self._services, self._operation, headers.authorization, user)
+                await send_events(receive, send, answer.events, request_id, standing)
                 status = 200
             else:
                 status = self._operation.status
@@ -72,7 +73,7 @@ class Endpoint:
             self._log_request(status, request_id, started)
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> tuple[object, Identity]:
-        identity = admit(self._services, self._operation, headers.authorization)
+        identity = await admit(self._services, self._operation, headers.authorization)
         body = await read_body(receive, headers) if self._has_body else b""
         request = self._decode(scope, headers, body)
         before_read = self._services.before_read

@@ -1,4 +1,4 @@
-"""Server-sent events over HTTP: framing, keep-alive, the end of the token, and a caller who hangs up."""
+"""Server-sent events over HTTP: framing, keep-alive, the caller's standing, and a caller who hangs up."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from lattice.api.answers import ServerEvent
 from lattice.api.errors import ApiError, translated
 from lattice.api.limits import KEEP_ALIVE_S
 from lattice.api.rest.requests import header_value
-from lattice.ports.clock import Clock
+from lattice.api.standing import Standing
 
 _log = logging.getLogger(__name__)
 _HEADERS = [
@@ -25,10 +25,9 @@ async def send_events(
     send: Send,
     events: AsyncGenerator[ServerEvent[object], None],
     request_id: str,
-    clock: Clock,
-    expires_at: int,
+    standing: Standing,
 ) -> None:
-    """Sends events until they end, the token expires or the caller is gone."""
+    """Sends events until they end, the caller may not have them any more, or is gone."""
     await send(
         {
             "type": "http.response.start",
@@ -40,7 +39,7 @@ async def send_events(
     try:
         # A first comment tells the caller at once that the stream is open.
         await _send(send, b": stream\n\n")
-        await _pass_on(send, events, gone, clock, expires_at)
+        await _pass_on(send, events, gone, standing)
         if not gone.done():
             await send({"type": "http.response.body", "body": b""})
     finally:
@@ -53,17 +52,18 @@ async def _pass_on(
     send: Send,
     events: AsyncGenerator[ServerEvent[object], None],
     gone: "asyncio.Task[None]",
-    clock: Clock,
-    expires_at: int,
+    standing: Standing,
 ) -> None:
     upcoming: asyncio.Task[ServerEvent[object]] | None = None
     try:
         while not gone.done():
-            if expires_at and expires_at * 1000 <= clock.now_ms():
-                await _send(send, _failure(ApiError("unauthenticated", "the token has expired")))
-                return
+            await standing.confirm()
             upcoming = upcoming or asyncio.create_task(_next(events))
-            await asyncio.wait((upcoming, gone), timeout=KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                (upcoming, gone),
+                timeout=min(KEEP_ALIVE_S, standing.left_s() + 0.01),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
             if upcoming.done():
                 event, upcoming = upcoming.result(), None
                 await _send(send, event.encode())
