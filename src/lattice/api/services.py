@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from lattice.api.changes import ChangeRing
+from lattice.api.discovery import Discovery
 from lattice.api.notifications import NotificationPolicy
 from lattice.api.streams import Feed
 from lattice.core.model.intent import IntentRule
@@ -43,6 +44,7 @@ class Services:
     before_read: Callable[[], Awaitable[None]] | None = None
     backups: Backups | None = None
     steps: StepDesk | None = None  # None on a server that follows
+    discovery: Discovery = field(default_factory=Discovery)
     revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed
     server_name: str = "server"
     default_tenant: str = "default"

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 
 class DurationText:
@@ -56,12 +56,55 @@ class GrpcTlsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     client_authority: str = ""
 
 
+class TlsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The server's certificate and key, on REST and gRPC; files that are replaced are taken up without a restart.
+
+    `client_ca` is who may vouch for node agents besides this cluster itself, on `api.agent_listen`.
+    """
+
+    certificate: str = ""
+    key: str = ""
+    client_ca: str = ""
+    reload_every: Period = 30.0
+
+
+class OidcSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What tokens of `api.oidc_issuer` have to be like, and what they say. Claims are named as the provider writes them."""
+
+    algorithms: list[Literal["RS256", "ES256"]] = field(default_factory=lambda: ["RS256", "ES256"])
+    audiences: list[str] = []  # empty = api.oidc_client_id
+    clock_skew: Delay = 30.0
+    user_claim: Name = "sub"
+    account_claim: str = ""  # the POSIX account; empty = called as the user
+    tenants_claim: Name = "tenants"
+    default_tenants: list[Name] = []  # of tokens that name none
+    own_user_tokens: bool = True  # tokens for people that are signed with api.hmac_secret are accepted, too
+    keys_every: Period = 300.0
+    recheck: Literal["none", "userinfo", "introspection"] = "none"  # how long streams find out about revoked tokens
+    client_secret: str = ""  # a reference; only for introspection
+    ca_file: str = ""  # whom to trust instead of the system's authorities
+    # What `lattice login` asks for, and which of the tokens it gets is shown to this cluster.
+    scopes: list[str] = field(default_factory=lambda: ["openid", "profile", "offline_access"])
+    login_token: Literal["access_token", "id_token"] = "access_token"  # noqa: S105 - a kind of token
+
+
 class ApiSection(Struct, frozen=True, kw_only=True):
     """Port 0 = a free one. `advertised_url` is what workloads are told; without it, where REST listens."""
 
     hmac_secret: str
     rest_listen: Listen = "127.0.0.1:8080"
     grpc_listen: Listen = "127.0.0.1:50051"
+    agent_listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = (
+        ""  # agents by mutual TLS
+    )
+    tls: TlsSection = TlsSection()
+    oidc_issuer: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
+    oidc_client_id: str = ""
+    oidc: OidcSection = OidcSection()
+    token_revalidation_interval: Period = 300.0  # of those who follow streams
+    node_domain: str = ""  # of agents' certificates: NODE.node_domain; empty = NODE, or NODE.SITE.lattice.internal
+    node_spiffe_id: str = ""  # of agents' certificates, with {node} in it: spiffe://site/lattice/agent/{node}
+    node_certificate_lifetime: Period = 86400.0  # of those that this cluster issues
     grpc_tls: GrpcTlsSection = GrpcTlsSection()
     advertised_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
     allocation_token_lifetime: Period = 86400.0  # at the most; work that takes longer gets new ones

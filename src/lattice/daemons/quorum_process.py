@@ -194,6 +194,8 @@ class QuorumProcess(ServerProcess):
             rules=self._rules,
             ring=self._ring,
             backups=self._backups,
+            discovery=self._believer.discovery,
+            revalidate_every_s=config.api.token_revalidation_interval,
         )
 
     async def _confirm_reads(self) -> None:

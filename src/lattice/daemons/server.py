@@ -90,9 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def check_settings(config: ServerConfig) -> None:
     """What can be said of the settings before anything is started. Raises ConfigError and SecretError."""
     from lattice.config.rules import intent_rules
+    from lattice.daemons.identity import check_identity
     from lattice.daemons.outlets import Outlets
     from lattice.ports.clock import SystemClock
 
+    check_identity(config)
     intent_rules(config.submission)
     Outlets(config, SystemClock())
 

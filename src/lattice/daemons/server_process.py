@@ -13,7 +13,7 @@ from socket import socket
 import uvicorn
 from grpc.aio import Server as GrpcServer
 
-from lattice.api.auth.tokens import TokenVerifier, sign_token
+from lattice.api.auth.tokens import sign_token
 from lattice.api.changes import ChangeRing
 from lattice.api.grpc.agent_links import AgentLinkTable
 from lattice.api.grpc.agent_service import AgentService
@@ -31,6 +31,7 @@ from lattice.control.orders import token_lifetime_s
 from lattice.control.settings import seconds_setting
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.intent import unknown_targets
+from lattice.daemons.identity import Believer
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.outlets import Outlets
 from lattice.daemons.recovery import object_snapshots
@@ -70,7 +71,8 @@ class ServerProcess:
         self._config = config
         self._secret = secret
         self._clock = SystemClock()
-        self._verifier = TokenVerifier(secret, self._clock)
+        self._believer = Believer(config, secret, self._clock)
+        self._verifier = self._believer.verifier
         self._outlets = Outlets(config, self._clock)
         self._rules = intent_rules(config.submission)
         self._data_dir = Path(config.data_dir)
@@ -135,6 +137,7 @@ class ServerProcess:
             rest = Address(rest.host, rest_socket.getsockname()[1])
             try:
                 await self._start_rest(rest_socket)
+                await self._believer.start()
                 await self._prepare()
                 await self._replica.start()
                 self._endpoints_file.unlink(missing_ok=True)  # left behind by a server that was killed
@@ -228,6 +231,8 @@ class ServerProcess:
             rules=self._rules,
             ring=self._ring,
             backups=self._backups,
+            discovery=self._believer.discovery,
+            revalidate_every_s=config.api.token_revalidation_interval,
         )
 
     def _report_rules(self) -> None:
@@ -284,6 +289,7 @@ class ServerProcess:
     async def stop(self) -> None:
         """Ends everything in order; what was acknowledged is durable before, whatever happens here."""
         self._endpoints_file.unlink(missing_ok=True)
+        await self._believer.stop()
         if self._services is not None:
             self._services.feed.close()
         if self._rest is not None:

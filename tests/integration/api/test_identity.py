@@ -144,7 +144,14 @@ async def test_public_addresses_need_no_token(world: World) -> None:
     assert (health.status, health.json()) == (200, {"status": "ok"})
     assert (await world.call("GET", "/metrics", token="", prefix="")).status == 200
     discovery = await world.call("GET", "/auth/discovery", token="")
-    assert discovery.json() == {"kind": "hmac", "issuer": None, "client_id": None}
+    assert discovery.json() == {
+        "kind": "hmac",
+        "issuer": None,
+        "client_id": None,
+        "idp_url": None,
+        "scopes": [],
+        "token": None,
+    }
 
 
 SCOPES = {

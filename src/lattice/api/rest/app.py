@@ -22,14 +22,6 @@ class Health(Struct, frozen=True):
     status: str
 
 
-class Discovery(Struct, frozen=True, kw_only=True):
-    """How to log in; this server knows tokens that are signed with its own secret."""
-
-    kind: str = "hmac"
-    issuer: str | None = None
-    client_id: str | None = None
-
-
 def build_app(services: Services) -> "RestApp":
     """The ASGI application. `services.feed.close()` ends its streams and long polls when the server stops."""
     services.metrics.show_state(lambda: services.replica.state)
@@ -133,7 +125,7 @@ def _public_routes(services: Services) -> list[Route]:
         await send({"type": "http.response.body", "body": body})
 
     async def discovery(scope: Scope, receive: Receive, send: Send) -> None:
-        await send_json(send, 200, Discovery(), Headers(scope).request_id)
+        await send_json(send, 200, services.discovery, Headers(scope).request_id)
 
     async def openapi(scope: Scope, receive: Receive, send: Send) -> None:
         await send_json(send, 200, msgspec.Raw(document_bytes()), Headers(scope).request_id)
