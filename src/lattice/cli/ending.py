@@ -1,12 +1,14 @@
 """How an allocation ended, as an exit code and as a sentence."""
 
 from lattice.cli.errors import FAILED_WITHOUT_CODE, INTERRUPTED, OK
-from lattice_sdk.client import Client
-from lattice_sdk.models import CANCELLED, COMPLETED, FAILED, Allocation, AllocationFilter
+from lattice_sdk.models import CANCELLED, COMPLETED, Allocation
 
 
 def ending_code(allocation: Allocation) -> int:
-    """0 when it completed, its own code, 128 + signal, 130 when cancelled, 125 without a code."""
+    """0 when it completed, its own code, 128 + signal, 130 when cancelled, 125 without a code.
+
+    A task group has the code and signal of the task that failed worst.
+    """
     if allocation.state == COMPLETED:
         return OK
     if allocation.state == CANCELLED:
@@ -14,15 +16,6 @@ def ending_code(allocation: Allocation) -> int:
     if allocation.signal:
         return 128 + allocation.signal
     return allocation.exit_code or FAILED_WITHOUT_CODE
-
-
-def waited_code(allocation: Allocation, client: Client) -> int:
-    """The same, a task group counting as the worst of its tasks."""
-    if allocation.task_counts is None or allocation.state != FAILED:
-        return ending_code(allocation)
-    tasks = AllocationFilter(group=allocation.id, states=(FAILED,), is_archive_included=True)
-    codes = [ending_code(task) for task in client.iter_allocations(tasks)]
-    return max(codes, default=FAILED_WITHOUT_CODE)
 
 
 def ending_text(allocation: Allocation) -> str:

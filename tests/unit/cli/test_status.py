@@ -163,11 +163,10 @@ def test_waiting_gives_the_worst_end_of_several(api: FakeApi, cli: Cli) -> None:
 
 
 def test_waiting_for_a_group_counts_the_worst_of_its_tasks(api: FakeApi, cli: Cli) -> None:
-    api.on("GET", "/allocations/a19/wait", ended(19, state="Failed", exit_code=None, tasks={"size": 3, "failed": 2}))
-    tasks = [ended(20, state="Failed", exit_code=2), ended(21, state="Failed", exit_code=None, signal=15)]
-    api.on("GET", "/allocations", {"items": tasks})
-    assert cli("wait", "a19").code == 143
-    assert (api.last().parameter("group"), api.last().parameter("state")) == ("a19", "Failed")
+    worst = {"exit_code": None, "signal": 15, "tasks": {"size": 3, "failed": 2}}
+    api.on("GET", "/allocations/a19/wait", ended(19, state="Failed", **worst))
+    outcome = cli("wait", "a19")
+    assert (outcome.code, outcome.out) == (143, "a19 Failed (signal 15, 2 of 3 tasks failed)\n")
 
 
 def test_waiting_no_longer_than_told(api: FakeApi, cli: Cli) -> None:

@@ -6,7 +6,7 @@ from typing import NoReturn
 from lattice.cli.command import Command, Values
 from lattice.cli.context import Context, Process
 from lattice.cli.directives import Directive, read_directives
-from lattice.cli.ending import ending_text, waited_code
+from lattice.cli.ending import ending_code, ending_text
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.explanations import outlook_text
 from lattice.cli.flags import ALLOWED_IN_SCRIPTS, Flags
@@ -229,7 +229,7 @@ def _await_end(allocation: Allocation, context: Context) -> int:
         raise
     if not structured(context, ended):
         context.say(ending_text(ended))
-    return waited_code(ended, context.client)
+    return ending_code(ended)
 
 
 COMMAND = Command(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each
-from lattice.cli.ending import ending_text, waited_code
+from lattice.cli.ending import ending_code, ending_text
 from lattice.cli.output import structured
 from lattice.cli.times import parse_duration_s
 from lattice_sdk.models import Allocation
@@ -37,7 +37,7 @@ def run(options: Options, context: Context) -> int:
         if context.output in {"table", "wide"}:
             context.say(ending_text(ended))
             context.streams.stdout.flush()
-        return ended, waited_code(ended, context.client)
+        return ended, ending_code(ended)
 
     ended, code = for_each(options.ids, await_end, context)
     records = [allocation for allocation, _ in ended]

@@ -1,5 +1,7 @@
 """Folds events of task groups into the state. Like `evolve`, which calls it, it cannot refuse and may not fail."""
 
+from typing import assert_never
+
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
@@ -29,6 +31,8 @@ def evolve_group(state: State, event: GroupEvent, at: int) -> None:
         case ev.TasksFolded():
             for number in event.numbers:
                 state.fold_task(number)
+        case _:
+            assert_never(event)
 
 
 def with_use(group: TaskGroup, ended: Allocation) -> TaskGroup:
