@@ -1,5 +1,6 @@
 """Who may come in: the bearer token, and whether its roles reach the operation at all. The same on every wire."""
 
+from lattice.api.auditing import denied, refused_login
 from lattice.api.auth.rbac import Reach, reach_of
 from lattice.api.errors import ApiError, starting
 from lattice.api.operations.table import Operation
@@ -12,8 +13,13 @@ async def admit(services: Services, operation: Operation, authorization: str) ->
     """The caller of the operation. Raises ApiError and Unauthenticated."""
     if not services.is_ready():
         raise starting()
-    identity = await authenticate(services, authorization)
+    try:
+        identity = await authenticate(services, authorization)
+    except Unauthenticated as error:
+        refused_login(services, str(error))
+        raise
     if reach_of(identity, operation.permission) is Reach.NONE:
+        denied(services, identity, operation.name, str(operation.permission))
         raise _not_permitted(identity, operation)
     return identity
 

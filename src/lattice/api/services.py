@@ -13,6 +13,7 @@ from lattice.core.model.intent import IntentRule
 from lattice.core.model.observations import Observations
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
+from lattice.ports.audit import AuditDesk
 from lattice.ports.backups import Backups
 from lattice.ports.clock import Clock
 from lattice.ports.identity import Verifier
@@ -43,6 +44,7 @@ class Services:
     membership: Membership | None = None
     before_read: Callable[[], Awaitable[None]] | None = None
     backups: Backups | None = None
+    audit: AuditDesk | None = None  # None on a server that follows
     steps: StepDesk | None = None  # None on a server that follows
     discovery: Discovery = field(default_factory=Discovery)
     revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed

@@ -208,10 +208,57 @@ class RuleSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     name: str = ""
 
 
+class FilterSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program of the site that sees every submission first: `command` with its arguments, or `python` as module:function."""
+
+    command: list[str] = []
+    python: Annotated[str, Meta(pattern=r"^([A-Za-z_][\w.]*:[A-Za-z_]\w*)?$")] = ""
+    timeout: Period = 5.0
+    at_once: Annotated[int, Meta(ge=1, le=256)] = 8
+    on_failure: Literal["refuse", "accept"] = "refuse"  # when it fails, is too slow or makes no sense
+
+
 class SubmissionSection(Struct, frozen=True, kw_only=True):
     """`rules` choose the vCluster of a submission that names none; the first that holds counts."""
 
     rules: list[RuleSection] = []
+    filter: FilterSection = FilterSection()
+
+
+class AuditSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The audit chain. `signing_key` is a file, made when it is not there; empty = `audit.key` in the data directory."""
+
+    signing_key: str = ""
+    seal_every: Period = 10.0
+    keep: Count = 10_000  # sealed entries that stay in the state; older ones go to the object store
+    archive_after: Period = 86_400.0
+    retention: Period = 7 * 365.25 * 86_400
+
+
+class RateLimitsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one user may ask for; 0 = no limit. What is not given depends on `mode`: none in dev mode for requests as such."""
+
+    attach_max_concurrent: Annotated[int, Meta(ge=0)] = 5
+    stream_logs_max_concurrent: Annotated[int, Meta(ge=0)] | None = None
+    stream_metrics_max_concurrent: Annotated[int, Meta(ge=0)] = 5
+    watch_max_concurrent: Annotated[int, Meta(ge=0)] | None = None
+    query_metrics_per_minute: Annotated[int, Meta(ge=0)] = 60
+    diagnostics_per_minute: Annotated[int, Meta(ge=0)] = 30
+    compare_per_minute: Annotated[int, Meta(ge=0)] = 10
+    audit_per_minute: Annotated[int, Meta(ge=0)] | None = None
+    requests_per_second: Annotated[int, Meta(ge=0)] | None = None
+    requests_burst: Annotated[int, Meta(ge=1)] = 5000
+
+
+class VaultSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where vault:// leads: the key-value engine, version 2. `token` is a reference to a secret, env:// or file://."""
+
+    address: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
+    token: str = ""
+    mount: str = "secret"
+    namespace: str = ""
+    ca_file: str = ""
+    timeout: Period = 5.0
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
@@ -230,4 +277,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     defaults: DefaultsSection = DefaultsSection()
     notifications: NotificationsSection = NotificationsSection()
     submission: SubmissionSection = SubmissionSection()
+    audit: AuditSection = AuditSection()
+    rate_limits: RateLimitsSection = RateLimitsSection()
+    vault: VaultSection = VaultSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -17,6 +17,7 @@ from lattice.config.schema import PeerSection, ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.core.model.observations import Observations
 from lattice.daemons.agent_relay import AgentRelay
+from lattice.daemons.audit import begin_auditing
 from lattice.daemons.beginning import Beginning
 from lattice.daemons.following import NoScheduling
 from lattice.daemons.listening import Address, ListenFailed
@@ -24,6 +25,7 @@ from lattice.daemons.peer_plane import PeerPlane
 from lattice.daemons.server_loops import Loops
 from lattice.daemons.server_process import ServerProcess
 from lattice.integrations.directory.store import DirectoryStore
+from lattice.ports.audit import AuditError
 from lattice.ports.clock import SystemClock
 from lattice.ports.log import LogError, LogStart, LogUnavailable
 from lattice.ports.replica import Replica, ReplicaStopped
@@ -194,6 +196,7 @@ class QuorumProcess(ServerProcess):
             rules=self._rules,
             ring=self._ring,
             backups=self._backups,
+            audit=None if loops is None else loops.auditing,
             discovery=self._believer.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )
@@ -222,7 +225,7 @@ class QuorumProcess(ServerProcess):
             try:
                 await self._lead()
                 await self._lost.wait()
-            except (LogError, ReplicaStopped, RuntimeError) as error:
+            except (LogError, ReplicaStopped, RuntimeError, AuditError) as error:
                 _log.error("this server cannot lead: %s", error)
                 await self._leadership.resign()
             finally:
@@ -234,6 +237,7 @@ class QuorumProcess(ServerProcess):
         term = self._term = Term(self._replica)
         defaults = config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
+        auditing = await begin_auditing(config, term, self._clock)
         await make_defaults(term, wanted)
         api_url = config.api.advertised_url or ",".join(entry.rest for entry in self._plane.directory.entries.values())
         loops = self._loops = Loops(
@@ -247,6 +251,7 @@ class QuorumProcess(ServerProcess):
             senders=self._outlets.senders,
             epoch=self._replica.epoch,
             uploads=self._build_uploads(),
+            auditing=auditing,
         )
         self._report_rules()
         services = self._services = self._services_of(term, loops)

@@ -145,6 +145,7 @@ async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning, toke
     from lattice.daemons.listening import ListenFailed
     from lattice.daemons.server_process import ServerProcess
     from lattice.ports.archive import ArchiveError
+    from lattice.ports.audit import AuditError
     from lattice.ports.backups import BackupError
     from lattice.ports.log import LogError
     from lattice.quorum.certificates import CertificateError
@@ -172,7 +173,7 @@ async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning, toke
         starting.result()
     except (
         *(ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
-        BackupError,
+        *(BackupError, AuditError),
         *(MemberFailed, UnusableEtcd, CertificateError, EtcdError, InvitationError),
     ) as error:
         return _complain(error, EXIT_REMOVED if isinstance(error, MemberRemoved) else EXIT_USAGE)

@@ -8,6 +8,7 @@ from typing import Protocol
 from lattice.config.schema import ServerConfig
 from lattice.control.agents import AgentSessions, SessionSettings
 from lattice.control.archiving import Archiving
+from lattice.control.auditing import Auditing
 from lattice.control.deadlines import Deadlines
 from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.energy import EnergyPrices
@@ -50,9 +51,11 @@ class Loops:
         senders: Mapping[str, Sender],
         epoch: int = 0,
         uploads: SnapshotUploads | None = None,
+        auditing: Auditing | None = None,
     ) -> None:
         timings = _Timings(config, epoch)
         self.uploads = uploads
+        self.auditing = auditing
         self.observations = Observations()
         place = config.scheduling.energy_prices
         self.energy = EnergyPrices(open_prices(place)) if place else None
@@ -113,6 +116,8 @@ class Loops:
             self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
         if self.uploads is not None:
             self._tasks.append(asyncio.create_task(self.uploads.run(), name="SnapshotUploads"))
+        if self.auditing is not None:
+            self._tasks.append(asyncio.create_task(self.auditing.run(), name="Auditing"))
 
     async def stop(self) -> None:
         for task in self._tasks:

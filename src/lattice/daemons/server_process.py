@@ -31,6 +31,7 @@ from lattice.control.orders import token_lifetime_s
 from lattice.control.settings import seconds_setting
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.intent import unknown_targets
+from lattice.daemons.audit import begin_auditing
 from lattice.daemons.identity import Believer
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.outlets import Outlets
@@ -161,6 +162,7 @@ class ServerProcess:
         config = self._config
         defaults = config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
+        auditing = await begin_auditing(config, self._replica, self._clock)
         await make_defaults(self._replica, wanted)
         api_url = config.api.advertised_url or f"http://{reachable(rest)}"
         loops = self._loops = Loops(
@@ -174,6 +176,7 @@ class ServerProcess:
             senders=self._outlets.senders,
             epoch=self._replica.epoch,
             uploads=self._build_uploads(),
+            auditing=auditing,
         )
         self._report_rules()
         self._agents.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
@@ -231,6 +234,7 @@ class ServerProcess:
             rules=self._rules,
             ring=self._ring,
             backups=self._backups,
+            audit=loops.auditing,
             discovery=self._believer.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )

@@ -54,6 +54,7 @@ class Permission(StrEnum):
     READ_SCHEDULER = "scheduler:read"
     MANAGE_SERVERS = "server:manage"  # who belongs to the servers, and their certificates
     MANAGE_BACKUPS = "backup:manage"
+    READ_AUDIT = "audit:read"  # what one did oneself, or what was done to one's own
     READ_SELF = "self:read"
     OWN_NOTIFICATIONS = "notification:own"  # what one wants to be told oneself
     CONNECT_AGENT = "agent:connect"
@@ -94,6 +95,7 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.READ_SCHEDULER:  (_A, _A, _A, _A, _A, _A, _N),
     Permission.MANAGE_SERVERS:  (_A, _N, _N, _N, _N, _N, _N),
     Permission.MANAGE_BACKUPS:  (_A, _N, _N, _N, _N, _N, _N),
+    Permission.READ_AUDIT:      (_A, _T, _O, _O, _O, _O, _N),
     Permission.READ_SELF:       (_A, _A, _A, _A, _A, _A, _A),
     Permission.OWN_NOTIFICATIONS: (_O, _O, _O, _O, _N, _O, _N),
     Permission.CONNECT_AGENT:   (_N, _N, _N, _N, _N, _N, _A),

@@ -1,0 +1,34 @@
+"""The audit chain of a server, put together: its key, where old entries go, what the configuration says."""
+
+import asyncio
+from pathlib import Path
+
+from lattice.config.schema import ServerConfig
+from lattice.control.audit_keys import Signer
+from lattice.control.auditing import Auditing, AuditSettings
+from lattice.integrations.directory.store import DirectoryStore
+from lattice.ports.audit import AuditError
+from lattice.ports.clock import Clock
+from lattice.ports.replica import Replica
+
+KEY_FILE = "audit.key"
+
+
+async def begin_auditing(config: ServerConfig, replica: Replica, clock: Clock) -> Auditing:
+    """Returns when the chain has this server's key: nothing is served before. Raises AuditError."""
+    section, data_dir = config.audit, Path(config.data_dir)
+    path = Path(section.signing_key) if section.signing_key else data_dir / KEY_FILE
+    objects = DirectoryStore(Path(config.object_store.directory or data_dir / "objects"))
+    settings = AuditSettings(
+        seal_every_s=section.seal_every,
+        keep=section.keep,
+        archive_after_s=section.archive_after,
+        retention_s=section.retention,
+    )
+    try:
+        signer = await asyncio.to_thread(Signer, path, config.name)
+        auditing = Auditing(replica, clock, signer, objects, settings)
+        await auditing.begin()
+    except AuditError as error:
+        raise AuditError(f"audit.signing_key: {error}") from error
+    return auditing
