@@ -38,7 +38,7 @@ class Attendance:
         """The exit code of the step."""
         client = self._context.client
         output = MergedOutput(targets, self._step.tasks, label=label, raw=is_terminal)
-        with self._signals(), _raw_terminal(enabled=is_terminal):
+        with self._signals(is_terminal=is_terminal), _raw_terminal(enabled=is_terminal):
             if is_terminal:
                 self._wishes.put(("window", 0))
             threading.Thread(target=self._carry_out_wishes, daemon=True).start()
@@ -83,10 +83,11 @@ class Attendance:
     # Signals.
 
     @contextmanager
-    def _signals(self) -> Iterator[None]:
+    def _signals(self, *, is_terminal: bool) -> Iterator[None]:
         handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGINT: self._interrupted}
         handlers |= dict.fromkeys(FORWARDED, self._forwarded)
-        handlers[signal.SIGWINCH] = lambda _number, _frame: self._wishes.put(("window", 0))
+        if is_terminal:
+            handlers[signal.SIGWINCH] = lambda _number, _frame: self._wishes.put(("window", 0))
         before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             yield

@@ -78,6 +78,13 @@ class Dispatch:
         self._opened.append(node)
         self._alarm.ring()
 
+    def node_cleared(self, node: str) -> None:
+        """What lingered there has gone: work that waited for that is started."""
+        record = self._replica.state.nodes.get(node)
+        for number in record.holders() if record is not None else ():
+            self._fresh[number] = None
+        self._alarm.ring()
+
     def reset(self) -> None:
         """Derives every order of every node anew; for a new leader."""
         for node in sorted(self._links.connected()):

@@ -95,7 +95,7 @@ class Loops:
         return not self.steps.lingering(node)
 
     def _node_cleared(self, node: str) -> None:
-        self.dispatch.node_opened(node)
+        self.dispatch.node_cleared(node)
 
     def reset(self) -> None:
         """Starts afresh from the state; for a server that takes over from another."""

@@ -17,6 +17,7 @@ from lattice.wire.times import rfc3339
 
 MOST_ARGUMENTS = 10_000
 MOST_PROGRAMS = 1000
+MOST_NAMED = 4 * MOST_TASKS
 MOST_CELLS = 10_000
 _RANKS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
@@ -148,13 +149,17 @@ def _arguments(words: list[str], field: str) -> tuple[str, ...]:
 def _programs(fields: StepSubmission) -> tuple[Program, ...]:
     if len(fields.programs) > MOST_PROGRAMS:
         raise BadField("programs", "has too many entries", limit=f"{MOST_PROGRAMS:,}")
-    return tuple(
+    programs = tuple(
         Program(
             ranks=_spans(program.ranks, f"programs[{place}].ranks"),
             argv=_arguments(program.argv, f"programs[{place}].argv"),
         )
         for place, program in enumerate(fields.programs)
     )
+    named = sum(last - first + 1 for program in programs for first, last in program.ranks)
+    if named > MOST_NAMED:
+        raise BadField("programs", "name too many ranks", current=f"{named:,}", limit=f"{MOST_NAMED:,}")
+    return programs
 
 
 def _spans(text: str, field: str) -> tuple[tuple[int, int], ...]:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.step_plan import decode_plan
 from lattice.control.steps import ADOPT_WITHIN_S, StepBook, StepSettings
 from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode
@@ -274,3 +275,21 @@ async def test_signals_and_input_go_to_the_nodes_that_need_them() -> None:
 
 def test_a_plan_of_another_kind_is_passed_over() -> None:
     assert decode_plan(b"nonsense") is None
+
+
+@scenario
+async def test_work_is_not_started_on_a_node_before_what_lingers_there_has_gone() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    clear: set[str] = {"n1"}
+    dispatch = Dispatch(
+        world.replica, world.links, world.clock, DispatchSettings(), lambda _: "token", clear.__contains__
+    )
+    number = await world.submit(nodes=2)
+    await world.place(number, "n1", "n2")
+    await dispatch.send_due()
+    assert world.links.take() == []
+    clear.add("n2")
+    dispatch.node_cleared("n2")
+    await dispatch.send_due()
+    assert [node for node, _ in world.links.take()] == ["n1"]

@@ -38,6 +38,7 @@ def test_programs_have_ranges_of_ranks() -> None:
         ({"pty": True, "output": "x"}, "pty: a terminal cannot be written to files"),
         ({"programs": [ProgramFields(ranks="3-1", argv=["x"])]}, 'programs[0].ranks: cannot read "3-1"'),
         ({"programs": [ProgramFields(ranks="1", argv=[])]}, "programs[0].argv: is empty"),
+        ({"programs": [ProgramFields(ranks="0-65535", argv=["x"])] * 5}, "programs: name too many ranks"),
         ({"environment": {"A=B": "1"}}, "environment:"),
     ],
 )

@@ -17,6 +17,7 @@ OWN = "LATTICE_ALLOC_ID"
 PER_TASK = ("%t", "%n", "%N")
 # The server's word for "fed from here", beside a rank.
 FED = ("all",)
+SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_AGENT_TOKEN"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +139,13 @@ def _is_per_task(pattern: str) -> bool:
 
 
 def _exported(context: Context) -> dict[str, str]:
-    """This process's variables, without what no request could carry."""
+    """This process's variables, without tokens and what no request could carry."""
     variables = context.process.environment.items()
-    return {name: value for name, value in variables if name and name.isprintable() and _is_text(value)}
+    return {
+        name: value
+        for name, value in variables
+        if name and name.isprintable() and _is_text(value) and name not in SECRETS
+    }
 
 
 def _is_text(value: str) -> bool:
