@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from lattice.api.auth.rbac import TABLE, Permission, Role
+from lattice.api.auth.rbac import TABLE, Permission, Reach, Role
 from lattice.api.grpc.contract import rpcs
 from lattice.api.operations.table import OPERATIONS
 from lattice.core.machine.transitions import ALLOCATION_TABLE, NODE_TABLE
@@ -73,16 +73,45 @@ def rest() -> str:
     for row in OPERATIONS:
         says = (row.handle.__doc__ or "").partition("\n")[0]
         lines.append(f"| {row.method} | {row.path} | {row.name} | {methods[row.name]} | {row.permission} | {says} |")
-    lines += ["", "## Roles", "", "A permission reaches nothing, one's own, the own tenants', or everything.", ""]
-    lines += [f"| | {' | '.join(Role)} |", "|---" * (len(Role) + 1) + "|"]
+    lines += ["", "Who may do what: permissions.md."]
+    return "\n".join([*lines, ""])
+
+
+REACHES = {Reach.NONE: "-", Reach.OWN: "own", Reach.TENANT: "tenant", Reach.ALL: "all"}
+
+
+def permissions() -> str:
+    """Every operation by role, and the permissions behind it."""
+    lines = [
+        NOTE,
+        "# Permissions",
+        "",
+        "How far each role reaches with each operation: nothing (`-`: refused), what is one's own, what belongs to one's tenants, or",
+        "everything. What may not be seen answers `not_found`, as if it did not exist; what may be seen and not changed answers",
+        "`forbidden`. Submissions are always one's own: the reach says for which tenants. A caller with several roles has the widest reach.",
+        "Tokens and roles: docs/guide/authentication.md.",
+        "",
+        "## Operations",
+        "",
+    ]
+    lines += [f"| operation | {' | '.join(Role)} |", "|---" * (len(Role) + 1) + "|"]
+    for row in sorted(OPERATIONS, key=lambda row: (row.permission, row.name)):
+        reach = " | ".join(REACHES[TABLE[role, row.permission]] for role in Role)
+        lines.append(f"| {row.name} | {reach} |")
+    lines += ["", "## Permissions", "", f"| | {' | '.join(Role)} |", "|---" * (len(Role) + 1) + "|"]
     for permission in Permission:
-        reach = " | ".join(TABLE[role, permission].name.lower().replace("none", "-") for role in Role)
+        reach = " | ".join(REACHES[TABLE[role, permission]] for role in Role)
         lines.append(f"| {permission} | {reach} |")
     return "\n".join([*lines, ""])
 
 
 def pages(*, is_fresh: bool = False) -> dict[str, str]:
-    return {"states.md": states(), "rest.md": rest(), "openapi.json": openapi.generate(is_fresh=is_fresh)}
+    return {
+        "states.md": states(),
+        "rest.md": rest(),
+        "permissions.md": permissions(),
+        "openapi.json": openapi.generate(is_fresh=is_fresh),
+    }
 
 
 def main() -> int:

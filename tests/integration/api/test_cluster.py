@@ -163,8 +163,10 @@ async def test_vclusters_are_created_changed_and_counted(world: World) -> None:
     await world.start_run(1)
     default = (await world.call("GET", "/vclusters/default")).json()
     assert (default["pending"], default["running"]) == (5, 1)
-    names = [item["name"] for item in (await world.call("GET", "/vclusters")).json()["items"]]
+    names = [item["name"] for item in (await world.call("GET", "/vclusters", token=world.admin)).json()["items"]]
     assert names == ["default", "gpu"]
+    names = [item["name"] for item in (await world.call("GET", "/vclusters")).json()["items"]]
+    assert names == ["default"], "the other one is for another tenant"
 
 
 @in_world

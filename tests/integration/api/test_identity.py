@@ -7,8 +7,6 @@ from typing import Any
 import jwt
 import pytest
 
-from lattice.api.auth.rbac import TABLE, Permission, Reach, Role
-from lattice.api.operations.table import OPERATIONS, Operation
 from tests.integration.api.world import NOW_MS, SECRET, World, in_world
 
 NOW_S = NOW_MS // 1000
@@ -152,98 +150,6 @@ async def test_public_addresses_need_no_token(world: World) -> None:
         "scopes": [],
         "token": None,
     }
-
-
-SCOPES = {
-    Role.SYSTEM_ADMIN: "admin",
-    Role.TENANT_ADMIN: "tenant:admin",
-    Role.OPERATOR: "operator",
-    Role.READ_ONLY: "readonly",
-    Role.USER: "",
-}
-
-
-def test_table_is_complete() -> None:
-    assert set(TABLE) == {(role, permission) for role in Role for permission in Permission}
-    assert {operation.permission for operation in OPERATIONS} == (
-        set(Permission) - {Permission.CONNECT_AGENT, Permission.READ_DETAILS}
-    )
-
-
-BODIES: dict[str, dict[str, Any]] = {
-    "submit": {"entrypoint": ["true"]},
-    "cancel_many": {"ids": ["a1"]},
-    "update": {"name": "x"},
-    "create_tenant": {"name": "t2"},
-    "create_vcluster": {"name": "v2"},
-    "create_project": {"name": "p2"},
-    "set_setting": {"value": "60"},
-}
-PLACES = {"tenants": "default", "vclusters": "default", "nodes": "n1", "allocations": "1", "settings": "agent.grace_s"}
-
-
-def filled(operation: Operation) -> str:
-    family = operation.path.split("/")[1]
-    path = operation.path.replace("{tenant}", "default").replace("{id}", PLACES.get(family, "x"))
-    path = path.replace("{name}", PLACES.get(family, "p1")).replace("{key}", PLACES.get(family, "x"))
-    return f"{path}?timeout=0" if path.endswith("/wait") else path
-
-
-async def ask(world: World, operation: Operation, token: str) -> int:
-    """The status that the operation answers with; a stream counts once it has begun."""
-    path = filled(operation)
-    if operation.name in ("watch", "stream_logs"):
-        scouting = await world.call("GET", "/whoami", token=token)
-        if scouting.status != 200:
-            return scouting.status
-        try:
-            stream = await world.open(path, token=token)
-            await stream.close()
-        except AssertionError as refused:
-            return int(refused.args[0]["status"]) if isinstance(refused.args[0], dict) else 500
-        return 200
-    body = None if operation.method in ("GET", "DELETE") else BODIES.get(operation.name, {})
-    return (await world.call(operation.method, path, body, token=token)).status
-
-
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-@pytest.mark.parametrize("role", SCOPES, ids=str)
-def test_every_operation_keeps_to_the_table(operation: Operation, role: Role) -> None:
-    """A colleague of the same tenant, another tenant's member and a stranger ask for alice's allocation a1."""
-
-    @in_world
-    async def scenario(world: World) -> None:
-        await world.submit()
-        reach = TABLE[role, operation.permission]
-        token = world.token("bob", scope=SCOPES[role])
-        status = await ask(world, operation, token)
-        about_one = operation.path.startswith("/allocations/{id}")
-        if (
-            reach is Reach.NONE
-            or (about_one and reach is Reach.OWN)
-            or (operation.name == "tenant_usage" and reach is Reach.OWN)
-        ):
-            assert status == 403
-        else:
-            assert status not in (401, 403), status
-
-    scenario()
-
-
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_strangers_and_agents_get_nothing(operation: Operation) -> None:
-    @in_world
-    async def scenario(world: World) -> None:
-        await world.submit()
-        assert (await world.call(operation.method, filled(operation), {}, token="")).status == 401
-        agent = world.token("agent", kind="agent", scope="admin")
-        expected = 200 if operation.name == "whoami" else 403
-        assert await ask(world, operation, agent) == expected
-        if operation.path.startswith("/allocations/{id}"):
-            other = world.token("paul", tenants=("physics",), scope="tenant:admin")
-            assert await ask(world, operation, other) == 404
-
-    scenario()
 
 
 @in_world

@@ -1,13 +1,16 @@
 """Nodes: read them, take them out of service and back."""
 
+import msgspec
 from msgspec import Struct
 
+from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.errors import unknown
 from lattice.api.limits import MAX_PAGE
 from lattice.api.states import parse_node_states
 from lattice.core.machine.commands import AnyCommand, DisableNode, DrainNode, EnableNode, UndrainNode
+from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import Node
 from lattice.wire.nodes import NodeView, node_view
 from lattice.wire.texts import check_line
@@ -110,4 +113,17 @@ def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
     heard = context.services.observations.get(node.id)
     ago = None if heard is None else context.services.clock.monotonic_s() - heard.last_heard
     load1 = None if heard is None else heard.load1
-    return node_view(node, home=homes.get(node.id, ""), last_heartbeat_s=ago, load1=load1)
+    view = node_view(node, home=homes.get(node.id, ""), last_heartbeat_s=ago, load1=load1)
+    if context.reach(Permission.CONTROL_NODES) is Reach.ALL:
+        return view
+    return msgspec.structs.replace(view, allocations=tuple(map(allocation_id, _seen(context, node))))
+
+
+def _seen(context: Context, node: Node) -> list[int]:
+    """What of the work on the node the caller may know of."""
+    held = ((number, context.state.find(number)) for number in node.holders())
+    return [
+        number
+        for number, record in held
+        if record is not None and context.covers(Permission.READ, user=record.user, tenant=record.tenant)
+    ]

@@ -1,13 +1,17 @@
 """Advance reservations: list, read, make, delete."""
 
+import msgspec
 from msgspec import Struct
 
+from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context, NoParameters
 from lattice.api.cursors import Page
 from lattice.api.errors import unknown
 from lattice.core.machine.commands import DeleteReservation, SetReservation
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.wire.reservations import ReservationFields, ReservationView, reservation_of, reservation_view
+
+OTHERS = "others"  # stands for tenants and users that are none of the caller's business
 
 
 class GetReservation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,4 +59,19 @@ def _find(context: Context, name: str) -> AdvanceReservation:
 
 
 def _view(context: Context, record: AdvanceReservation) -> ReservationView:
-    return reservation_view(record, context.services.clock.now_ms())
+    view = reservation_view(record, context.services.clock.now_ms())
+    if context.reach(Permission.WRITE_RESERVATIONS) is Reach.ALL:
+        return view
+    own = context.identity.tenants
+    return msgspec.structs.replace(
+        view,
+        tenants=_without(record.tenants, own),
+        users=_without(record.users, (context.user,)),
+        reason=view.reason if not (record.tenants or record.users) or set(record.tenants) & set(own) else "",
+    )
+
+
+def _without(names: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+    """One's own names; that there are others is said, which ones is not."""
+    kept = tuple(name for name in names if name in own)
+    return kept if len(kept) == len(names) else (*kept, OTHERS)

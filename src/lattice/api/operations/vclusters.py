@@ -2,8 +2,10 @@
 
 from collections import Counter
 
+import msgspec
 from msgspec import Struct
 
+from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context, NoParameters
 from lattice.api.cursors import Page
 from lattice.api.errors import unknown
@@ -18,12 +20,12 @@ class GetVcluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 async def list_vclusters(context: Context, request: NoParameters) -> Page[VclusterView]:
-    """All vClusters."""
+    """The vClusters that the caller's tenants may use, or all."""
     pending, running = _counts(context)
-    vclusters = context.state.vclusters
     return Page(
         items=[
-            vcluster_view(vclusters[name], pending=pending[name], running=running[name]) for name in sorted(vclusters)
+            _shown(context, vcluster, pending[name], running[name])
+            for name, vcluster in sorted(_visible(context).items())
         ]
     )
 
@@ -49,16 +51,37 @@ async def update_vcluster(context: Context, request: VclusterFields) -> Vcluster
 
 
 def _find(context: Context, name: str) -> Vcluster:
-    vcluster = context.state.vclusters.get(name)
-    if vcluster is None:
-        raise unknown("vCluster", name, context.state.vclusters)
-    return vcluster
+    visible = _visible(context)
+    if name not in visible:
+        raise unknown("vCluster", name, visible)
+    return visible[name]
+
+
+def _sees_all(context: Context) -> bool:
+    return Reach.ALL in (context.reach(Permission.READ_TENANTS), context.reach(Permission.CONTROL_NODES))
+
+
+def _visible(context: Context) -> dict[str, Vcluster]:
+    """A vCluster for other tenants alone is nobody else's business."""
+    vclusters = context.state.vclusters
+    if _sees_all(context):
+        return vclusters
+    own = set(context.identity.tenants)
+    return {name: each for name, each in vclusters.items() if not each.tenants or own & set(each.tenants)}
+
+
+def _shown(context: Context, vcluster: Vcluster, pending: int, running: int) -> VclusterView:
+    view = vcluster_view(vcluster, pending=pending, running=running)
+    if _sees_all(context):
+        return view
+    own = context.identity.tenants
+    return msgspec.structs.replace(view, tenants=tuple(name for name in vcluster.tenants if name in own))
 
 
 def _view(context: Context, name: str) -> VclusterView:
     vcluster = _find(context, name)
     pending, running = _counts(context)
-    return vcluster_view(vcluster, pending=pending[name], running=running[name])
+    return _shown(context, vcluster, pending[name], running[name])
 
 
 def _counts(context: Context) -> tuple[Counter[str], Counter[str]]:
