@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from lattice.testing import LocalCluster, eventually
+
+pytestmark = pytest.mark.e2e
 
 NODES = 3
 
@@ -48,7 +51,7 @@ def launched(
 
 
 def begun(cluster: LocalCluster, alloc: str, *words: str) -> "subprocess.Popen[str]":
-    program = Path(os.sys.executable).with_name("lattice")  # type: ignore[attr-defined]
+    program = Path(sys.executable).with_name("lattice")
     return subprocess.Popen(
         [str(program), "launch", "--alloc", alloc, *words],
         stdin=subprocess.PIPE,
@@ -235,8 +238,7 @@ def test_a_repeated_request_launches_once(cluster: LocalCluster, alloc: str, scr
     body = {"argv": ["sh", "-c", f"echo x >> {scratch}/count"], "tasks": 1, "input": "none"}
     answers = [cluster.request("POST", f"/allocations/{alloc}/steps", body, request_id="same")[1] for _ in range(3)]
     assert {answer["id"] for answer in answers} == {f"{alloc}.0"}
-    eventually(lambda: (scratch / "count").exists(), "the task")
-    time.sleep(1.5)  # past the recording of the step
+    eventually(lambda: cluster.get(f"/allocations/{alloc}/steps")["items"][0]["ended_at"], "its record")
     again = cluster.request("POST", f"/allocations/{alloc}/steps", body, request_id="same")[1]
     assert again["id"] == f"{alloc}.0"
     assert (scratch / "count").read_text() == "x\n"
