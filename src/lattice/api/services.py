@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lattice.api.changes import ChangeRing
 from lattice.api.discovery import Discovery
 from lattice.api.notifications import NotificationPolicy
+from lattice.api.slurm.names import SlurmNames
 from lattice.api.streams import Feed
 from lattice.core.model.intent import IntentRule
 from lattice.core.model.observations import Observations
@@ -53,6 +54,7 @@ class Services:
     default_vcluster: str = "default"
     notifications: NotificationPolicy = field(default_factory=NotificationPolicy)
     rules: tuple[IntentRule, ...] = ()  # which vCluster a submission gets that names none
+    slurm: SlurmNames = field(default_factory=SlurmNames)
     ring: ChangeRing | None = None  # the server's own, which outlives these services; None = one of their own
     # Changes of limits build on what they read and are made one at a time.
     administration: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -184,6 +184,7 @@ def leaves(
 ) -> Iterator[tuple[tuple[str, ...], Leaf]]:
     """Every command with its words, in the order of the table."""
     for word, entry in entries.items():
+    "compat-aliases": Leaf("compat_aliases", "print the file that puts the Slurm commands on PATH"),
         if isinstance(entry, Leaf):
             yield (*words, word), entry
         else:

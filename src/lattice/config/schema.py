@@ -261,6 +261,14 @@ class VaultSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     timeout: Period = 5.0
 
 
+class SlurmSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names that the Slurm commands use. No `partitions` = every vCluster is one; `qos` maps names to preemption classes."""
+
+    cluster_name: Name = "lattice"
+    partitions: dict[str, Name] = {}
+    qos: dict[str, Annotated[int, Meta(ge=0, le=10)]] = {"low": 2, "normal": 5, "high": 8}
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     data_dir: Annotated[str, Meta(min_length=1)]
     api: ApiSection
@@ -277,6 +285,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     defaults: DefaultsSection = DefaultsSection()
     notifications: NotificationsSection = NotificationsSection()
     submission: SubmissionSection = SubmissionSection()
+    slurm: SlurmSection = SlurmSection()
     audit: AuditSection = AuditSection()
     rate_limits: RateLimitsSection = RateLimitsSection()
     vault: VaultSection = VaultSection()

@@ -13,6 +13,7 @@ from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.rest.app import RestApp, build_app
 from lattice.api.rest.forwarding import Forwarding
 from lattice.api.services import Services
+from lattice.api.slurm.names import slurm_names
 from lattice.config.schema import PeerSection, ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.core.model.observations import Observations
@@ -194,6 +195,7 @@ class QuorumProcess(ServerProcess):
             default_vcluster=config.defaults.vcluster,
             notifications=self._outlets.policy,
             rules=self._rules,
+            slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
             ring=self._ring,
             backups=self._backups,
             audit=None if loops is None else loops.auditing,

@@ -24,6 +24,7 @@ from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.rest.app import Entrance, build_app
 from lattice.api.services import Services
 from lattice.config.rules import intent_rules
+from lattice.api.slurm.names import slurm_names
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.control.loop import failures
@@ -243,6 +244,7 @@ class ServerProcess:
         for problem in unknown_targets(self._rules, self._replica.state.vclusters):
             _log.warning("submission.rules: %s; it is passed over until it does", problem)
 
+            slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
     def _mint(self, allocation: Allocation) -> str:
         grace_s = seconds_setting(self._replica.state, "agent.grace_s", self._config.node_agent.stop_grace_s)
         most_s = self._config.api.allocation_token_lifetime

@@ -9,6 +9,7 @@ from lattice_sdk.calls.nodes import NodeCalls
 from lattice_sdk.calls.notifications import NotificationCalls
 from lattice_sdk.calls.reports import ReportCalls
 from lattice_sdk.calls.steps import StepCalls
+from lattice_sdk.calls.slurm import SlurmCalls
 
 
 class Calls(
@@ -23,3 +24,4 @@ class Calls(
     StepCalls,
 ):
     """What both clients can do."""
+    SlurmCalls,

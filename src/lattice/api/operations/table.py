@@ -24,6 +24,7 @@ from lattice.api.operations import (
     reports,
     reservations,
     steps,
+    slurm,
     submitting,
     tenants,
     usage,
@@ -34,6 +35,7 @@ from lattice.wire.admin import ProjectFields, TenantFields, VclusterFields
 from lattice.wire.dags import DagSubmission
 from lattice.wire.reservations import ReservationFields
 from lattice.wire.steps import StepSubmission
+from lattice.wire.slurm import SlurmCommand
 from lattice.wire.submissions import Submission
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -113,6 +115,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/dags/{id}/graph", dags.get_dag_graph, dags.GraphQuery, _P.READ),
     _row("DELETE", "/dags/{id}", dags.cancel_dag, dags.CancelDagRequest, _P.CHANGE, 202),
     _row("GET", "/events", watching.watch, watching.WatchQuery, _P.READ),
+    _row("POST", "/slurm/commands", slurm.slurm_command, SlurmCommand, _P.READ),
     _row("GET", "/nodes", nodes.list_nodes, nodes.NodeQuery, _P.READ_NODES),
     _row("GET", "/nodes/{id}", nodes.get_node, nodes.GetNode, _P.READ_NODES),
     _row("POST", "/nodes/{id}/drain", nodes.drain_node, nodes.ControlNode, _P.CONTROL_NODES),

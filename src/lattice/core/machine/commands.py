@@ -6,6 +6,7 @@ A command is a wish. `decide` turns it into events or refuses it; nothing here h
 from msgspec import Struct
 
 from lattice.core.model.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
+from lattice.core.model.asked import Asked
 from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal
 from lattice.core.model.dependencies import Clauses, Condition, EndedWork
 from lattice.core.model.intervals import Intervals
@@ -47,6 +48,7 @@ class SubmitAllocation(Command, tag="submit_allocation", frozen=True, kw_only=Tr
     mutex: str = ""
     keep_on_invalid_dependency: bool = False
     deadline_at: int = 0
+    asked: Asked | None = None  # of a Slurm command
 
 
 class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True):

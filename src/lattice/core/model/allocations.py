@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lattice.core.model import intervals
+from lattice.core.model.asked import Asked
 from lattice.core.model.dependencies import Clauses, Dependency, TaskWait, position_in
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import Share
@@ -178,6 +179,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     deadline_at: int = 0  # ended when it cannot end before; 0 = none
     prologue_failures: int = 0  # in a row
     avoided: tuple[str, ...] = ()  # nodes whose prologue failed for it
+    asked: Asked | None = None  # in the words of a Slurm command, if one submitted it
 
     @property
     def is_terminal(self) -> bool:

@@ -182,6 +182,7 @@ def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at:
         keep_on_invalid_dependency=command.keep_on_invalid_dependency,
         deadline_at=command.deadline_at,
         notify=notifications.wish_of(state, command),
+        asked=command.asked,
     )
 
 

@@ -1,0 +1,48 @@
+"""What all Slurm commands do alike: help and version, permissions, and refusals in the manner of Slurm."""
+
+from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.context import Context
+from lattice.api.errors import ApiError
+from lattice.slurm.faults import Fault
+from lattice.wire.slurm import SlurmAnswer
+
+VERSION = "22.05.8"
+
+
+def version_line() -> str:
+    """What every command prints for --version: the Slurm whose manners these are."""
+    return f"slurm {VERSION}\n"
+
+
+def require(context: Context, permission: Permission) -> None:
+    """Raises ApiError unless the caller's roles reach the permission at all; what they reach is up to the operations."""
+    if context.reach(permission) is Reach.NONE:
+        roles = ", ".join(context.identity.roles) or "none"
+        raise ApiError("forbidden", "Access/permission denied", current=f"roles: {roles}", requested=str(permission))
+
+
+def printed(*lines: str, code: int = 0) -> SlurmAnswer:
+    """Lines for stdout."""
+    return SlurmAnswer(stdout="".join(f"{line}\n" for line in lines), code=code)
+
+
+def complained(*lines: str, code: int = 1) -> SlurmAnswer:
+    """Lines for stderr."""
+    return SlurmAnswer(stderr="".join(f"{line}\n" for line in lines), code=code)
+
+
+def faulty(fault: Fault) -> SlurmAnswer:
+    return complained(*fault.lines, code=fault.code)
+
+
+def refusal(program: str, error: ApiError) -> SlurmAnswer:
+    """A refusal of Lattice that has no words of Slurm's own."""
+    view = error.view
+    figures = "; ".join(
+        f"{name} {value}"
+        for name, value in (("current", view.current), ("requested", view.requested), ("limit", view.limit))
+        if value
+    )
+    lines = [f"{program}: error: {view.message}" + (f" ({figures})" if figures else "")]
+    lines += [f"{program}: error: {view.hint}"] if view.hint else []
+    return complained(*lines)

@@ -1,0 +1,47 @@
+"""Which variables of the caller reach the work: `--export`, without what belonged to the job that the caller runs in."""
+
+from collections.abc import Mapping
+
+# Variables that lead to a token stay with the person; work gets its own.
+_SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
+_SETTINGS = frozenset({"SLURM_TIME_FORMAT", "SLURM_CONF", "SLURM_CLUSTERS"})
+
+
+def exported(environment: Mapping[str, str], wish: str) -> dict[str, str]:
+    """The variables that `--export=WISH` hands on; nothing said means all of them."""
+    words = [word for word in _items(wish) if word]
+    if not words or words[0].upper() == "ALL":
+        found = {name: value for name, value in environment.items() if _is_handed_on(name)}
+        words = words[1:]
+    else:
+        found = {}
+    if words and words[0].upper() in ("NONE", "NIL"):
+        return {}
+    for word in words:
+        name, is_given, value = word.partition("=")
+        if is_given:
+            found[name] = value
+        elif name in environment:
+            found[name] = environment[name]
+    return {name: value for name, value in found.items() if name and name not in _SECRETS}
+
+
+def _items(wish: str) -> list[str]:
+    """Split at commas; inside quotes they belong to the value, and the quotes do not."""
+    items, current, quote = [], "", ""
+    for char in wish:
+        if quote:
+            quote = "" if char == quote else quote
+            current += char if quote else ""
+        elif char in "'\"":
+            quote = char
+        elif char == ",":
+            items.append(current)
+            current = ""
+        else:
+            current += char
+    return [*items, current]
+
+
+def _is_handed_on(name: str) -> bool:
+    return name not in _SECRETS and (not name.startswith("SLURM_") or name in _SETTINGS)

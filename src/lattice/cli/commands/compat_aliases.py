@@ -1,0 +1,48 @@
+"""`lattice compat-aliases`: the Slurm commands, ready to be put on PATH."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import OK, CommandError
+from lattice.cli.output import structured
+
+
+@dataclass(frozen=True, kw_only=True)
+class AliasOptions:
+    dir: str = ""
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dir", default="", help="the folder for the programs, instead of the installation's own")
+
+
+def run(options: AliasOptions, context: Context) -> int:
+    from lattice.cli.slurm.install import default_folder, find_installed, install
+
+    folder = Path(context.process.directory(), options.dir) if options.dir else default_folder()
+    try:
+        aliases = install(folder)
+    except OSError as error:
+        found = find_installed(folder)
+        if found is None:
+            raise CommandError(
+                f"the programs cannot be written to {folder}: {error.strerror}",
+                hint="name a folder of your own by --dir",
+            ) from None
+        aliases = found
+    if context.flags.output in {"json", "yaml"}:
+        structured(context, {"folder": str(aliases.parent), "aliases": str(aliases)})
+    else:
+        context.streams.write(f"{aliases}\n")
+    return OK
+
+
+COMMAND = Command(
+    options=AliasOptions,
+    run=run,
+    fill=fill,
+    examples=("source $(lattice compat-aliases)", "lattice compat-aliases --dir ~/slurm-commands"),
+)

@@ -1,0 +1,242 @@
+"""A Slurm command as it is typed: hands its line to the server, prints the answer and ends with its code.
+
+Started by the hundred in shell loops, so it imports next to nothing: a socket, and the C half of the JSON module.
+"""
+
+import sys
+from _json import encode_basestring_ascii as quoted
+from posix import (
+    O_RDONLY,
+    _exit,
+    close,
+    environ,
+    fstat,
+    getcwd,
+    getgid,
+    getpid,
+    getuid,
+    read,
+    umask,
+    uname,
+    urandom,
+    write,
+)
+from posix import (
+    open as open_file,
+)
+
+from lattice.cli.slurm.exchange import Unreachable, ask
+from lattice.cli.slurm.place import NoPlace, find_place
+
+MAX_SCRIPT = 4 << 20
+SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
+PREFIXES = (
+    "SLURM_",
+    "SBATCH_",
+    "SALLOC_",
+    "SRUN_",
+    "SQUEUE_",
+    "SACCT_",
+    "SINFO_",
+    "SCANCEL_",
+    "SCONTROL_",
+    "SPRIO_",
+    "SSHARE_",
+    "SSTAT_",
+)
+SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
+# Those of sbatch that take no value: a word behind any other may be its value, not the script.
+FLAGS = frozenset(
+    [
+        "-H",
+        "--hold",
+        "--parsable",
+        "-Q",
+        "--quiet",
+        "-v",
+        "--verbose",
+        "-W",
+        "--wait",
+        "--requeue",
+        "--no-requeue",
+        "--exclusive",
+        "--test-only",
+        "-O",
+        "--overcommit",
+        "-s",
+        "--oversubscribe",
+        "-k",
+        "--no-kill",
+        "--contiguous",
+        "--ignore-pbs",
+        "--spread-job",
+        "--use-min-nodes",
+        "--reboot",
+        "--get-user-env",
+        "--nice",
+        "--propagate",
+    ]
+)
+
+
+class Stopped(Exception):
+    """The program ends with this text and this code."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def main(program: str) -> None:
+    """Never returns. What does not fit the small way goes the long one."""
+    try:
+        code = run(program, sys.argv[1:])
+    except Stopped as stopped:
+        _put(2, str(stopped))
+        code = stopped.code
+    except KeyboardInterrupt:
+        code = 130
+    _exit(code)
+
+
+def run(program: str, argv: list[str]) -> int:
+    """Asks until there is nothing left to ask; the exit code."""
+    variables = _variables()
+    fixed = _fixed(program, argv, variables)
+    path, script = _likely_script(program, argv)
+    more = _script_fields(path, script) if script is not None else ""
+    try:
+        place = find_place(variables)
+    except NoPlace as error:
+        raise Stopped(f"{program}: error: {error}\n") from None
+    while True:
+        try:
+            answer = ask(place, f"{{{fixed}{more}}}".encode("ascii"))
+        except Unreachable as error:
+            raise Stopped(f"{program}: error: {error}\n") from None
+        _put(1, answer.get("stdout", ""))
+        _put(2, answer.get("stderr", ""))
+        if needs := answer.get("needs"):
+            more = _demanded(program, needs, answer.get("path", ""), variables)
+        elif resume := answer.get("resume"):
+            more = f',"resume":{quoted(resume)}'
+        else:
+            return int(answer.get("code", 0))
+
+
+def _variables() -> dict[str, str]:
+    """Those whose names and values are UTF-8; others cannot be carried."""
+    found = {}
+    for name, value in environ.items():
+        try:
+            found[name.decode()] = value.decode()
+        except UnicodeDecodeError:
+            continue
+    return found
+
+
+def _fixed(program: str, argv: list[str], variables: dict[str, str]) -> str:
+    takes_all = program in SUBMITTERS
+    mask = umask(0o022)
+    umask(mask)
+    sent = ",".join(
+        f"{quoted(name)}:{quoted(value)}"
+        for name, value in variables.items()
+        if (takes_all or name.startswith(PREFIXES)) and name not in SECRETS
+    )
+    words = ",".join(quoted(_clean(word)) for word in argv)
+    return (
+        f'"program":{quoted(program)},"argv":[{words}],"cwd":{quoted(_clean(_directory()))},"environment":{{{sent}}},'
+        f'"host":{quoted(uname().nodename)},"uid":{getuid()},"gid":{getgid()},"umask":{mask},'
+        f'"request_id":"{urandom(8).hex()}{getpid():x}"'
+    )
+
+
+def _directory() -> str:
+    try:
+        return getcwd()
+    except OSError:
+        return "/"
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _likely_script(program: str, argv: list[str]) -> tuple[str, str | None]:
+    """The script, when the line leaves no doubt which word it is; else the server says so."""
+    if program != "sbatch":
+        return "", None
+    before = ""
+    for word in argv:
+        if word.startswith("-") and word != "-":
+            if word.startswith(("--wrap", "--help", "--version", "--usage")):
+                return "", None
+            before = word
+            continue
+        if before and before not in FLAGS and "=" not in before and not (len(before) > 2 and before[1] != "-"):
+            before = ""  # most likely its value
+            continue
+        return _opened(word, _variables().get("PATH", ""))
+    return "", None
+
+
+def _opened(name: str, search: str) -> tuple[str, str | None]:
+    """Full path and text of the script, looked for in the directory and, if it has no slash, in PATH."""
+    folders = ["", *([] if "/" in name else search.split(":"))]
+    for folder in folders:
+        path = f"{folder}/{name}" if folder else name
+        try:
+            descriptor = open_file(path, O_RDONLY)
+        except OSError:
+            continue
+        try:
+            if (fstat(descriptor).st_mode & 0o170000) == 0o040000:
+                continue
+            text = _text(_read_all(descriptor))
+        except OSError:
+            continue
+        finally:
+            close(descriptor)
+        return path if path.startswith("/") else f"{_directory().rstrip('/')}/{path}", text
+    return "", None
+
+
+def _read_all(descriptor: int) -> bytes:
+    pieces, size = [], 0
+    while piece := read(descriptor, 1 << 16):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_SCRIPT:
+            raise Stopped(f"sbatch: error: the script is larger than {MAX_SCRIPT >> 20} MiB\n")
+    return b"".join(pieces)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _script_fields(path: str, script: str) -> str:
+    return f',"script_path":{quoted(_clean(path))},"script":{quoted(script)}'
+
+
+def _demanded(program: str, needs: str, name: str, variables: dict[str, str]) -> str:
+    if needs == "stdin":
+        return _script_fields("", _text(_read_all(0)))
+    path, script = _opened(name, variables.get("PATH", ""))
+    if script is None:
+        raise Stopped(f"{program}: error: Unable to open file {name}\n")
+    return _script_fields(path, script)
+
+
+def _put(descriptor: int, text: str) -> None:
+    """Everything, also through a pipe that takes it piece by piece; nobody listening is no failure."""
+    data = memoryview(text.encode("utf-8", "surrogateescape"))
+    try:
+        while data:
+            data = data[write(descriptor, data) :]
+    except OSError:
+        return

@@ -1,0 +1,38 @@
+"""The Slurm commands on the wire: a command line as it was typed, and what its program is to print and do."""
+
+from msgspec import Struct
+
+
+class SlurmCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`argv` is without the program's name; `environment` what the program may hand on.
+
+    `script` is the text behind `script_path`, or what came on stdin when there is no path. `resume` is the answer's, when it asked for that.
+    """
+
+    program: str
+    argv: list[str] = []
+    cwd: str = ""
+    environment: dict[str, str] = {}
+    script: str | None = None
+    script_path: str = ""
+    host: str = ""
+    uid: int = 0
+    gid: int = 0
+    umask: int = 0o022
+    resume: str = ""
+    request_id: str = ""
+
+
+class SlurmAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Printed as it is, then the program ends with `code`; unless it is to go on.
+
+    With `needs` nothing was done yet: `script` asks for the file `path`, `stdin` for what is piped in, and the same command is sent
+    again with it. With `resume` the command is asked again with that word, for what takes longer.
+    """
+
+    stdout: str = ""
+    stderr: str = ""
+    code: int = 0
+    needs: str = ""
+    path: str = ""
+    resume: str = ""
