@@ -92,8 +92,10 @@ def check_settings(config: ServerConfig) -> None:
     from lattice.config.rules import intent_rules
     from lattice.daemons.identity import check_identity
     from lattice.daemons.outlets import Outlets
+    from lattice.daemons.server_tls import check_tls
     from lattice.ports.clock import SystemClock
 
+    check_tls(config)
     check_identity(config)
     intent_rules(config.submission)
     Outlets(config, SystemClock())

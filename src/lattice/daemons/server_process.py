@@ -11,6 +11,7 @@ from pathlib import Path
 from socket import socket
 
 import uvicorn
+from grpc import ServerCredentials
 from grpc.aio import Server as GrpcServer
 
 from lattice.api.auth.tokens import sign_token
@@ -23,8 +24,8 @@ from lattice.api.grpc.public import Health, UnusableCertificate, offer, tls_cred
 from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.rest.app import Entrance, build_app
 from lattice.api.services import Services
-from lattice.config.rules import intent_rules
 from lattice.api.slurm.names import slurm_names
+from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.control.loop import failures
@@ -38,6 +39,7 @@ from lattice.daemons.listening import Address, ListenFailed, bind, check_free, p
 from lattice.daemons.outlets import Outlets
 from lattice.daemons.recovery import object_snapshots
 from lattice.daemons.server_loops import Loops
+from lattice.daemons.server_tls import ServerTls
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.observe.metrics import Metrics
 from lattice.ports.clock import SystemClock
@@ -75,6 +77,8 @@ class ServerProcess:
         self._clock = SystemClock()
         self._believer = Believer(config, secret, self._clock)
         self._verifier = self._believer.verifier
+        self._tls = ServerTls(config.api.tls) if config.api.tls.certificate else None
+        self._following_tls: asyncio.Task[None] | None = None
         self._outlets = Outlets(config, self._clock)
         self._rules = intent_rules(config.submission)
         self._data_dir = Path(config.data_dir)
@@ -165,7 +169,7 @@ class ServerProcess:
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
         auditing = await begin_auditing(config, self._replica, self._clock)
         await make_defaults(self._replica, wanted)
-        api_url = config.api.advertised_url or f"http://{reachable(rest)}"
+        api_url = config.api.advertised_url or f"{self._scheme}://{reachable(rest)}"
         loops = self._loops = Loops(
             config,
             self._replica,
@@ -182,7 +186,7 @@ class ServerProcess:
         self._report_rules()
         self._agents.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
         try:
-            self._grpc, grpc_port = build_server(self._agents, str(grpc))
+            self._grpc, grpc_port = build_server(self._agents, str(grpc), self._grpc_credentials())
         except BindFailed as error:
             raise ListenFailed(f"api.grpc_listen: {error}") from error
         self._services = self._build_services(loops)
@@ -196,6 +200,13 @@ class ServerProcess:
         await self._report_health(is_serving=True)
         self._entrance.open(build_app(self._services))
         await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
+
+    @property
+    def _scheme(self) -> str:
+        return "http" if self._tls is None else "https"
+
+    def _grpc_credentials(self) -> ServerCredentials | None:
+        return None if self._tls is None else self._tls.grpc_credentials()
 
     def _offer_operations(self, server: GrpcServer) -> None:
         """The API beside the agents' streams, and with TLS where that is configured. Raises ListenFailed."""
@@ -233,6 +244,7 @@ class ServerProcess:
             default_vcluster=config.defaults.vcluster,
             notifications=self._outlets.policy,
             rules=self._rules,
+            slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
             ring=self._ring,
             backups=self._backups,
             audit=loops.auditing,
@@ -244,7 +256,6 @@ class ServerProcess:
         for problem in unknown_targets(self._rules, self._replica.state.vclusters):
             _log.warning("submission.rules: %s; it is passed over until it does", problem)
 
-            slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
     def _mint(self, allocation: Allocation) -> str:
         grace_s = seconds_setting(self._replica.state, "agent.grace_s", self._config.node_agent.stop_grace_s)
         most_s = self._config.api.allocation_token_lifetime
@@ -272,6 +283,10 @@ class ServerProcess:
             server_header=False,
             timeout_graceful_shutdown=REST_PATIENCE_S,
         )
+        if self._tls is not None:
+            context = self._tls.context
+            settings.ssl_context_factory = lambda _config, _default: context
+            self._following_tls = asyncio.create_task(self._tls.follow(), name="certificate")
         self._rest = RestServer(settings)
         self._rest_task = asyncio.create_task(self._rest.serve(sockets=[rest_socket]), name="rest")
         while not self._rest.started:
@@ -280,7 +295,7 @@ class ServerProcess:
             await asyncio.sleep(0.001)
 
     def _publish(self, rest: Address, grpc: Address) -> None:
-        endpoints = {"rest": f"http://{rest}", "grpc": str(grpc), "pid": os.getpid()}
+        endpoints = {"rest": f"{self._scheme}://{rest}", "grpc": str(grpc), "pid": os.getpid()}
         path = self._endpoints_file
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(endpoints) + "\n")
@@ -296,6 +311,8 @@ class ServerProcess:
         """Ends everything in order; what was acknowledged is durable before, whatever happens here."""
         self._endpoints_file.unlink(missing_ok=True)
         await self._believer.stop()
+        if self._following_tls is not None:
+            self._following_tls.cancel()
         if self._services is not None:
             self._services.feed.close()
         if self._rest is not None:

@@ -34,14 +34,16 @@ class BindFailed(Exception):
     """The address cannot be listened on."""
 
 
-def build_server(service: AgentService, listen: str) -> tuple[grpc.aio.Server, int]:
+def build_server(
+    service: AgentService, listen: str, credentials: grpc.ServerCredentials | None = None
+) -> tuple[grpc.aio.Server, int]:
     """A server bound to `listen` (host:port, port 0 = a free one) and its port; raises BindFailed."""
     server = grpc.aio.server(options=_OPTIONS)
     # Without a serializer messages come and go as bytes: those that are only handed on are never taken apart.
     connect = grpc.stream_stream_rpc_method_handler(service.Connect)
     handler = grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": connect})
     server.add_generic_rpc_handlers((handler,))
-    return server, _bound(server, listen, None)
+    return server, _bound(server, listen, credentials)
 
 
 def build_relay_server(

@@ -1,0 +1,137 @@
+"""The server's own certificate on REST and gRPC: read at the start, taken up anew when its files are replaced.
+
+Connections that exist go on with what they began with; files that cannot be used are complained about and leave the old ones in force.
+"""
+
+import asyncio
+import logging
+import ssl
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from lattice.config.load import ConfigError
+from lattice.config.schema import ServerConfig, TlsSection
+
+_log = logging.getLogger(__name__)
+
+
+class TlsUnusable(ValueError):
+    """Certificate or key cannot be used; the text says which and why."""
+
+
+def check_tls(config: ServerConfig) -> None:
+    """Raises ConfigError: in production every port has TLS, and certificate and key are given together."""
+    tls = config.api.tls
+    if bool(tls.certificate) != bool(tls.key):
+        raise ConfigError("api.tls: certificate and key are needed together")
+    if not tls.certificate and config.mode == "production":
+        raise ConfigError(
+            "mode: production, but api.rest_listen and api.grpc_listen have no TLS; "
+            "set api.tls.certificate and api.tls.key, or mode: dev for a machine of your own"
+        )
+    if config.api.agent_listen and not tls.certificate:
+        raise ConfigError("api.agent_listen: agents by certificate need api.tls.certificate and api.tls.key, too")
+    if tls.client_ca and not config.api.agent_listen:
+        raise ConfigError("api.tls.client_ca: is for api.agent_listen, which is not set")
+    if config.api.grpc_tls.listen and not (config.api.grpc_tls.certificate and config.api.grpc_tls.key):
+        raise ConfigError("api.grpc_tls: certificate and key are needed together")
+    if tls.key:
+        _check_key(Path(tls.key), is_strict=config.mode == "production")
+
+
+def _check_key(path: Path, *, is_strict: bool) -> None:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        raise ConfigError(f"api.tls.key: {path}: {error.strerror}") from error
+    if mode & 0o007:
+        text = f"api.tls.key: {path} may be read by everybody (mode {mode:04o}); chmod 600 it"
+        if is_strict:
+            raise ConfigError(text)
+        _log.warning("%s", text)
+
+
+class ServerTls:
+    """`context` for REST, `grpc_credentials` for gRPC; both follow `reload`."""
+
+    def __init__(self, settings: TlsSection) -> None:
+        self._settings = settings
+        self._seen = self._stamp()
+        self._generation = 0
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._pair = self._load()
+
+    def _stamp(self) -> tuple[object, ...]:
+        found = []
+        for name in (self._settings.certificate, self._settings.key, self._settings.client_ca):
+            try:
+                status = Path(name).stat() if name else None
+            except OSError:
+                status = None
+            found.append(None if status is None else (status.st_mtime_ns, status.st_ino, status.st_size))
+        return tuple(found)
+
+    def _load(self) -> tuple[bytes, bytes]:
+        certificate, key = self._settings.certificate, self._settings.key
+        try:
+            # A trial first: a pair that does not fit must not replace one that does.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+            pair = (Path(key).read_bytes(), Path(certificate).read_bytes())
+            self.context.load_cert_chain(certificate, key)
+        except (OSError, ssl.SSLError) as error:
+            raise TlsUnusable(f"api.tls: {certificate} and {key} cannot be used: {error}") from error
+        return pair
+
+    def reload(self) -> bool:
+        """Takes up files that were replaced; says whether there were any. Never raises."""
+        stamp = self._stamp()
+        if stamp == self._seen:
+            return False
+        try:
+            self._pair = self._load()
+        except TlsUnusable as error:
+            _log.error("%s; the former ones stay in use", error)
+            return False
+        self._seen = stamp
+        self._generation += 1
+        _log.info("a new certificate is in use: %s", self._settings.certificate)
+        return True
+
+    async def follow(self) -> None:
+        """Looks at the files again and again; never returns."""
+        while True:
+            await asyncio.sleep(self._settings.reload_every)
+            await asyncio.to_thread(self.reload)
+
+    def grpc_credentials(self, authorities: Callable[[], bytes] | None = None) -> grpc.ServerCredentials:
+        """For a gRPC port; with `authorities` callers have to show a certificate of one of them."""
+        used = -1
+
+        def configuration() -> Any:  # noqa: ANN401 - the library's own type has no name for users
+            return grpc.ssl_server_certificate_configuration(
+                [self._pair], None if authorities is None else authorities()
+            )
+
+        def changed() -> Any:  # noqa: ANN401 - see above
+            nonlocal used
+            if used == self._generation:
+                return None
+            used = self._generation
+            return configuration()
+
+        return grpc.dynamic_ssl_server_credentials(
+            configuration(), changed, require_client_authentication=authorities is not None
+        )
+
+    def client_authorities(self) -> bytes:
+        """The certificates in `client_ca`; empty without it. Raises TlsUnusable."""
+        path = self._settings.client_ca
+        try:
+            return Path(path).read_bytes() if path else b""
+        except OSError as error:
+            raise TlsUnusable(f"api.tls.client_ca: {path}: {error.strerror}") from error
