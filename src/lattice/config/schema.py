@@ -266,7 +266,13 @@ class SlurmSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     cluster_name: Name = "lattice"
     partitions: dict[str, Name] = {}
-    qos: dict[str, Annotated[int, Meta(ge=0, le=10)]] = {"low": 2, "normal": 5, "high": 8}
+    qos: dict[str, Annotated[int, Meta(ge=0, le=10)]] = {}  # empty = low 2, normal 5, high 8
+
+
+class CompatSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`set_slurm_env` = native submissions get SLURM_* variables, too; those of the Slurm commands always do."""
+
+    set_slurm_env: bool = False
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
@@ -286,6 +292,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     notifications: NotificationsSection = NotificationsSection()
     submission: SubmissionSection = SubmissionSection()
     slurm: SlurmSection = SlurmSection()
+    compat: CompatSection = CompatSection()
     audit: AuditSection = AuditSection()
     rate_limits: RateLimitsSection = RateLimitsSection()
     vault: VaultSection = VaultSection()

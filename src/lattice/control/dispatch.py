@@ -16,6 +16,7 @@ from lattice.control.loop import Alarm, Slices, keep_turning
 from lattice.control.orders import is_renewed, start_order, stop_order, update_order
 from lattice.control.runs import open_parts
 from lattice.control.settings import seconds_setting
+from lattice.control.slurm_variables import SlurmSettings
 from lattice.core.machine.commands import Envelope, ReportPart, RollbackRun
 from lattice.core.machine.events import (
     AllocationPlaced,
@@ -42,6 +43,7 @@ class DispatchSettings(Struct, frozen=True, kw_only=True):
     grace_s: float = 30.0
     token_lifetime_s: float = 86400.0  # at the most; three renewals in that time
     api_url: str = ""
+    slurm: SlurmSettings = SlurmSettings()
 
 
 class Dispatch:
@@ -200,7 +202,16 @@ class Dispatch:
             return True
         token, grace_s, api_url = self._mint(allocation), self._grace_s(), self._settings.api_url
         for part in parts:
-            order = start_order(state, allocation, part, work, token=token, grace_s=grace_s, api_url=api_url)
+            order = start_order(
+                state,
+                allocation,
+                part,
+                work,
+                token=token,
+                grace_s=grace_s,
+                api_url=api_url,
+                slurm=self._settings.slurm,
+            )
             self._links.send(part.node, order)
         self._count_try(allocation, parts)
         return True

@@ -1,5 +1,6 @@
 """Orders as they follow from the state. Pure: the same state gives the same order, however often it is asked."""
 
+from lattice.control.slurm_variables import SlurmSettings, run_variables
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Part, StopIntent
 from lattice.core.model.ids import allocation_id
@@ -9,6 +10,7 @@ from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
 from lattice.wire.allocations import Work
 
 INDEX = "${INDEX}"
+NATIVE = SlurmSettings()
 TOKEN_SLACK_S = 600  # from the making of the token to the start of the process, and for clocks that differ
 
 _WHY = {
@@ -31,11 +33,13 @@ def start_order(
     token: str,
     grace_s: float,
     api_url: str,
+    slurm: SlurmSettings = NATIVE,
 ) -> StartOrder:
     """What the part's node needs to start its part of the present run."""
     share = next(share for share in allocation.shares if share.node == part.node)
     cpus, memory_mb, gpus = _limits(state, allocation, share)
     vcluster = state.vclusters.get(allocation.vcluster)
+    submit_dir = work.submit_dir or work.cwd
     return StartOrder(
         number=allocation.number,
         run=allocation.run,
@@ -49,8 +53,8 @@ def start_order(
         argv=_indexed(work.argv, allocation),
         script=work.script.encode(),
         script_args=_indexed(work.script_args, allocation),
-        env=work.env,
-        submit_dir=work.submit_dir or work.cwd,
+        env=work.env | run_variables(state, allocation, share, submit_dir, slurm),
+        submit_dir=submit_dir,
         walltime_s=float(allocation.walltime_s),
         cpus=cpus,
         memory_mb=memory_mb,

@@ -16,6 +16,7 @@ from lattice.control.node_watch import NodeWatch, WatchSettings
 from lattice.control.notifying import Notifying, NotifyingSettings
 from lattice.control.reconcile import Reconcile, ReconcileSettings
 from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.control.slurm_variables import SlurmSettings
 from lattice.control.steps import StepBook, StepSettings
 from lattice.control.tracing import TraceCapture
 from lattice.core.model.allocations import Allocation
@@ -161,4 +162,5 @@ class _Timings:
             grace_s=agent.stop_grace_s,
             token_lifetime_s=self._config.api.allocation_token_lifetime,
             api_url=api_url,
+            slurm=SlurmSettings(cluster=self._config.slurm.cluster_name, for_all=self._config.compat.set_slurm_env),
         )

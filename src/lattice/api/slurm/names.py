@@ -44,4 +44,4 @@ class SlurmNames:
 
 def slurm_names(cluster: str, partitions: Mapping[str, str], qos: Mapping[str, int]) -> SlurmNames:
     """The names of a site's settings."""
-    return SlurmNames(cluster=cluster, partitions=dict(partitions), qos=dict(qos))
+    return SlurmNames(cluster=cluster, partitions=dict(partitions), qos=dict(qos or DEFAULT_QOS))

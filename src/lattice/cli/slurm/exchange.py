@@ -2,11 +2,15 @@
 
 import _socket
 from _json import make_scanner
-from collections.abc import Mapping
 from time import monotonic, sleep
-from typing import Any
 
 from lattice.cli.slurm.place import Place
+
+# Annotations are texts here: the modules that these names come from take longer to import than all the rest.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 120.0
@@ -120,9 +124,14 @@ def _host_and_port(rest: str, default: int) -> tuple[str, int]:
     return host.strip("[]"), int(port) if port else default
 
 
+def _name(host: str) -> "str | bytes":
+    """A plain name as bytes, which spares the tables of Unicode."""
+    return host.encode() if host.isascii() else host
+
+
 def _dialled(host: str, port: int) -> "Any":  # noqa: ANN401 - a socket
     problem: OSError | None = None
-    for family, kind, protocol, _, address in _socket.getaddrinfo(host, port, 0, _socket.SOCK_STREAM):
+    for family, kind, protocol, _, address in _socket.getaddrinfo(_name(host), port, 0, _socket.SOCK_STREAM):
         connection = _socket.socket(family, kind, protocol)
         try:
             connection.settimeout(CONNECT_TIMEOUT_S)
