@@ -30,7 +30,7 @@ class UnknownField(ValueError):
 
 Parts = Sequence[str | Field]
 _PERCENT = re.compile(r"%+(\.?)(\d*)([A-Za-z])")
-_NAMED = re.compile(r"([A-Za-z/]+)(?::(\.?)(\d*)(.*))?$", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z/_-]+)(?::(\.?)(\d*)(.*))?$", re.DOTALL)
 _SIZED = re.compile(r"([A-Za-z]+)(?:%(-?)(\d+))?$")
 
 
@@ -62,6 +62,18 @@ def parse_named(text: str, columns: Mapping[str, Column]) -> Parts:
         width = int(found[3]) if found[3] else column.width
         fields.append(Field(column.key, width, bool(found[2]), found[4] or ""))
     return fields
+
+
+def parse_known(text: str, columns: Mapping[str, Column]) -> tuple[Parts, list[str]]:
+    """As `parse_named`, but with what is not known put aside instead of refused."""
+    fields: list[str | Field] = []
+    unknown = []
+    for item in filter(None, text.split(",")):
+        try:
+            fields += parse_named(item, columns)
+        except UnknownField:
+            unknown.append(item.partition(":")[0])
+    return fields, unknown
 
 
 def parse_sized(text: str, columns: Mapping[str, Column]) -> list[Field]:

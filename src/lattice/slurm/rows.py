@@ -1,14 +1,12 @@
 """What the listings know of a job: plain values, whoever found them out. `squeue`, `sacct` and `scontrol` write from it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
-from lattice.slurm.arrays import fold_indices
 from lattice.slurm.hostlists import fold
 from lattice.slurm.states import State
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepRow:
+class StepRow(Struct, frozen=True, kw_only=True):
     """A step of a job; `name` is `batch`, `extern` or its number."""
 
     name: str
@@ -25,8 +23,7 @@ class StepRow:
     peak_memory_mb: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JobRow:
+class JobRow(Struct, frozen=True, kw_only=True):
     """A job, an array task, or all tasks of an array that still wait (`waiting`)."""
 
     number: int
@@ -43,7 +40,7 @@ class JobRow:
     priority: int = 0
     array_number: int = 0  # 0 = no array
     array_index: int | None = None
-    waiting: tuple[int, ...] = ()
+    waiting: str = ""  # indices, `2-3`
     array_limit: int = 0
     nodes: tuple[str, ...] = ()
     min_nodes: int = 1
@@ -53,8 +50,14 @@ class JobRow:
     cpus_per_task: int = 1
     memory_mb: int = 0
     memory_per_cpu_mb: int = 0
+    held_memory_mb: int = 0  # on all nodes
+    tasks_per_node: int = 0
+    gpus: int = 0  # on all nodes
     gres: str = ""
     features: str = ""
+    wanted_nodes: str = ""
+    excluded_nodes: str = ""
+    scheduled_nodes: str = ""
     reservation: str = ""
     dependency: str = ""
     time_limit_s: int = 0  # 0 = none
@@ -67,6 +70,10 @@ class JobRow:
     cancelled_by: int | None = None
     restarts: int = 0
     may_requeue: bool = True
+    is_batch: bool = True
+    deadline_at: float | None = None
+    submit_host: str = ""
+    submit_line: str = ""
     comment: str = ""
     wckey: str = ""
     work_dir: str = ""
@@ -88,7 +95,7 @@ class JobRow:
     @property
     def index_text(self) -> str:
         if self.waiting:
-            return f"[{fold_indices(self.waiting)}{f'%{self.array_limit}' if self.array_limit else ''}]"
+            return f"[{self.waiting}{f'%{self.array_limit}' if self.array_limit else ''}]"
         return "N/A" if self.array_index is None else str(self.array_index)
 
     @property

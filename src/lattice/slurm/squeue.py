@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from lattice.slurm.formats import Column
-from lattice.slurm.rows import JobRow
+from lattice.slurm.hostlists import fold
+from lattice.slurm.rows import JobRow, StepRow
 from lattice.slurm.sizes import format_memory
 from lattice.slurm.times import format_limit, format_moment, format_span
 
@@ -53,6 +54,36 @@ LETTERS: Mapping[str, str] = {
     "Y": "SCHEDNODES",
     "h": "OVER_SUBSCRIBE",
     "c": "MIN_CPUS",
+    "d": "MIN_TMP_DISK",
+    "n": "REQ_NODES",
+    "x": "EXC_NODES",
+    "z": "S:C:T",
+    "H": "SOCKETS_PER_NODE",
+    "I": "CORES_PER_SOCKET",
+    "J": "THREADS_PER_CORE",
+    "O": "CONTIGUOUS",
+    "W": "LICENSES",
+    "X": "CORE_SPEC",
+}
+_ALL = "abcdefghijklmnopqrtuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# Columns without a letter.
+_LONG_ONLY: Mapping[str, str] = {
+    "cluster": "CLUSTER",
+    "exit_code": "EXIT_CODE",
+    "derived-ec": "DERIVED_EXIT_CODE",
+    "eligibletime": "ELIGIBLE_TIME",
+    "deadline": "DEADLINE",
+    "numtasks": "TASKS",
+    "cpus-per-task": "CPUS_PER_TASK",
+    "restartcnt": "RESTART_COUNT",
+    "requeue": "REQUEUE",
+    "batchflag": "BATCH_FLAG",
+    "stdin": "STDIN",
+    "stdout": "STDOUT",
+    "stderr": "STDERR",
+    "tres-alloc": "TRES_ALLOC",
+    "allocnodes": "ALLOC_NODES",
+    "maxnodes": "MAX_NODES",
 }
 
 NAMES: Mapping[str, Column] = {
@@ -99,19 +130,37 @@ NAMES: Mapping[str, Column] = {
         ("SchedNodes", "Y"),
         ("OverSubscribe", "h"),
         ("MinCPUs", "c"),
+        ("MinTmpDisk", "d"),
+        ("ReqNodes", "n"),
+        ("ExcNodes", "x"),
+        ("SCT", "z"),
+        ("Contiguous", "O"),
+        ("Licenses", "W"),
+        ("CoreSpec", "X"),
+        ("Gres", "b"),
     )
-}
+} | {key: Column(key, header) for key, header in _LONG_ONLY.items()}
+
+
+def header_of(key: str) -> str:
+    return LETTERS.get(key) or _LONG_ONLY[key]
+
+
+def spelled_out(text: str) -> str:
+    """`%all` stands for every column, with bars between them."""
+    return "|".join(f"%{letter}" for letter in _ALL if letter in LETTERS) if text.lower() == "%all" else text
 
 
 class Writer:
     """The text of every column for one row after the other; `form` is SLURM_TIME_FORMAT."""
 
-    def __init__(self, now: float, form: str = "") -> None:
+    def __init__(self, now: float, form: str = "", cluster: str = "lattice") -> None:
         self._now = now
         self._form = form
+        self._cluster = cluster
 
     def value_of(self, row: JobRow) -> Callable[[str], str]:
-        return lambda letter: _VALUES[letter](row, self._now, self._form)
+        return lambda letter: _VALUES[letter](row, self._now, self._form) if letter != "cluster" else self._cluster
 
 
 _Value = Callable[[JobRow, float, str], str]
@@ -181,11 +230,107 @@ _VALUES: Mapping[str, _Value] = {
     "f": lambda row, now, form: _or_null(row.features),
     "w": lambda row, now, form: _or_null(row.wckey),
     "y": lambda row, now, form: "0",
-    "Y": lambda row, now, form: "(null)",
+    "Y": lambda row, now, form: _or_null(row.scheduled_nodes),
     "h": lambda row, now, form: "NO",
     "c": lambda row, now, form: str(row.cpus_per_task),
+    "d": lambda row, now, form: "0",
+    "n": lambda row, now, form: row.wanted_nodes,
+    "x": lambda row, now, form: row.excluded_nodes,
+    "z": lambda row, now, form: "*:*:*",
+    "H": lambda row, now, form: "*",
+    "I": lambda row, now, form: "*",
+    "J": lambda row, now, form: "*",
+    "O": lambda row, now, form: "0",
+    "W": lambda row, now, form: "(null)",
+    "X": lambda row, now, form: "N/A",
+    "exit_code": lambda row, now, form: str(row.exit_code),
+    "derived-ec": lambda row, now, form: str(max((step.exit_code for step in row.steps), default=0)),
+    "eligibletime": lambda row, now, form: format_moment(row.eligible_at, form),
+    "deadline": lambda row, now, form: format_moment(row.deadline_at, form),
+    "numtasks": lambda row, now, form: str(row.ntasks),
+    "cpus-per-task": lambda row, now, form: str(row.cpus_per_task),
+    "restartcnt": lambda row, now, form: str(row.restarts),
+    "requeue": lambda row, now, form: str(int(row.may_requeue)),
+    "batchflag": lambda row, now, form: str(int(row.is_batch)),
+    "stdin": lambda row, now, form: _or_null(row.stdin),
+    "stdout": lambda row, now, form: _or_null(row.stdout),
+    "stderr": lambda row, now, form: _or_null(row.stderr or row.stdout),
+    "tres-alloc": lambda row, now, form: f"cpu={row.cpus},node={len(row.nodes) or row.min_nodes},billing={row.cpus}",
+    "allocnodes": lambda row, now, form: _or_null(row.submit_host),
+    "maxnodes": lambda row, now, form: str(row.max_nodes),
 }
 
 
 def _memory(row: JobRow) -> int:
     return row.memory_mb or row.memory_per_cpu_mb
+
+
+# Where the text is not what counts for the order.
+_ORDERS: Mapping[str, Callable[[JobRow, float], float | tuple[float, ...]]] = {
+    "i": lambda row, now: (row.array_number or row.number, -1 if row.array_index is None else row.array_index),
+    "A": lambda row, now: row.number,
+    "F": lambda row, now: row.array_number or row.number,
+    "K": lambda row, now: -1 if row.array_index is None else row.array_index,
+    "t": lambda row, now: row.state.rank,
+    "T": lambda row, now: row.state.rank,
+    "l": lambda row, now: row.time_limit_s or 2**40,
+    "L": lambda row, now: (row.time_limit_s or 2**40) - row.run_time_s(now),
+    "M": lambda row, now: row.run_time_s(now),
+    "S": lambda row, now: row.started_at or 2**40,
+    "V": lambda row, now: row.submitted_at,
+    "e": lambda row, now: row.ended_at or 2**40,
+    "D": lambda row, now: len(row.nodes) or row.min_nodes,
+    "C": lambda row, now: row.cpus,
+    "m": lambda row, now: _memory(row),
+    "U": lambda row, now: row.uid,
+    "G": lambda row, now: row.gid,
+    "p": lambda row, now: row.priority,
+    "Q": lambda row, now: row.priority,
+}
+
+
+def ordered(rows: list[JobRow], fields: str, now: float) -> list[JobRow]:
+    """Sorted by letters, `P,-p`: the first counts most, a minus turns its order around; other letters mean nothing."""
+    result = rows
+    for field in reversed([field for field in fields.split(",") if field]):
+        letter, is_turned = field.lstrip("+-"), field.startswith("-")
+        if letter in _ORDERS:
+            order = _ORDERS[letter]
+            result = sorted(result, key=lambda row, order=order: order(row, now), reverse=is_turned)  # type: ignore[misc]
+        elif letter in _VALUES:
+            write = _VALUES[letter]
+            result = sorted(result, key=lambda row, write=write: write(row, now, ""), reverse=is_turned)  # type: ignore[misc]
+    return result
+
+
+STEP_LETTERS: Mapping[str, str] = {
+    "i": "STEPID",
+    "j": "NAME",
+    "P": "PARTITION",
+    "u": "USER",
+    "M": "TIME",
+    "N": "NODELIST",
+    "A": "TASKS",
+    "S": "START_TIME",
+    "l": "TIME_LIMIT",
+    "U": "USER",
+}
+STEP_DEFAULT = "%.15i %.8j %.9P %.8u %.9M %N"
+
+
+def step_value_of(row: JobRow, step: StepRow, now: float, form: str = "") -> Callable[[str], str]:
+    """The columns of `squeue --steps`."""
+    ran = int((step.ended_at or now) - (step.started_at or now))
+    texts = {
+        "i": f"{row.shown_id}.{step.name}",
+        "j": step.command,
+        "P": row.partition,
+        "u": row.user,
+        "M": format_span(ran),
+        "N": fold(step.nodes),
+        "A": str(step.ntasks),
+        "S": format_moment(step.started_at, form),
+        "l": format_limit(row.time_limit_s),
+        "U": str(row.uid),
+    }
+    return texts.__getitem__

@@ -31,6 +31,11 @@ class State(Enum):
         return self.value[1]
 
     @property
+    def rank(self) -> int:
+        """Its place when listings are sorted by state."""
+        return _RANKS[self]
+
+    @property
     def is_waiting(self) -> bool:
         return self is State.PENDING
 
@@ -41,6 +46,13 @@ class State(Enum):
 
 
 _ACTIVE = frozenset({State.PENDING, State.CONFIGURING, State.RUNNING, State.COMPLETING, State.SUSPENDED})
+
+_ORDER = "PENDING RUNNING CONFIGURING SUSPENDED COMPLETING COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE"
+_RANKS = {state: (_ORDER.split().index(state.value[0]) if state.value[0] in _ORDER.split() else 99) for state in State}
+VALID_STATES = (
+    "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,NODE_FAIL,PREEMPTED,BOOT_FAIL,DEADLINE,OUT_OF_MEMORY,COMPLETING,"
+    "CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED"
+)
 
 # By the state of the allocation, or for one that has ended badly by its cause.
 _OF_STATE = {
@@ -87,3 +99,10 @@ def find_state(word: str) -> State | None:
     """A state by its long or short name, in any case."""
     wanted = word.strip().upper()
     return next((state for state in State if wanted in state.value), None)
+
+
+def names_of(state: State) -> tuple[str, ...]:
+    """The states of allocations that are shown as this one."""
+    if state in _OF_CAUSE.values():
+        return ("Failed",)
+    return tuple(name for name, shown in _OF_STATE.items() if shown is state)

@@ -135,6 +135,21 @@ def format_moment(seconds: float | None, form: str = "", missing: str = NOT_SET)
     if seconds is None:
         return missing
     local = time.localtime(seconds)
+    if form == "relative":
+        return _relative(local)
     if form and form not in ("standard", "relative") and "%" in form:
         return time.strftime(form, local)
     return time.strftime("%Y-%m-%dT%H:%M:%S", local)
+
+
+def _relative(moment: time.struct_time) -> str:
+    """Without what is the same today."""
+    today = time.localtime()
+    if moment[:3] == today[:3]:
+        return time.strftime("%H:%M:%S", moment)
+    return time.strftime("%-d %b %H:%M" if moment.tm_year == today.tm_year else "%-d %b %Y", moment)
+
+
+def format_date(seconds: float) -> str:
+    """As the long listings and `sdiag` begin: `Sun Nov 15 13:24:27 2026`."""
+    return time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(seconds))

@@ -53,7 +53,7 @@ def test_the_usual_table_looks_as_it_always_did() -> None:
         number=2,
         state=State.PENDING,
         array_number=2,
-        waiting=(3, 4, 5),
+        waiting="3-5",
         array_limit=2,
         reason="JobArrayTaskLimit",
         nodes=(),
@@ -111,7 +111,9 @@ def test_every_letter_says_what_it_says_in_slurm(letter: str, text: str) -> None
 def test_every_letter_has_a_value_and_every_name_a_letter() -> None:
     parts = parse_percent("".join(f"%{letter}|" for letter in squeue.LETTERS), squeue.LETTERS)
     assert line(parts, squeue.Writer(NOON).value_of(row())).count("|") == len(squeue.LETTERS)
-    assert {column.key for column in squeue.NAMES.values()} == set(squeue.LETTERS)
+    assert {"H", "I", "J"} == set(squeue.LETTERS) - {column.key for column in squeue.NAMES.values()}
+    for column in squeue.NAMES.values():
+        assert squeue.header_of(column.key) == column.header
 
 
 def test_limits_that_are_not_there_and_ends_that_are_not_known() -> None:

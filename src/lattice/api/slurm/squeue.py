@@ -1,50 +1,161 @@
 """`squeue`: which jobs wait and run."""
 
+import asyncio
+from collections.abc import Iterable
+
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
-from lattice.api.slurm.answering import printed, require, version_line
-from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation
-from lattice.slurm import formats
-from lattice.slurm.getopt import Grammar
-from lattice.slurm.options import Option, Takes
+from lattice.api.slurm.accounts import user_name
+from lattice.api.slurm.answering import complained, require
+from lattice.api.slurm.finding import (
+    AT_ONCE,
+    MIN_JOB_AGE_S,
+    Entry,
+    JobFilter,
+    JobId,
+    behind,
+    matching,
+    parse_job_id,
+    partition_reader,
+    visible,
+)
+from lattice.api.slurm.helping import asks_for_help, check_clusters, helped
+from lattice.api.slurm.jobs import JobRows
+from lattice.core.model.allocations import AllocationState, TaskGroup
+from lattice.slurm import formats, squeue
+from lattice.slurm.documents import encoded, jobs_document
+from lattice.slurm.faults import error
+from lattice.slurm.listing import read_line
 from lattice.slurm.rows import JobRow
-from lattice.slurm.squeue import DEFAULT, LETTERS, Writer
-from lattice.slurm.states import end_reason, state_of
+from lattice.slurm.squeue_line import GRAMMAR, Query, read_query
+from lattice.slurm.states import names_of
+from lattice.slurm.times import format_date
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
-GRAMMAR = Grammar(
-    "squeue",
-    (
-        Option("noheader", "h", Takes.NOTHING),
-        Option("format", "o"),
-        Option("jobs", "j", Takes.MAYBE),
-        Option("version", "V", Takes.NOTHING),
-    ),
-)
+UNKNOWN_ID = "slurm_load_jobs error: Invalid job id specified"
 
 
 async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
-    given = {each.option.name: each.value for each in GRAMMAR.read(command.argv).given}
-    if "version" in given:
-        return SlurmAnswer(stdout=version_line())
+    line = read_line(GRAMMAR, command.argv)
+    if asks_for_help(line):
+        return helped(GRAMMAR, line)
     require(context, Permission.READ)
-    parts = formats.parse_percent(given.get("format", DEFAULT), LETTERS)
-    writer = Writer(context.services.clock.now_ms() / 1000)
-    lines = [] if "noheader" in given else [formats.line(parts, LETTERS.__getitem__)]
-    rows = (_row(context, context.state, record) for record in context.state.allocations.values())
-    lines += [formats.line(parts, writer.value_of(row)) for row in rows if row.state.is_active]
-    return printed(*lines)
+    query = read_query(command.argv, command.environment)
+    check_clusters(context, "squeue", line)
+    for name in sorted(query.nodes):
+        if name not in context.state.nodes:
+            raise error("squeue", f"Invalid node name {name}")
+    now = context.services.clock.now_ms() / 1000
+    rows = await _rows(context, query, now)
+    if rows is None:
+        return complained(UNKNOWN_ID)
+    if query.document:
+        document = jobs_document(rows, now, context.services.slurm.cluster)
+        return SlurmAnswer(stdout=encoded(document, query.document))
+    lines = await _lines(context, query, rows, now)
+    return SlurmAnswer(stdout="\n".join([*lines, ""]), stderr="".join(f"{text}\n" for text in query.complaints))
 
 
-def _row(context: Context, state: State, record: Allocation) -> JobRow:
-    return JobRow(
-        number=record.number,
-        name=record.name,
-        user=record.account,
-        uid=record.asked.uid if record.asked else 0,
-        partition=context.services.slurm.partition_of(record.vcluster),
-        state=state_of(record.state, record.cause or ""),
-        reason=end_reason(record.state, record.cause or ""),
-        nodes=record.nodes,
+async def _rows(context: Context, query: Query, now: float) -> list[JobRow] | None:
+    """In order; None when a single job was asked for that does not exist."""
+    entries = await _entries(context, query, _filter(context, query, now))
+    if entries is None:
+        return None
+    maker = JobRows(context, in_full=query.is_full)
+    rows = []
+    for made, entry in enumerate(entries, start=1):
+        row = maker.waiting_row(entry) if isinstance(entry, TaskGroup) else maker.row(entry)
+        if _keeps(query, row):
+            rows.append(row)
+        if made % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return squeue.ordered(_by_turn(context, rows), query.sort, now)
+
+
+def _by_turn(context: Context, rows: list[JobRow]) -> list[JobRow]:
+    """In the order in which the scheduler considers them, which decides between equal priorities."""
+    turns = {number: turn for turn, number in enumerate(context.services.scheduling.queue())}
+    last = len(turns)
+    return sorted(rows, key=lambda row: (turns.get(row.number, last), row.array_number or row.number, row.number))
+
+
+def _filter(context: Context, query: Query, now: float) -> JobFilter:
+    users = query.users
+    if users is not None:
+        users = frozenset(user_name(int(name)) or name if name.isdigit() else name for name in users)
+    if query.line.has("me"):
+        users = (users or frozenset()) | {context.user}
+    states = frozenset(AllocationState(name) for state in query.states for name in names_of(state))
+    return JobFilter(
+        states=states,
+        users=users,
+        partitions=query.partitions,
+        names=query.names,
+        accounts=query.accounts,
+        tenants=visible(context),
+        since_ms=int((now - MIN_JOB_AGE_S) * 1000),
+        is_spread=query.is_spread,
     )
+
+
+async def _entries(context: Context, query: Query, wanted: JobFilter) -> Iterable[Entry] | None:
+    ids = _ids(query)
+    if not ids:
+        is_past = any(not state.is_active for state in query.states)
+        return [entry async for entry in matching(context, wanted, with_archive=is_past)]
+    found: dict[tuple[bool, int], Entry] = {}
+    is_known = len(ids) > 1
+    partition = partition_reader(context)
+    for each in ids:
+        entries = await behind(context, each, spread=wanted.is_spread, since_ms=wanted.since_ms)
+        is_known = is_known or entries is not None
+        for entry in entries or ():
+            head = entry.template if isinstance(entry, TaskGroup) else entry
+            if wanted.takes(head, partition):
+                found[isinstance(entry, TaskGroup), entry.number] = entry
+    return found.values() if is_known else None
+
+
+def _ids(query: Query) -> list[JobId]:
+    """The jobs that were named."""
+    ids = []
+    for text in query.jobs or query.steps:
+        job = parse_job_id(text)
+        if job is None:
+            raise error("squeue", f"Invalid job id: {text}")
+        ids.append(job)
+    return ids
+
+
+def _keeps(query: Query, row: JobRow) -> bool:
+    return (
+        row.state in query.states
+        and (not query.nodes or not query.nodes.isdisjoint(row.nodes))
+        and (query.qos is None or row.qos in query.qos)
+        and (query.reservations is None or row.reservation in query.reservations)
+    )
+
+
+async def _lines(context: Context, query: Query, rows: list[JobRow], now: float) -> list[str]:
+    lines = [format_date(now)] if query.line.has("long") and not query.line.has("noheader") else []
+    if query.shows_steps:
+        return lines + _step_lines(query, rows, now)
+    if not query.line.has("noheader"):
+        lines.append(formats.line(query.parts, squeue.header_of))
+    writer = squeue.Writer(now, query.time_form, context.services.slurm.cluster)
+    for made, row in enumerate(rows, start=1):
+        lines.append(formats.line(query.parts, writer.value_of(row)))
+        if made % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return lines
+
+
+def _step_lines(query: Query, rows: list[JobRow], now: float) -> list[str]:
+    wanted = {text for text in query.steps if "." in text}
+    lines = [] if query.line.has("noheader") else [formats.line(query.parts, squeue.STEP_LETTERS.__getitem__)]
+    for row in rows:
+        for step in row.steps:
+            is_wanted = not wanted or {f"{row.shown_id}.{step.name}", f"{row.number}.{step.name}"} & wanted
+            if step.state.is_active and is_wanted:
+                lines.append(formats.line(query.parts, squeue.step_value_of(row, step, now, query.time_form)))
+    return lines

@@ -1,0 +1,35 @@
+"""Numbers of POSIX users and groups, as this server knows them; nobody for those it does not know."""
+
+import grp
+import pwd
+from functools import lru_cache
+
+NOBODY = 65534
+
+
+@lru_cache(maxsize=4096)
+def user_ids(name: str) -> tuple[int, int]:
+    """Number of the user and of its group."""
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        return NOBODY, NOBODY
+    return found.pw_uid, found.pw_gid
+
+
+@lru_cache(maxsize=4096)
+def user_name(uid: int) -> str:
+    """The user with this number; empty when there is none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return ""
+
+
+@lru_cache(maxsize=4096)
+def group_name(gid: int) -> str:
+    """The group with this number, or the number itself."""
+    try:
+        return grp.getgrgid(gid).gr_name
+    except (KeyError, OverflowError):
+        return str(gid)

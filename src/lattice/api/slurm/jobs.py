@@ -1,0 +1,301 @@
+"""Allocations, tasks and task groups as rows of Slurm's listings."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from lattice.api.context import Context
+from lattice.api.slurm.accounts import group_name, user_ids
+from lattice.api.slurm.steps import steps_of
+from lattice.core.model.allocations import (
+    Allocation,
+    AllocationState,
+    Cause,
+    Hold,
+    RequeuePolicy,
+    TaskGroup,
+)
+from lattice.core.model.asked import Asked
+from lattice.core.model.dependencies import Clauses, Condition, Dependency, is_hopeless
+from lattice.ports.scheduling import Outlook
+from lattice.slurm.hostlists import fold
+from lattice.slurm.patterns import ARRAY_DEFAULT, BATCH_DEFAULT, fill
+from lattice.slurm.reasons import waiting_word
+from lattice.slurm.rows import JobRow, StepRow
+from lattice.slurm.states import State, end_reason, state_of
+from lattice.wire.tasks import indices_text
+
+_NOTHING_ASKED = Asked()
+_CONDITIONS = {
+    Condition.SUCCESS: "afterok",
+    Condition.FAILURE: "afternotok",
+    Condition.ANY: "afterany",
+    Condition.CORRESPONDING: "aftercorr",
+    Condition.AFTER: "after",
+}
+_TOP_PRIORITY = 1_000_000
+_OOM_SIGNAL = 125
+NEVER = "DependencyNeverSatisfied"
+
+
+class JobRows:
+    """Makes the rows of one listing; what is alike for many of them is found out once.
+
+    With `in_full` a row has what takes longer to find out: priority, expected start, steps.
+    """
+
+    def __init__(self, context: Context, *, in_full: bool = False) -> None:
+        self._context = context
+        self._state = context.state
+        self._names = context.services.slurm
+        self._scheduling = context.services.scheduling
+        self._in_full = in_full
+        self._now_ms = context.services.clock.now_ms()
+        self._partitions: dict[str, str] = {}
+        self._qos: dict[int, str] = {}
+        self._words: dict[str, str] = {}
+
+    def row(self, record: Allocation) -> JobRow:
+        """The row of a job or of a single task."""
+        group = self._state.groups.get(record.group) if record.group else None
+        return self._row(
+            record,
+            array_number=record.group,
+            array_index=record.task_index if record.group else None,
+            array_limit=group.concurrency if group is not None else 0,
+        )
+
+    def waiting_row(self, group: TaskGroup) -> JobRow:
+        """The one row of all tasks that still wait as entries of their group."""
+        return self._row(
+            group.template,
+            number=group.number,
+            array_number=group.number,
+            waiting=indices_text(group, group.pending),
+            array_limit=group.concurrency,
+            hold=group.hold_at(group.pending[0][0]),
+            waits_for=group.waits_at(group.pending[0][0]),
+        )
+
+    def _row(
+        self,
+        record: Allocation,
+        *,
+        number: int = 0,
+        array_number: int = 0,
+        array_index: int | None = None,
+        waiting: str = "",
+        array_limit: int = 0,
+        hold: Hold | None = None,
+        waits_for: Clauses | None = None,
+    ) -> JobRow:
+        number = number or record.number
+        asked = record.asked or _NOTHING_ASKED
+        state = state_of(record.state, record.cause or "")
+        hold = record.hold if hold is None else hold
+        waits_for = record.waits_for if waits_for is None else waits_for
+        outlook = self._scheduling.outlook(number) if self._in_full and state.is_waiting else None
+        shares, request = record.shares, record.request
+        ntasks = asked.ntasks or max(1, (len(shares) or request.nodes) * asked.ntasks_per_node)
+        code, signal = exit_of(record, state)
+        row = JobRow(
+            number=number,
+            name=record.name,
+            partition=asked.partition or self._partition(record.vcluster),
+            account=record.tenant,
+            qos=asked.qos or self._qos_of(record.preemption_class),
+            state=state,
+            reason=self._reason(record, number, hold, waits_for),
+            priority=self._priority(record, hold, None if outlook is None else outlook.scores.get("total")),
+            array_number=array_number,
+            array_index=array_index,
+            waiting=waiting,
+            array_limit=array_limit,
+            nodes=record.nodes if shares and not state.is_waiting else (),
+            min_nodes=request.nodes,
+            max_nodes=request.max_nodes,
+            cpus=self._cpus(record, asked, ntasks, state),
+            ntasks=ntasks,
+            dependency=self._dependency(waits_for, asked) if waits_for else "",
+            time_limit_s=max(0, asked.time_limit_s) or record.walltime_s,
+            exit_code=code,
+            signal=signal,
+            restarts=record.restart_count,
+            cpu_s=record.cpu_s,
+            peak_memory_mb=record.peak_memory_mb,
+            **self._user(record, asked, state),
+            **_moments(record, state, is_eligible=not waits_for and not hold),
+            **_wishes(record, asked),
+        )
+        return self._filled(row, record, asked, outlook) if self._in_full else row
+
+    def _user(self, record: Allocation, asked: Asked, state: State) -> dict[str, Any]:
+        name = record.account or record.user
+        uid, gid = (asked.uid, asked.gid) if asked.uid or asked.gid else user_ids(name)
+        by = uid if state is State.CANCELLED else None
+        return {"user": name, "uid": uid, "gid": gid, "group": group_name(gid), "cancelled_by": by}
+
+    def _filled(self, row: JobRow, record: Allocation, asked: Asked, outlook: Outlook | None) -> JobRow:
+        """The row with what takes longer to find out."""
+        stdout = _file(asked.stdout or _default_output(row, asked), row)
+        expected = None if outlook is None or outlook.predicted_start is None else outlook.predicted_start / 1000
+        return replace(
+            row,
+            started_at=expected if row.state.is_waiting else row.started_at,
+            scheduled_nodes="" if outlook is None else fold(outlook.predicted_nodes),
+            stdout=stdout,
+            stderr=_file(asked.stderr, row) if asked.stderr else stdout,
+            steps=tuple(self._steps(record, row.state)),
+        )
+
+    def _partition(self, vcluster: str) -> str:
+        name = self._partitions.get(vcluster)
+        if name is None:
+            name = self._partitions[vcluster] = self._names.partition_of(vcluster)
+        return name
+
+    def _qos_of(self, preemption_class: int) -> str:
+        name = self._qos.get(preemption_class)
+        if name is None:
+            name = self._qos[preemption_class] = self._names.qos_of(preemption_class)
+        return name
+
+    def _reason(self, record: Allocation, number: int, hold: Hold, waits_for: Clauses) -> str:
+        if record.state is AllocationState.CANCELLED and record.cause is Cause.DEPENDENCY:
+            return NEVER
+        if record.state not in (AllocationState.PENDING, AllocationState.STAGING):
+            return end_reason(record.state, record.cause or "")
+        if hold is not Hold.NONE:
+            return "JobHeldAdmin" if hold is Hold.OPERATOR else "JobHeldUser"
+        if waits_for:
+            return NEVER if is_hopeless(waits_for) else "Dependency"
+        if record.eligible_at > self._now_ms:
+            return "BeginTime"
+        if record.asked is not None and record.asked.never:
+            return record.asked.never
+        sentence = self._scheduling.reason_for(number)
+        word = self._words.get(sentence)
+        if word is None:
+            word = self._words[sentence] = waiting_word(sentence)
+        return word
+
+    def _priority(self, record: Allocation, hold: Hold, score: float | None) -> int:
+        """Out of a million; held jobs have none. Work that runs is shown by its class."""
+        if record.state is AllocationState.PENDING and hold is not Hold.NONE:
+            return 0
+        return max(1, int((record.preemption_class / 10 if score is None else score) * _TOP_PRIORITY))
+
+    def _cpus(self, record: Allocation, asked: Asked, ntasks: int, state: State) -> int:
+        """Those of its nodes, or of its part of them; of one that waits what it asked for."""
+        if record.is_terminal and record.held_cpus:
+            return record.held_cpus
+        if state.is_waiting or not record.shares:
+            request = record.request
+            return max(ntasks * (asked.cpus_per_task or 1), request.cpus * request.nodes, request.nodes)
+        nodes = self._state.nodes
+        cpus = 0
+        for share in record.shares:
+            node = nodes.get(share.node)
+            cpus += share.cpus or (node.hardware.cpus if node is not None else 1)
+        return cpus
+
+    def _dependency(self, clauses: Clauses, asked: Asked) -> str:
+        """What it still waits for, in Slurm's notation."""
+        if is_hopeless(clauses):
+            return ",".join(f"{text}(failed)" for text in asked.dependency.split(",") if text)
+        return ",".join("?".join(self._condition(each) for each in clause) for clause in clauses)
+
+    def _condition(self, each: Dependency) -> str:
+        if each.condition is Condition.MUTEX:
+            return "singleton(unfulfilled)"
+        delay = f"+{each.delay_s // 60}" if each.delay_s else ""
+        return f"{_CONDITIONS[each.condition]}:{self._job_id(each.number)}{delay}(unfulfilled)"
+
+    def _job_id(self, number: int) -> str:
+        if number in self._state.groups:
+            return f"{number}_*"
+        group = self._state.group_of(number)
+        return str(number) if group is None else f"{group.number}_{group.index_at(number - group.number - 1)}"
+
+    def _steps(self, record: Allocation, state: State) -> Iterator[StepRow]:
+        desk = self._context.services.steps
+        live = desk.live(record.number) if desk is not None and record.is_holding else ()
+        return steps_of(record, state, live, self._batch_cpus(record))
+
+    def _batch_cpus(self, record: Allocation) -> int:
+        share = record.shares[0] if record.shares else None
+        node = None if share is None else self._state.nodes.get(share.node)
+        return 0 if share is None else share.cpus or (1 if node is None else node.hardware.cpus)
+
+
+def exit_of(record: Allocation, state: State) -> tuple[int, int]:
+    """Exit code and signal of the job itself, as Slurm counts them."""
+    if state is State.OUT_OF_MEMORY:
+        return 0, _OOM_SIGNAL
+    if state is State.NODE_FAIL:
+        return 1, 0
+    if state is not State.FAILED:
+        return 0, 0
+    return (0, record.signal) if record.signal else (record.exit_code or (0 if record.exit_code == 0 else 1), 0)
+
+
+def _moments(record: Allocation, state: State, *, is_eligible: bool) -> dict[str, Any]:
+    began = 0 if state.is_waiting else record.started_at
+    return {
+        "submitted_at": record.submitted_at / 1000,
+        "eligible_at": max(record.eligible_at, record.submitted_at) / 1000 if is_eligible else None,
+        "started_at": began / 1000 if began else None,
+        "ended_at": record.ended_at / 1000 if record.ended_at else None,
+        "deadline_at": record.deadline_at / 1000 if record.deadline_at else None,
+    }
+
+
+def _wishes(record: Allocation, asked: Asked) -> dict[str, Any]:
+    """What was asked for and is shown as it was written."""
+    request = record.request
+    return {
+        "cpus_per_task": asked.cpus_per_task or 1,
+        "tasks_per_node": asked.ntasks_per_node,
+        "memory_mb": max(0, asked.memory_mb) or (0 if asked.memory_per_cpu_mb else request.memory_mb),
+        "memory_per_cpu_mb": asked.memory_per_cpu_mb,
+        "gpus": request.gpus * (len(record.shares) or request.nodes),
+        "gres": asked.gres or (f"gpu:{request.gpus}" if request.gpus else ""),
+        "features": asked.features or "&".join(request.features),
+        "wanted_nodes": fold(request.node_list) if request.node_list else "",
+        "excluded_nodes": fold(request.exclude) if request.exclude else "",
+        "reservation": asked.reservation,
+        "may_requeue": record.requeue is not RequeuePolicy.NEVER,
+        "is_batch": asked.program == "sbatch",
+        "submit_host": asked.host,
+        "comment": asked.comment,
+        "wckey": asked.wckey,
+        "work_dir": asked.work_dir,
+        "command": f"{asked.command} {asked.arguments}".strip(),
+        "stdin": asked.stdin or "/dev/null",
+        "stdout": asked.stdout,
+        "stderr": asked.stderr,
+    }
+
+
+def _default_output(row: JobRow, asked: Asked) -> str:
+    if asked.program != "sbatch" or not asked.work_dir:
+        return ""
+    return ARRAY_DEFAULT if row.array_number else BATCH_DEFAULT
+
+
+def _file(pattern: str, row: JobRow) -> str:
+    """The path of an output file; of what is not known yet the pattern stays."""
+    values = {
+        "j": str(row.number),
+        "J": str(row.number),
+        "A": str(row.array_number or row.number),
+        "x": row.name,
+        "u": row.user,
+    }
+    if row.array_index is not None:
+        values["a"] = str(row.array_index)
+    if row.nodes:
+        values |= {"N": row.nodes[0], "n": "0", "t": "0"}
+    path = fill(pattern, values)
+    return path if not path or path.startswith("/") else f"{row.work_dir}/{path}"

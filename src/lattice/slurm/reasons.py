@@ -1,0 +1,40 @@
+"""One word of Slurm's for why a job waits, out of the sentence in which the scheduler says it."""
+
+import re
+
+_BEGINNINGS = (
+    ("waiting behind", "Priority"),
+    ("waiting for the next cycle", "None"),
+    ("held by its user", "JobHeldUser"),
+    ("held by user", "JobHeldUser"),
+    ("held by", "JobHeldAdmin"),
+    ("not before", "BeginTime"),
+    ("waiting for tasks of its group", "JobArrayTaskLimit"),
+    ("waiting for quota headroom: user", "QOSMaxJobsPerUserLimit"),
+    ("reservation ", "Reservation"),
+    ("insufficient conformance", "Resources"),
+    ("no nodes registered", "ReqNodeNotAvail"),
+    ("its dependency can never", "DependencyNeverSatisfied"),
+)
+_SUITED = re.compile(r"no nodes matching constraints: \d+ of (\d+) nodes .*?, (\d+) requested")
+_ABSENT = re.compile(r"\d+ (?:drained|down|degraded|booting|not connected)\b")
+_TAKEN = re.compile(r"\d+ (?:busy|kept for others|claimed)\b")
+
+
+def waiting_word(sentence: str) -> str:
+    """`None` for what no cycle has looked at yet."""
+    if not sentence:
+        return "None"
+    word = next((word for beginning, word in _BEGINNINGS if sentence.startswith(beginning)), "")
+    if word:
+        return word
+    if sentence.startswith("waiting for quota headroom"):
+        return "AssocGrpNodeLimit" if " nodes, " in sentence else "AssocGrpJobsLimit"
+    if sentence.startswith("vCluster"):
+        return "ReqNodeNotAvail" if sentence.endswith("has no nodes") else "PartitionDown"
+    suited = _SUITED.match(sentence)
+    if suited is not None:
+        return "PartitionNodeLimit" if int(suited[2]) > int(suited[1]) else "ReqNodeNotAvail"
+    if sentence.startswith("all suitable nodes occupied"):
+        return "ReqNodeNotAvail" if _ABSENT.search(sentence) and not _TAKEN.search(sentence) else "Resources"
+    return "Resources"
