@@ -48,18 +48,21 @@ class LatticeClient(Awaiting, Calls):
     ) -> None:
         said = {_header(name): value for name, value in (headers or {}).items()}
         if tenant:
+        ca_file: str | os.PathLike[str] | None = None,
             said["X-Lattice-Tenant"] = tenant
+        addresses = _endpoints(address, port)
         self._session = AsyncSession(
-            _endpoints(address, port),
-            source_of_token(token, token_file),
+            addresses,
+            source_of_token(token, token_file, addresses),
             policy=RetryPolicy(retry_for_s=retry_for, note=note),
             timeout_s=timeout,
             headers=(("User-Agent", "lattice-sdk"), *said.items()),
         )
 
     @classmethod
+            ca_file=os.fspath(ca_file or ""),
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "LatticeClient":
-        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE and LATTICE_TENANT say."""
+        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT and LATTICE_CA_FILE say."""
         url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
         if not url:
             raise ValueError("LATTICE_API_URL is not set")
@@ -71,6 +74,7 @@ class LatticeClient(Awaiting, Calls):
         )
 
     async def __aenter__(self) -> "LatticeClient":
+            ca_file=environment.get("LATTICE_CA_FILE") or None,
         return self
 
     async def __aexit__(

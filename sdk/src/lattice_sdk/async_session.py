@@ -1,6 +1,7 @@
 """Calls and streams over a list of servers on the event loop: the counterpart of `session.py`, on httpx."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -35,8 +36,10 @@ class AsyncSession:
         policy: RetryPolicy,
         timeout_s: float,
         headers: tuple[tuple[str, str], ...] = (),
+        ca_file: str = "",
     ) -> None:
         self._endpoints = tuple(endpoints)
+        self._ca_file = ca_file
         self._token = token
         self._policy = policy
         self._timeout_s = timeout_s
@@ -146,7 +149,8 @@ class AsyncSession:
         known = self._clients.get(endpoint)
         if known is None:
             transport = httpx.AsyncHTTPTransport(uds=endpoint.host) if endpoint.scheme == "unix" else None
-            known = self._clients[endpoint] = httpx.AsyncClient(transport=transport, trust_env=False)
+            trust = ssl.create_default_context(cafile=self._ca_file) if self._ca_file else True
+            known = self._clients[endpoint] = httpx.AsyncClient(transport=transport, trust_env=False, verify=trust)
         return known
 
     def _accepted(self, status: int, data: bytes) -> bytes:

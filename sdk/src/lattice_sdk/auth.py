@@ -32,6 +32,21 @@ def token_file(path: str | os.PathLike[str]) -> TokenSource:
     return read
 
 
+def kept_login(addresses: list[str]) -> TokenSource:
+    """The login that `lattice login` keeps for one of these servers; looked for with the first call, renewed before it ends."""
+    source: TokenSource | None = None
+
+    def token() -> str:
+        nonlocal source
+        if source is None:
+            from lattice_sdk.token_cache import CachedToken, TokenCache, cache_path
+
+            source = CachedToken(TokenCache(cache_path()), addresses)
+        return source()
+
+    return token
+
+
 def no_token() -> str:
     """For calls that need none; everything else will be refused by the server."""
     return ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-from lattice_sdk.auth import TokenSource, given_token, no_token, token_file
+from lattice_sdk.auth import TokenSource, given_token, kept_login, no_token, token_file
 from lattice_sdk.calls.allocations import EVERYTHING
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.models import Allocation, AllocationFilter, Page
@@ -14,7 +14,7 @@ from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request, Session
 from lattice_sdk.step_streams import StepStream
 from lattice_sdk.streams import EventReader, LogStream, Watch, watch_query
-from lattice_sdk.transport import parse_endpoint
+from lattice_sdk.transport import Endpoint, parse_endpoint
 
 T = TypeVar("T")
 
@@ -33,6 +33,7 @@ class Client(Blocking, Calls):
     Keeps one connection open; use one client per thread.
     """
 
+    Without `token` and `token_file` the login that `lattice login` keeps is used. `ca_file` is whom to trust with https.
     def __init__(
         self,
         endpoints: str | Sequence[str],
@@ -47,20 +48,22 @@ class Client(Blocking, Calls):
     ) -> None:
         texts = endpoints.split(",") if isinstance(endpoints, str) else endpoints
         addresses = [parse_endpoint(text) for text in texts if text.strip()]
+        ca_file: str | os.PathLike[str] | None = None,
         if not addresses:
             raise ValueError("a client needs at least one address")
         headers = (("User-Agent", "lattice-sdk"), ("Accept", "*/*"))
         self._session = Session(
             addresses,
-            source_of_token(token, token_file),
+            source_of_token(token, token_file, addresses),
             policy=policy or RetryPolicy(retry_for_s=retry_for, note=note),
             timeout_s=timeout,
             headers=(*headers, ("X-Lattice-Tenant", tenant)) if tenant else headers,
         )
 
     @classmethod
+            ca_file=os.fspath(ca_file or ""),
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Client":
-        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE and LATTICE_TENANT say."""
+        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT and LATTICE_CA_FILE say."""
         url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
         if not url:
             raise ValueError("LATTICE_API_URL is not set")
@@ -72,6 +75,7 @@ class Client(Blocking, Calls):
         )
 
     def __enter__(self) -> "Client":
+            ca_file=environment.get("LATTICE_CA_FILE") or None,
         return self
 
     def __exit__(
@@ -185,11 +189,15 @@ class Client(Blocking, Calls):
         return Watch(EventReader(self._session, request))
 
 
-def source_of_token(token: str | None, path: str | os.PathLike[str] | None) -> TokenSource:
-    """Where the token comes from: itself, a file, or nowhere."""
+def source_of_token(
+    token: str | None, path: str | os.PathLike[str] | None, addresses: Sequence[Endpoint] = ()
+) -> TokenSource:
+    """Where the token comes from: itself, a file, the login that is kept for one of these servers, or nowhere."""
     if token is not None:
         return given_token(token)
-    return no_token if path is None else token_file(path)
+    if path is not None:
+        return token_file(path)
+    return kept_login([str(each) for each in addresses]) if addresses else no_token
 
 
 def _all(page: Callable[[str], Page[T]]) -> Iterator[T]:

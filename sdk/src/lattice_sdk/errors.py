@@ -2,6 +2,7 @@
 
 LatticeError
 ├── NoToken               nothing to identify oneself with was found or could be read
+├── LoginFailed           the identity provider gave no token
 ├── Unreachable           no server answered within the time allowed
 ├── BadAnswer             something answered, but not as a Lattice server does
 ├── WaitTimedOut          the time given to `wait` is over, the allocation is not
@@ -27,6 +28,14 @@ class LatticeError(Exception):
 
 class NoToken(LatticeError):
     """No token was given, or its file cannot be read."""
+
+
+class LoginFailed(LatticeError):
+    """Nobody was logged in; the text says what the identity provider or the person did."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class Unreachable(LatticeError):

@@ -145,8 +145,10 @@ class Session:
         policy: RetryPolicy,
         timeout_s: float,
         headers: tuple[tuple[str, str], ...] = (),
+        ca_file: str = "",
     ) -> None:
         self._endpoints = tuple(endpoints)
+        self._ca_file = ca_file
         self._token = token
         self._policy = policy
         self._timeout_s = timeout_s
@@ -250,7 +252,7 @@ class Session:
         timeout_s = request.timeout_s or self._timeout_s
         if self._connection is None or not self._connection.is_idle:
             self.close()
-            self._connection = Connection(self.endpoint, timeout_s)
+            self._connection = Connection(self.endpoint, timeout_s, self._ca_file)
         self._connection.timeout_s = timeout_s
         return self._connection
 
@@ -279,7 +281,7 @@ class Session:
 
     def _begin(self, request: Request) -> Stream:
         head, body = self._encoded(request)
-        connection = Connection(self.endpoint, request.timeout_s or self._timeout_s)
+        connection = Connection(self.endpoint, request.timeout_s or self._timeout_s, self._ca_file)
         try:
             return Stream(connection, connection.ask(head, body))
         except BaseException:

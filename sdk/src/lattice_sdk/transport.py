@@ -126,13 +126,13 @@ def _content_length(headers: dict[str, str]) -> int | None:
 class Connection:
     """One connection to one endpoint, used for one request after the other."""
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
+    def __init__(self, endpoint: Endpoint, timeout_s: float, ca_file: str = "") -> None:
         self.endpoint = endpoint
         self.timeout_s = timeout_s
         self.is_used = False
         self.has_heard = False
         self._buffer = bytearray()
-        self._socket = connect(endpoint)
+        self._socket = connect(endpoint, ca_file)
         self._is_idle = True
 
     @property
@@ -238,8 +238,8 @@ class Connection:
         return self._socket.recv(CHUNK)
 
 
-def connect(endpoint: Endpoint) -> socket.socket:
-    """A connected socket, wrapped in TLS where the scheme says so."""
+def connect(endpoint: Endpoint, ca_file: str = "") -> socket.socket:
+    """A connected socket, wrapped in TLS where the scheme says so; `ca_file` is whom to trust instead of the system's authorities."""
     if endpoint.scheme == "unix":
         plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -253,14 +253,14 @@ def connect(endpoint: Endpoint) -> socket.socket:
     address = (endpoint.host.encode("ascii"), endpoint.port)
     plain = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)  # type: ignore[arg-type]
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return plain if endpoint.scheme == "http" else _wrap(plain, endpoint.host)
+    return plain if endpoint.scheme == "http" else _wrap(plain, endpoint.host, ca_file)
 
 
-def _wrap(plain: socket.socket, host: str) -> socket.socket:
+def _wrap(plain: socket.socket, host: str, ca_file: str) -> socket.socket:
     import ssl
 
     try:
-        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+        return ssl.create_default_context(cafile=ca_file or None).wrap_socket(plain, server_hostname=host)
     except BaseException:
         plain.close()
         raise

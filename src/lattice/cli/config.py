@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lattice.cli.errors import LOGIN_HINT, NOT_PERMITTED, START_HINT, UNREACHABLE, CommandError, UsageError
 from lattice.cli.flags import FORMATS, Flags
 from lattice.cli.local_cluster import TOKEN_FILE, ClusterFile, ClusterProcess, directory_text, read_cluster
+from lattice_sdk.token_cache import TokenCache, cache_path
 
 # Keys of the configuration file; the second spelling of a pair means the same.
 ALIASES = {
@@ -16,7 +17,12 @@ ALIASES = {
     "default_vcluster": "vcluster",
     "default_project": "project",
 }
-KEYS = frozenset({"endpoint", "tenant", "vcluster", "project", "output_format", "color", "token_file", "default_uenv"})
+KEYS = frozenset(
+    {
+        *("endpoint", "tenant", "vcluster", "project", "output_format", "color"),
+        *("token_file", "ca_file", "default_uenv"),
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,19 +64,32 @@ class Settings:
     def is_coloured(self) -> bool:
         return self._filed("color").lower() not in {"false", "no", "never", "off"}
 
+    @property
+    def ca_file(self) -> str:
+        """Whom to trust with https; empty = the system's authorities."""
+        return self.flags.ca_file or self.environment.get("LATTICE_CA_FILE") or self._filed("ca_file")
+
     def place(self) -> Place:
         """The cluster to talk to; CommandError when nobody named one, or nothing to log in with."""
-        named = self._named_place()
-        if named is not None:
-            return self._with_token(named)
-        local = self._local_place()
-        if local is None:
+        return self._with_token(self._found_place())
+
+    def address(self) -> str:
+        """The cluster's address, logged in or not; CommandError when nobody named one."""
+        return self._found_place()[0]
+
+    def logins(self, warn: Callable[[str], None]) -> TokenCache:
+        """Where logins are kept."""
+        return TokenCache(cache_path(self.environment), warn)
+
+    def _found_place(self) -> tuple[str, str, str]:
+        found = self._named_place() or self._local_place()
+        if found is None:
             raise CommandError(
                 "no cluster was named, and none is running on this machine",
                 hint=START_HINT,
                 exit_code=UNREACHABLE,
             )
-        return self._with_token(local)
+        return found
 
     def _filed(self, key: str) -> str:
         return self.file.get(key, "")
@@ -103,9 +122,17 @@ class Settings:
             return _placed(place, token=token)
         named = self.environment.get("LATTICE_TOKEN_FILE") or self._filed("token_file")
         path = named or own_token_file or self._token_of_same_place(url)
-        if not path:
-            raise CommandError(f"not logged in: no token for {url}", hint=LOGIN_HINT, exit_code=NOT_PERMITTED)
-        return _placed(place, token_file=path)
+        if path:
+            return _placed(place, token_file=path)
+        if self._has_login(url):
+            return place
+        raise CommandError(f"not logged in: no token for {url}", hint=LOGIN_HINT, exit_code=NOT_PERMITTED)
+
+    def _has_login(self, url: str) -> bool:
+        try:
+            return self.logins(lambda _text: None).find(url) is not None
+        except ValueError:
+            return True  # whoever connects says what is wrong with the address
 
     def _token_of_same_place(self, url: str) -> str:
         """The local cluster's token, but only for the local cluster's own address."""

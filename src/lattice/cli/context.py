@@ -114,6 +114,7 @@ class Context:
                 tenant=self.settings.tenant,
                 retry_for=self.flags.retry_for,
                 note=self.note,
+                ca_file=self.settings.ca_file or None,
             )
         except ValueError as error:
             raise UsageError(f"{place.origin}: {error}") from None

@@ -24,6 +24,7 @@ from lattice_sdk.errors import (
     BadAnswer,
     Forbidden,
     LatticeError,
+    LoginFailed,
     NotAuthenticated,
     NotFound,
     NoToken,
@@ -44,7 +45,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 START_HINT = "start a local cluster with `lattice up` (or `make up`), or name another by --api-url or LATTICE_API_URL"
-LOGIN_HINT = 'set LATTICE_TOKEN_FILE, or run `eval "$(lattice env)"` beside a local cluster'
+LOGIN_HINT = 'run `lattice login`, set LATTICE_TOKEN_FILE, or run `eval "$(lattice env)"` beside a local cluster'
 
 
 class CommandError(Exception):
@@ -69,7 +70,7 @@ def exit_code(error: LatticeError | CommandError) -> int:
             return error.exit_code
         case NotFound():
             return NOT_FOUND
-        case NotAuthenticated() | Forbidden() | NoToken():
+        case NotAuthenticated() | Forbidden() | NoToken() | LoginFailed():
             return NOT_PERMITTED
         case Unreachable() | BadAnswer():
             return UNREACHABLE
@@ -114,5 +115,7 @@ def _figures(error: LatticeError | CommandError) -> list[tuple[str, str]]:
             return [("Hint", START_HINT)]
         case NoToken():
             return [("Hint", LOGIN_HINT)]
+        case LoginFailed():
+            return [("Hint", error.hint)]
         case _:
             return []

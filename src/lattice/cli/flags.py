@@ -22,6 +22,7 @@ class Flags:
     no_color: bool = False
     api_url: str | None = None
     token_file: str | None = None
+    ca_file: str | None = None
     retry_for: float = DEFAULT_RETRY_FOR_S
 
 
@@ -36,6 +37,7 @@ WITH_VALUE = frozenset(
         "--config",
         "--api-url",
         "--token-file",
+        "--ca-file",
         "--retry-for",
     }
 )
@@ -58,6 +60,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--no-color", action="store_true", help="no colours, as with NO_COLOR")
     add("--api-url", metavar="URL", help="address of the API; several with commas")
     add("--token-file", metavar="FILE", help="file that holds the token")
+    add("--ca-file", metavar="FILE", help="whom to trust with https, instead of the system's authorities")
     add(
         "--retry-for",
         metavar="S",

@@ -180,6 +180,8 @@ COMMANDS: dict[str, Leaf | Branch] = {
 
 
 def leaves(
+    "login": Leaf("login", "log in at the cluster's identity provider"),
+    "logout": Leaf("logout", "forget a login and have it revoked"),
     entries: dict[str, Leaf | Branch] = COMMANDS, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Leaf]]:
     """Every command with its words, in the order of the table."""
