@@ -12,6 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from lattice.core.model.nodes import NodeState
+from lattice.core.model.tenants import Vcluster
+from lattice.core.model.units import format_duration
 from lattice.core.scheduler.backfill import earliest_start
 from lattice.core.scheduler.feasibility import Demand, suitable_nodes
 from lattice.core.scheduler.proposals import Explanation, Reservation
@@ -32,6 +34,8 @@ class Why(IntEnum):
     HELD = 4
     NOT_YET = 5
     NO_VCLUSTER = 6
+    TOO_LONG = 7  # longer than its vCluster allows
+    TOO_MANY = 8  # more nodes than its vCluster allows
 
 
 _OUT_OF_SERVICE = (
@@ -130,6 +134,10 @@ class Explanations(Mapping[int, Explanation]):
         if why is Why.NO_VCLUSTER:
             gone = shape.vcluster not in self.snapshot.vclusters
             return f"vCluster {shape.vcluster} {'does not exist' if gone else 'is down'}"
+        if why in (Why.TOO_LONG, Why.TOO_MANY):
+            return _over(
+                why, self.snapshot.vclusters[shape.vcluster], int(queue.walltime_s[row]), int(queue.nodes[row])
+            )
         if why is Why.BEHIND and rank and self.snapshot.nodes.ids:
             return f"waiting behind {rank} other{'s' if rank > 1 else ''}"
         if int(queue.shape[row]) in self.reasons:
@@ -257,3 +265,10 @@ def _clock(at: int, now: int) -> str:
     """The time of day, with the date when it is not today; all in UTC."""
     then, today = datetime.fromtimestamp(-(-at // 1000), UTC), datetime.fromtimestamp(now // 1000, UTC)
     return then.strftime("%H:%M UTC" if then.date() == today.date() else "%Y-%m-%d %H:%M UTC")
+
+
+def _over(why: Why, vcluster: Vcluster, walltime_s: int, nodes: int) -> str:
+    if why is Why.TOO_MANY:
+        return f"vCluster {vcluster.name} allows at most {vcluster.max_nodes} nodes, {nodes} are asked for"
+    asked, limit = format_duration(walltime_s), format_duration(vcluster.max_walltime_s)
+    return f"vCluster {vcluster.name} allows a walltime of at most {limit}, {asked} is asked for"

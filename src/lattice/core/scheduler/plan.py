@@ -28,6 +28,7 @@ from lattice.core.scheduler.tables import Ints, Rows
 # Plain numbers: NumPy looks long at a member of an enumeration.
 _BEHIND, _PLACED, _NO_ROOM, _LIMIT = int(Why.BEHIND), int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)
 _HELD, _NOT_YET, _NO_VCLUSTER = int(Why.HELD), int(Why.NOT_YET), int(Why.NO_VCLUSTER)
+_TOO_LONG, _TOO_MANY = int(Why.TOO_LONG), int(Why.TOO_MANY)
 _CHUNK = 64
 _REFUSED = 8  # after so many refusals the bounds have something to learn from them
 _SPARE_LOOKOUTS = 8  # so many more blocked allocations than get a reservation may ask when they could start
@@ -321,6 +322,13 @@ def _standing(snapshot: Snapshot, vclusters: list[Vcluster | None], now: int) ->
     queue = snapshot.queue
     is_up = np.fromiter((v is not None and v.is_up for v in vclusters), np.bool_, len(vclusters))
     why: Ints = np.full(len(queue.number), _BEHIND, np.int64)
+    longest = np.fromiter((v.max_walltime_s if v is not None else 0 for v in vclusters), np.int64, len(vclusters))
+    most = np.fromiter((v.max_nodes if v is not None else 0 for v in vclusters), np.int64, len(vclusters))
+    # A limit of 0 is none.
+    if most.any():
+        why[(queue.nodes > most[queue.vcluster]) & (most[queue.vcluster] > 0)] = _TOO_MANY
+    if longest.any():
+        why[(queue.walltime_s > longest[queue.vcluster]) & (longest[queue.vcluster] > 0)] = _TOO_LONG
     why[~is_up[queue.vcluster]] = _NO_VCLUSTER
     why[queue.eligible_at > now] = _NOT_YET
     why[queue.hold != 0] = _HELD

@@ -5,6 +5,7 @@ import pytest
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Accepted, Rejected
 from lattice.core.model.allocations import AllocationState, Hold, Lifecycle, Request
+from lattice.core.model.asked import Asked
 from lattice.core.model.nodes import Share
 from lattice.core.model.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
 from tests.unit.core.machine.world import World
@@ -64,6 +65,15 @@ def test_limits_of_the_vcluster_hold() -> None:
     assert world[world.submit()].walltime_s == 3600
     world.must(cmd.SetTenant(tenant=Tenant(name="ml"), create=True))
     assert world.refused(world.submission(tenant="ml")).code == "forbidden"
+
+
+def test_what_a_slurm_command_asks_for_waits_where_others_are_refused() -> None:
+    world = World()
+    world.must(cmd.SetVcluster(vcluster=Vcluster(name="batch", max_walltime_s=60)))
+    number = world.submit(request=Request(nodes=99), walltime_s=3600, asked=Asked(partition="main", ntasks=4))
+    assert world[number].state is AllocationState.PENDING
+    assert world[number].asked == Asked(partition="main", ntasks=4)
+    assert world.refused(world.submission(walltime_s=3600)).code == "infeasible"
 
 
 def test_services_have_no_default_walltime_and_start_on_every_node() -> None:

@@ -210,6 +210,19 @@ def test_a_vcluster_that_is_down_starts_nothing() -> None:
     assert reason(plan, number) == "vCluster default is down"
 
 
+def test_what_is_over_the_limits_of_its_vcluster_waits_until_they_change() -> None:
+    world = FirstCome()
+    world.add_nodes(["n1", "n2", "n3"])
+    long, wide, fine = world.submit(walltime_s=7200), world.submit(request=Request(nodes=2)), world.submit()
+    world.do(SetVcluster(vcluster=Vcluster(name="default", max_walltime_s=3600, max_nodes=1)))
+    plan = world.plan()
+    assert set(nodes_of(plan)) == {fine}
+    assert reason(plan, long) == "vCluster default allows a walltime of at most 01:00:00, 02:00:00 is asked for"
+    assert reason(plan, wide) == "vCluster default allows at most 1 nodes, 2 are asked for"
+    world.do(SetVcluster(vcluster=Vcluster(name="default")))
+    assert {long, wide} <= set(nodes_of(world.plan()))
+
+
 def test_the_window_bounds_what_one_cycle_tries() -> None:
     world = FirstCome()
     world.add_nodes([f"n{index}" for index in range(5)])

@@ -58,8 +58,7 @@ def judge(
         or notifications.check_wish(state, command)
         or _check_membership(state, command, vcluster)
         or _check_tenant(state, command, tenant, size, batch.pending)
-        or _check_vcluster(command, vcluster)
-        or check_feasible(state, command.request, vcluster)
+        or _check_limits(state, command, vcluster)
         or _check_claim(state, command, vcluster)
         # What waits for others cannot start now, so it need not fit now either.
         or quotas.check_submission(
@@ -246,6 +245,13 @@ def _check_tenant(
             hint="Wait until some have started, or cancel pending ones.",
         )
     return None
+
+
+def _check_limits(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
+    """What a Slurm command asks for waits until limits or nodes have changed, as it would in Slurm."""
+    if command.asked is not None:
+        return None
+    return _check_vcluster(command, vcluster) or check_feasible(state, command.request, vcluster)
 
 
 def _check_vcluster(command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
