@@ -17,7 +17,7 @@ class Field(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column that can be asked for by name."""
+    """A column that can be asked for by name; a negative width means that it stands to the left."""
 
     key: str
     header: str
@@ -84,8 +84,8 @@ def parse_sized(text: str, columns: Mapping[str, Column]) -> list[Field]:
         column = columns.get(found[1].lower()) if found is not None else None
         if found is None or column is None:
             raise UnknownField(item)
-        width = int(found[3]) if found[3] else column.width
-        fields.append(Field(column.key, width, is_right=not found[2]))
+        width = int(f"{found[2]}{found[3]}") if found[3] else column.width
+        fields.append(Field(column.key, abs(width), is_right=width > 0))
     return fields
 
 

@@ -30,6 +30,10 @@ def waiting_word(sentence: str) -> str:
         return word
     if sentence.startswith("waiting for quota headroom"):
         return "AssocGrpNodeLimit" if " nodes, " in sentence else "AssocGrpJobsLimit"
+    if " allows a walltime of at most " in sentence:
+        return "PartitionTimeLimit"
+    if sentence.startswith("vCluster") and " allows at most " in sentence:
+        return "PartitionNodeLimit"
     if sentence.startswith("vCluster"):
         return "ReqNodeNotAvail" if sentence.endswith("has no nodes") else "PartitionDown"
     suited = _SUITED.match(sentence)

@@ -11,10 +11,17 @@ from lattice.slurm.states import State
 from lattice.slurm.times import format_limit, format_moment, format_span
 
 DEFAULT = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
+BRIEF = "JobID,State,ExitCode"
+LONG = (
+    "JobID,JobIDRaw,JobName,Partition,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,MaxPages,"
+    "MaxPagesNode,MaxPagesTask,AvePages,MinCPU,MinCPUNode,MinCPUTask,AveCPU,NTasks,AllocCPUS,Elapsed,State,ExitCode,AveCPUFreq,"
+    "ReqCPUFreqMin,ReqCPUFreqMax,ReqCPUFreqGov,ReqMem,ConsumedEnergy,MaxDiskRead,MaxDiskReadNode,MaxDiskReadTask,AveDiskRead,"
+    "MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask,AveDiskWrite,ReqTRES,AllocTRES"
+)
 
 _WIDTHS = {
-    "JobID": 12,
-    "JobIDRaw": 12,
+    "JobID": -12,
+    "JobIDRaw": -12,
     "JobName": 10,
     "Partition": 10,
     "Account": 10,
@@ -62,7 +69,32 @@ _WIDTHS = {
     "WCKey": 10,
     "Restarts": 8,
     "SubmitLine": 20,
+    "Constraints": 10,
+    "Suspended": 10,
+    "Planned": 10,
+    "PlannedCPU": 10,
+    "PlannedCPURAW": 13,
+    "Reserved": 10,
+    "MaxRSSNode": 10,
+    "MaxRSSTask": 10,
+    "AveCPU": 10,
+    "MinCPU": 10,
+    "QOSRAW": 10,
+    "Flags": 20,
+    "Layout": 9,
+    "ConsumedEnergy": 14,
+    "ConsumedEnergyRaw": 17,
 }
+# Known, and empty: what Lattice does not measure or does not have.
+_EMPTY = (
+    "AdminComment AssocID AveCPUFreq AveDiskRead AveDiskWrite AvePages AveVMSize BlockID Container DBIndex MaxDiskRead MaxDiskReadNode "
+    "MaxDiskReadTask MaxDiskWrite MaxDiskWriteNode MaxDiskWriteTask MaxPages MaxPagesNode MaxPagesTask MaxVMSizeNode MaxVMSizeTask "
+    "McsLabel MinCPUNode MinCPUTask ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax ReqCPUFreqMin ReservationId ResvCPU ResvCPURAW SystemComment "
+    "TRESUsageInAve TRESUsageInMax TRESUsageInMaxNode TRESUsageInMaxTask TRESUsageInMin TRESUsageInMinNode TRESUsageInMinTask "
+    "TRESUsageInTot TRESUsageOutAve TRESUsageOutMax TRESUsageOutMaxNode TRESUsageOutMaxTask TRESUsageOutMin TRESUsageOutMinNode "
+    "TRESUsageOutMinTask TRESUsageOutTot WCKeyID"
+)
+_WIDTHS |= {name: max(10, len(name)) for name in _EMPTY.split()}
 COLUMNS: Mapping[str, Column] = {name.lower(): Column(name, name, width) for name, width in _WIDTHS.items()}
 
 
@@ -230,4 +262,40 @@ _VALUES: Mapping[str, _Value] = {
     "Reservation": _of_job(lambda job: job.reservation),
     "WCKey": _of_job(lambda job: job.wckey),
     "Restarts": _of_job(lambda job: str(job.restarts)),
+    "SubmitLine": _of_job(lambda job: job.submit_line),
+    "Constraints": _of_job(lambda job: job.features),
+    "Suspended": lambda line, now, form: "00:00:00",
+    "Planned": lambda line, now, form: (
+        "" if line.step is not None else format_span(_planned(line.job, now), short=False)
+    ),
+    "PlannedCPU": lambda line, now, form: (
+        "" if line.step is not None else format_span(_planned(line.job, now) * _cpus(line), short=False)
+    ),
+    "PlannedCPURAW": lambda line, now, form: (
+        "" if line.step is not None else str(_planned(line.job, now) * _cpus(line))
+    ),
+    "Reserved": lambda line, now, form: (
+        "" if line.step is not None else format_span(_planned(line.job, now), short=False)
+    ),
+    "MaxRSSNode": lambda line, now, form: line.step.nodes[0] if line.step is not None and line.step.nodes else "",
+    "MaxRSSTask": lambda line, now, form: "0" if line.step is not None and line.step.peak_memory_mb else "",
+    "AveCPU": lambda line, now, form: (
+        "" if line.step is None else format_span(int(line.step.cpu_s / max(1, line.step.ntasks)), short=False)
+    ),
+    "MinCPU": lambda line, now, form: (
+        "" if line.step is None else format_span(int(line.step.cpu_s / max(1, line.step.ntasks)), short=False)
+    ),
+    "QOSRAW": _of_job(lambda job: job.qos),
+    "Flags": _of_job(lambda job: "SchedMain"),
+    "Layout": lambda line, now, form: "" if line.step is None else "Block" if line.step.name.isdigit() else "Unknown",
+    "ConsumedEnergy": lambda line, now, form: "0",
+    "ConsumedEnergyRaw": lambda line, now, form: "0",
 }
+
+
+def _planned(job: JobRow, now: float) -> int:
+    """Seconds it waited for its start since it could have started."""
+    if job.eligible_at is None:
+        return 0
+    started = None if job.state.is_waiting else job.started_at
+    return max(0, int((started or job.ended_at or now) - job.eligible_at))

@@ -41,3 +41,27 @@ async def test_squeue_shows_what_waits_and_runs(world: World) -> None:
         "                 2   default   second    alice PD       0:00      1 (None)",
         "                 1   default    first    alice  R       0:00      1 n1",
     ]
+
+
+@in_world
+async def test_sacct_has_jobs_and_their_batch_steps_for_good(world: World) -> None:
+    for code in (0, 3):
+        await world.submit(name=f"code{code}")
+        number = max(world.state.allocations)
+        await world.start_run(number)
+        await world.finish(number, exit_code=code)
+    await world.submit(name="later")
+    await world.archive(1, 2)
+    lines = await shown(world, "sacct")
+    assert lines[0] == "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode "
+    assert lines[1] == "------------ ---------- ---------- ---------- ---------- ---------- -------- "
+    assert [line.split() for line in lines[2:]] == [
+        ["1", "code0", "default", "default", "4", "COMPLETED", "0:0"],
+        ["1.batch", "batch", "default", "4", "COMPLETED", "0:0"],
+        ["2", "code3", "default", "default", "4", "FAILED", "3:0"],
+        ["2.batch", "batch", "default", "4", "FAILED", "3:0"],
+        ["3", "later", "default", "default", "0", "PENDING", "0:0"],
+    ]
+    assert await shown(world, "sacct -nXP -o jobid,state%30,exitcode -j 2,3,99") == ["2|FAILED|3:0", "3|PENDING|0:0"]
+    assert await shown(world, "sacct -n -p -j 2.batch -o JobID,NodeList") == ["2.batch|n1|"]
+    assert await shown(world, "sacct -j 99 -n") == []

@@ -172,9 +172,9 @@ class JobRows:
             return NEVER if is_hopeless(waits_for) else "Dependency"
         if record.eligible_at > self._now_ms:
             return "BeginTime"
-        if record.asked is not None and record.asked.never:
-            return record.asked.never
         sentence = self._scheduling.reason_for(number)
+        if not sentence and record.asked is not None and record.asked.never:
+            return record.asked.never
         word = self._words.get(sentence)
         if word is None:
             word = self._words[sentence] = waiting_word(sentence)

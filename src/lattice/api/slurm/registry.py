@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from lattice.api.context import Context
-from lattice.api.slurm import sbatch, squeue
+from lattice.api.slurm import sacct, sbatch, squeue
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
 Run = Callable[[Context, SlurmCommand], Awaitable[SlurmAnswer]]
@@ -12,6 +12,7 @@ Run = Callable[[Context, SlurmCommand], Awaitable[SlurmAnswer]]
 SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
 
 PROGRAMS: Mapping[str, Run] = {
+    "sacct": sacct.run,
     "sbatch": sbatch.run,
     "squeue": squeue.run,
 }

@@ -1,0 +1,142 @@
+"""`sacct`: all jobs there ever were, with their steps."""
+
+import asyncio
+from collections.abc import Iterator
+
+from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.context import Context
+from lattice.api.slurm.accounts import user_name
+from lattice.api.slurm.answering import printed, require
+from lattice.api.slurm.finding import (
+    AT_ONCE,
+    Entry,
+    JobFilter,
+    JobId,
+    behind,
+    matching,
+    parse_job_id,
+    partition_reader,
+    visible,
+)
+from lattice.api.slurm.helping import asks_for_help, helped
+from lattice.api.slurm.jobs import JobRows
+from lattice.core.model.allocations import AllocationState, TaskGroup
+from lattice.slurm import sacct
+from lattice.slurm.documents import accounting_document, encoded
+from lattice.slurm.faults import error
+from lattice.slurm.listing import read_line
+from lattice.slurm.rows import JobRow
+from lattice.slurm.sacct_line import GRAMMAR, Query, read_query
+from lattice.slurm.states import names_of
+from lattice.slurm.tables import field_names, style_of, table_lines
+from lattice.wire.slurm import SlurmAnswer, SlurmCommand
+
+Steps = frozenset[tuple[int, int | None, str]]  # job, task, step
+
+
+async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
+    line = read_line(GRAMMAR, command.argv)
+    if asks_for_help(line):
+        return helped(GRAMMAR, line)
+    if line.has("helpformat"):
+        return printed(*field_names(sacct.COLUMNS))
+    require(context, Permission.READ)
+    now = context.services.clock.now_ms() / 1000
+    query = read_query(command.argv, command.environment, now)
+    own = context.services.slurm.cluster
+    if query.line.has("clusters") and not {own, "all", "-1"} & set(query.line.items("clusters")):
+        return printed()
+    ids = [_job_id(text) for text in query.jobs]
+    rows = await _rows(context, query, ids, now)
+    if query.document:
+        return SlurmAnswer(stdout=encoded(accounting_document(rows, now, own), query.document))
+    lines = await _written(_selected(rows, query, _steps(ids)), query, now, own)
+    return printed(*lines)
+
+
+async def _written(lines: Iterator[sacct.Line], query: Query, now: float, cluster: str) -> list[str]:
+    writer = sacct.Writer(now, cluster, query.time_form)
+    values = (writer.value_of(line) for line in lines)
+    written = []
+    for made, text in enumerate(table_lines(query.fields, sacct.COLUMNS, values, style_of(query.line)), start=1):
+        written.append(text)
+        if made % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return written
+
+
+def _job_id(text: str) -> JobId:
+    found = parse_job_id(text)
+    if found is None:
+        raise error("sacct", f"Invalid job id: {text}")
+    return found
+
+
+def _steps(ids: list[JobId]) -> Steps:
+    return frozenset((each.number, each.task, each.step) for each in ids if each.step)
+
+
+def _selected(rows: list[JobRow], query: Query, steps: Steps) -> Iterator[sacct.Line]:
+    """Jobs and steps; of a job of which only steps were named nothing else."""
+    only = {(number, task) for number, task, _ in steps}
+    for row in rows:
+        keys = [(row.array_number or row.number, row.array_index), (row.number, None)]
+        key = next((each for each in keys if each in only), None)
+        for line in sacct.lines(row, with_steps=not query.line.has("allocations") or key is not None):
+            if key is None or (line.step is not None and (*key, line.step.name) in steps):
+                yield line
+
+
+async def _rows(context: Context, query: Query, ids: list[JobId], now: float) -> list[JobRow]:
+    maker = JobRows(context, in_full=True)
+    rows: dict[tuple[bool, int], JobRow] = {}
+    for made, entry in enumerate(await _entries(context, query, ids), start=1):
+        row = maker.waiting_row(entry) if isinstance(entry, TaskGroup) else maker.row(entry)
+        if _keeps(query, row):
+            rows[isinstance(entry, TaskGroup), row.number] = row
+        if made % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return sorted(rows.values(), key=lambda row: row.number)
+
+
+async def _entries(context: Context, query: Query, ids: list[JobId]) -> list[Entry]:
+    wanted = _filter(context, query)
+    if not ids:
+        return [entry async for entry in matching(context, wanted, with_archive=True)]
+    found = []
+    partition = partition_reader(context)
+    for each in ids:
+        for entry in await behind(context, each, spread=query.line.has("array")) or ():
+            head = entry.template if isinstance(entry, TaskGroup) else entry
+            if wanted.takes(head, partition):
+                found.append(entry)
+    return found
+
+
+def _filter(context: Context, query: Query) -> JobFilter:
+    users = query.users
+    if users is not None:
+        users = frozenset(user_name(int(name)) or name if name.isdigit() else name for name in users)
+    elif not query.jobs and not query.line.has("allusers") and context.reach(Permission.READ) is not Reach.ALL:
+        users = frozenset({context.user})
+    states = frozenset(AllocationState(name) for state in query.states or () for name in names_of(state))
+    return JobFilter(
+        states=states,
+        users=users,
+        partitions=query.names("partition"),
+        names=query.names("name"),
+        accounts=query.names("accounts"),
+        tenants=visible(context),
+        since_ms=int(query.since * 1000),
+        is_spread=query.line.has("array"),
+    )
+
+
+def _keeps(query: Query, row: JobRow) -> bool:
+    nodes, qos = query.names("nodelist"), query.names("qos")
+    return (
+        (query.states is None or row.state in query.states)
+        and row.submitted_at <= query.until
+        and (nodes is None or not nodes.isdisjoint(row.nodes))
+        and (qos is None or row.qos in qos)
+    )
