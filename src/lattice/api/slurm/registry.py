@@ -14,5 +14,6 @@ SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
 PROGRAMS: Mapping[str, Run] = {
     "sacct": sacct.run,
     "sbatch": sbatch.run,
+    "scancel": scancel.run,
     "squeue": squeue.run,
 }
