@@ -1,7 +1,7 @@
 """A server's part in relaying agents: a port where the others bring theirs while it leads, and the way of its own to whoever leads."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 
 import grpc.aio
 
@@ -12,16 +12,40 @@ from lattice.api.grpc.relay_client import CHANNEL_OPTIONS, LeaderPlace, Relaying
 from lattice.api.grpc.relay_service import RelayService
 from lattice.api.grpc.server import BindFailed, build_relay_server
 from lattice.daemons.listening import Address, ListenFailed
-from lattice.quorum.tls import PeerTls
+from lattice.quorum.tls import PeerTls, server_of_pem
+
+
+class KnownCallers:
+    """Implements `Callers`: servers by their certificates, members as the directory shows them."""
+
+    def __init__(self, is_member: Callable[[str], Awaitable[bool]]) -> None:
+        self._is_member = is_member
+
+    def named_by(self, certificate: bytes) -> str:
+        return server_of_pem(certificate)
+
+    async def is_member(self, name: str) -> bool:
+        return await self._is_member(name)
 
 
 class AgentRelay:
-    """`listen`, `start` once it is known who leads, `receive_at` a desk while this server leads, `stop`."""
+    """`listen`, `start` once it is known who leads, `receive_at` a desk while this server leads, `stop`.
 
-    def __init__(self, agents: AgentService, tls: PeerTls, leader: LeaderPlace, address: Callable[[str], str]) -> None:
+    `address` says where a server of this name takes relays, `is_member` whether it belongs to the cluster.
+    """
+
+    def __init__(
+        self,
+        agents: AgentService,
+        tls: PeerTls,
+        leader: LeaderPlace,
+        address: Callable[[str], str],
+        is_member: Callable[[str], Awaitable[bool]],
+    ) -> None:
         self._agents = agents
         self._tls = tls
-        self._service = RelayService()
+        self._callers = KnownCallers(is_member)
+        self._service = RelayService(self._callers)
         self._server: grpc.aio.Server | None = None
         self._reception: DeskReception | None = None
         self.relaying = Relaying(agents, address, leader, self._channel)
@@ -41,7 +65,11 @@ class AgentRelay:
     def offer(self, operations: OperationServices) -> None:
         """Calls that the other servers hand on are answered on the same port."""
         if self._server is not None:
-            operations.add_to(self._server, from_peers=True)
+            operations.add_to(self._server, peers=self._callers)
+
+    def keep_only(self, servers: Collection[str]) -> None:
+        """Ends what comes from servers that do not belong to the cluster any more."""
+        self._service.keep_only(servers)
 
     async def start(self) -> None:
         if self._server is not None:

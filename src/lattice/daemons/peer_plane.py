@@ -36,6 +36,7 @@ from lattice.quorum.tls import PeerTls
 MEASURE_EVERY_S = 10.0
 _PUBLISH_TRIES = 20
 _PAUSE_S = 0.25
+_LOOK_HOME_EVERY_S = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class PeerPlane:
         self.tls: PeerTls | None = None
         self._listener: PeerListener | None = None
         self._app: PeerApp | None = None
-        self._renewing: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def attach(self, replica: LogReplica, leadership: Leadership) -> None:
         """Everything that needs to know how far this server is and who leads."""
@@ -156,7 +157,8 @@ class PeerPlane:
         """The port where the others bring their agents; listens, and is told to them with `publish`."""
         if self.tls is None:
             raise CertificateError("no certificates yet")
-        relay = AgentRelay(agents, self.tls, self.servers, self._relay_of)
+        relay = AgentRelay(agents, self.tls, self.servers, self._relay_of, self.is_member)
+        self.directory.on_change(lambda: relay.keep_only(self.directory.entries))
         port = relay.listen(self._listen_at(self._config.quorum.relay_listen, "quorum.relay_listen", 2)).port
         self.entry = msgspec.structs.replace(self.entry, relay=str(Address(host_of(self._me.peer), port)))
         return relay
@@ -197,7 +199,18 @@ class PeerPlane:
                     raise
                 await asyncio.sleep(_PAUSE_S)
         await self.directory.open()
-        self._renewing = asyncio.create_task(self.membership.keep_renewed(), name="certificates")
+        self._tasks = [
+            asyncio.create_task(self.membership.keep_renewed(), name="certificates"),
+            asyncio.create_task(self._return_home(), name="own member"),
+        ]
+
+    async def _return_home(self) -> None:
+        """Clients that moved on to another member come back to our own when that one serves again. Runs until cancelled."""
+        while True:
+            await asyncio.sleep(_LOOK_HOME_EVERY_S)
+            if any(client.is_away for client in self._clients) and await self._member.serves():
+                for client in self._clients:
+                    client.prefer_first()
 
     def serve(self) -> None:
         """The state is complete: the others may ask."""
@@ -211,18 +224,20 @@ class PeerPlane:
             await asyncio.sleep(MEASURE_EVERY_S)
 
     async def close(self) -> None:
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._listener is not None:
             await self._listener.stop()
         await self.directory.close()
         self.servers.close()
+        for client in self._clients:
+            await client.close()
 
     # what the others ask
 
     async def is_member(self, name: str) -> bool:
-        if not name or name in self.directory.entries:
+        if name in self.directory.entries:
             return True
         with contextlib.suppress(EtcdError):
             await self.directory.look()

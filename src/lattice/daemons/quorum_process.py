@@ -25,6 +25,7 @@ from lattice.daemons.listening import Address, ListenFailed
 from lattice.daemons.peer_plane import PeerPlane
 from lattice.daemons.server_loops import Loops
 from lattice.daemons.server_process import ServerProcess
+from lattice.daemons.stepping_down import SteppingDown
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.audit import AuditError
 from lattice.ports.clock import SystemClock
@@ -81,7 +82,7 @@ class QuorumProcess(ServerProcess):
         self._local: Services | None = None
         self._follower: Forwarding | None = None
         self._turns: asyncio.Task[None] | None = None
-        self._clocks: asyncio.Task[None] | None = None
+        self._while_leading: list[asyncio.Task[None]] = []
         self._room: asyncio.Task[None] | None = None
 
     def _build_replica(self) -> LogReplica:
@@ -266,7 +267,11 @@ class QuorumProcess(ServerProcess):
         if self._calls is not None:
             self._calls.lead(is_leading=True)
         self._servers.lead_by(app)
-        self._clocks = asyncio.create_task(self._plane.measure_clocks(), name="clocks")
+        stepping = SteppingDown(config.name, self._servers.problem, self._servers)
+        self._while_leading = [
+            asyncio.create_task(self._plane.measure_clocks(), name="clocks"),
+            asyncio.create_task(stepping.run(), name="stepping down"),
+        ]
 
     async def _follow(self) -> None:
         """Undoes `_lead`, however far that came; in the order in which harm could be done."""
@@ -275,8 +280,8 @@ class QuorumProcess(ServerProcess):
             term.end()
         self._servers.lead_by(None)
         self._hand_calls_on()
-        if self._clocks is not None:
-            self._clocks.cancel()
+        while self._while_leading:
+            self._while_leading.pop().cancel()
         if self._follower is not None:
             self._entrance.open(self._follower)
         if self._relay is not None:

@@ -24,6 +24,8 @@ from lattice.wire.quorum import ReplicaView, replica_of
 
 ASK_S = 2.0
 RENEW_S = 10.0
+# The other server packs everything before it sends the first byte.
+STALLED_S = 60.0
 _PIECE = 1 << 18
 
 _log = logging.getLogger(__name__)
@@ -167,18 +169,26 @@ class QuorumServers:
                 continue
             scratch = self._data_dir / f".from-{name}.tar"
             try:
-                exchange = await self.pool.begin(url, _request("GET", SNAPSHOT))
-                with scratch.open("wb") as file:
-                    async for piece in exchange.pieces():
-                        file.write(piece)
-                if exchange.status == 200:
+                status = await self._fetch(url, scratch)
+                if status == 200:
                     return await asyncio.to_thread(unpack, scratch, self._data_dir)
-                _log.warning("server %s hands no state over: status %d", name, exchange.status)
+                _log.warning("server %s hands no state over: status %d", name, status)
             except (LeaderLost, NothingToHandOver, OSError) as error:
-                _log.warning("server %s hands no state over: %s", name, error)
+                _log.warning("server %s hands no state over: %s", name, str(error) or "it stands still")
             finally:
                 scratch.unlink(missing_ok=True)
         return 0
+
+    async def _fetch(self, url: str, target: Path) -> int:
+        """The status of the answer, whose content is in the file then; TimeoutError when nothing comes any more."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(STALLED_S) as limit:
+            exchange = await self.pool.begin(url, _request("GET", SNAPSHOT))
+            with target.open("wb") as file:
+                async for piece in exchange.pieces():
+                    limit.reschedule(loop.time() + STALLED_S)
+                    file.write(piece)
+        return exchange.status
 
     def close(self) -> None:
         self.pool.close()

@@ -81,7 +81,7 @@ class PeerDesk(Protocol):
     """What a server does for the other ones, and for one that shall become one of them."""
 
     async def is_member(self, name: str) -> bool:
-        """Whether a server of this name belongs to the cluster; an empty name is one whose certificate names none."""
+        """Whether a server of this name belongs to the cluster. A certificate that names no server is nobody's: an empty name."""
         ...
 
     async def admit(self, request: bytes) -> bytes:

@@ -98,6 +98,11 @@ class EtcdClient:
         """The endpoint in use."""
         return self._endpoints[self._at]
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the endpoint in use is another than the first."""
+        return self._at != 0
+
     def at(self, endpoint: str) -> "EtcdClient":
         """Another client for one endpoint alone, with the same certificates."""
         return EtcdClient([endpoint], self._certificates)

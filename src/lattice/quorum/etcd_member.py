@@ -164,6 +164,14 @@ class EtcdMember:
                 await asyncio.sleep(_POLL_S)
         raise MemberFailed(f"etcd member {self.settings.name} is not ready after {within_s:.0f} s: {why}")
 
+    async def serves(self) -> bool:
+        """Whether the member answers at this moment and knows a leader."""
+        async with self.client() as client:
+            try:
+                return bool((await client.status(1.0)).leader)
+            except EtcdError:
+                return False
+
     async def stop(self) -> None:
         """Ends the member: it hands over its leadership first, where it can. Harmless when repeated."""
         self._stopping = True

@@ -97,6 +97,8 @@ async def redeem(client: EtcdClient, invitation_id: str, secret: str, keys: byte
     found = msgspec.json.decode(kv.value, type=Invitation)
     if not hmac.compare_digest(found.secret_hash, _hash(secret)):
         raise InvitationError("the invitation is not known: it has ended, or was withdrawn; make a new one")
+    if _is_over(found):
+        raise InvitationError(f"the invitation for server {found.name} has ended; make a new one")
     bound = hashlib.sha256(keys).hexdigest()
     if found.bound:
         if not hmac.compare_digest(found.bound, bound):
@@ -117,13 +119,18 @@ async def pending(client: EtcdClient) -> list[Invitation]:
     """All invitations that are still good, by the name of their servers."""
     answer = await client.range(pb.RangeRequest(key=_PREFIX, range_end=_BEHIND))
     found = [msgspec.json.decode(kv.value, type=Invitation) for kv in answer.kvs]
-    return sorted(found, key=lambda invitation: invitation.name)
+    return sorted((each for each in found if not _is_over(each)), key=lambda invitation: invitation.name)
 
 
 async def withdraw(client: EtcdClient, invitation_id: str) -> None:
     """Ends an invitation; harmless when it has ended."""
     gone = pb.DeleteRangeRequest(key=_key(invitation_id))
     await client.txn(pb.TxnRequest(success=[pb.RequestOp(request_delete_range=gone)]))
+
+
+def _is_over(invitation: Invitation) -> bool:
+    """Its lease ends later than that when etcd changes its leader: all leases begin anew then."""
+    return invitation.expires_at_ms <= time.time() * 1000
 
 
 def _key(invitation_id: str) -> bytes:

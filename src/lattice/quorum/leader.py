@@ -28,6 +28,8 @@ _TRY_S = 0.5
 _SILENT_PINGS = 3
 # A leader this young is not taken over: servers that cannot reach each other must not take turns.
 SETTLED_S = 3.0
+# Who gave the key up leaves it to the others for so long.
+_REST_S = 1.0
 # The epoch of the cluster stands above the revision, which a restore may set back.
 _REVISION_BITS = 48
 
@@ -64,6 +66,7 @@ class EtcdLeadership:
         self._lease = 0
         self._revision = 0
         self._sure_until = 0.0
+        self._rest_until = 0.0
         self._silent = 0
         self._asked: EtcdClient | None = None
         self._losses: list[Callable[[], None]] = []
@@ -125,6 +128,7 @@ class EtcdLeadership:
         lease, revision = self._lease, self._revision
         if not lease:
             return
+        self._rest_until = time.monotonic() + _REST_S
         self._lost("it resigned")
         try:
             if successor:
@@ -139,6 +143,8 @@ class EtcdLeadership:
 
     async def _try(self) -> bool:
         seen = self._seen
+        if time.monotonic() < self._rest_until:
+            return False
         if seen is None:
             return await self._acquire(0)
         # An earlier run of this server holds nothing any more: it had the same ports.

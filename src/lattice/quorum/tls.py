@@ -3,11 +3,14 @@
 What is made here stays valid through a rotation: `reload` lets all later handshakes use the certificates that are in the folder then.
 """
 
+import functools
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc
+from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from lattice.quorum.certificates import CertificateError, CertificateFolder
 
@@ -80,3 +83,13 @@ def server_of(certificate: Mapping[str, Any] | None) -> str | None:
             if key == _ORGANIZATIONAL_UNIT:
                 return str(value)
     return ""
+
+
+@functools.lru_cache(maxsize=64)
+def server_of_pem(certificate: bytes) -> str:
+    """The same for a verified certificate as gRPC shows it; empty when it names no server."""
+    try:
+        subject = x509.load_pem_x509_certificate(certificate).subject
+    except ValueError:
+        return ""
+    return next((str(part.value) for part in subject.get_attributes_for_oid(NameOID.ORGANIZATIONAL_UNIT_NAME)), "")

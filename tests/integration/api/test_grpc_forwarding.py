@@ -32,12 +32,25 @@ class Place:
             self._moved.set_result(None)
 
 
+class Callers:
+    """Implements `Callers`: every caller is the same server, which belongs to the cluster or not."""
+
+    belongs = True
+
+    def named_by(self, certificate: bytes) -> str:
+        return "follower"
+
+    async def is_member(self, name: str) -> bool:
+        return self.belongs
+
+
 class Servers:
     """A leader with the world's state, and followers that know only where it is."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.place = Place("leader")
+        self.callers = Callers()
         self.addresses: dict[str, str] = {}
         self.operations: dict[str, OperationServices] = {}
         self.calls: dict[str, LeaderCalls] = {}
@@ -54,7 +67,7 @@ class Servers:
         self.operations[name], self.calls[name] = operations, calls
         for_clients, for_servers = grpc.aio.server(), grpc.aio.server()
         operations.add_to(for_clients)
-        operations.add_to(for_servers, from_peers=True)
+        operations.add_to(for_servers, peers=self.callers)
         self.addresses[name] = f"127.0.0.1:{for_servers.add_insecure_port('127.0.0.1:0')}"
         address = f"127.0.0.1:{for_clients.add_insecure_port('127.0.0.1:0')}"
         for server in (for_clients, for_servers):
@@ -93,6 +106,16 @@ async def test_answers_and_refusals_come_from_the_leader(world: World) -> None:
         assert refused.trailers["x-request-id"] == "r7"
         stranger = await ask(channel, "whoami", {}, token="x")
         assert stranger.status is grpc.StatusCode.UNAUTHENTICATED
+
+
+@in_world
+async def test_nothing_is_taken_from_a_server_that_was_removed(world: World) -> None:
+    async with follower_of(world) as (servers, channel):
+        servers.callers.belongs = False
+        for operation, request in (("submit", {"entrypoint": ["true"]}), ("watch", {"since": 0})):
+            refused = await ask(channel, operation, request, token=world.alice)
+            assert refused.status is grpc.StatusCode.PERMISSION_DENIED
+        assert world.services.replica.state.allocations == {}
 
 
 @in_world

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from lattice.api.auth.tokens import TokenVerifier
-from lattice.api.grpc import agent_service
+from lattice.api.grpc import agent_service, agent_session
 from lattice.api.grpc.agent_service import AgentService
 from lattice.api.grpc.agent_session import DeskReception
 from lattice.api.grpc.server import build_server
@@ -18,7 +18,7 @@ from lattice.core.model.allocations import AllocationState as A
 from lattice.core.model.nodes import NodeState as N
 from lattice.daemons.agent_relay import AgentRelay
 from lattice.daemons.listening import Address
-from lattice.ports.agents import StopOrder
+from lattice.ports.agents import Report, StopOrder
 from lattice.ports.clock import SystemClock
 from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
 from lattice.quorum.tls import PeerTls
@@ -26,6 +26,8 @@ from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import SECRET, FakeAgent, Rig, agent_token
 
 HOST = "127.0.0.1"
+# All servers of a test show the same certificate.
+SERVER = "server"
 
 
 class Leader:
@@ -52,11 +54,15 @@ class Follower:
     def __init__(self, tls: PeerTls, name: str, leader: Leader, addresses: dict[str, str]) -> None:
         self.agents = AgentService(TokenVerifier(SECRET, SystemClock()))
         self.relay = AgentRelay(
-            self.agents, tls, leader, lambda other: "" if other == name else addresses.get(other, "")
+            self.agents, tls, leader, lambda other: "" if other == name else addresses.get(other, ""), self._is_member
         )
+        self.members = {SERVER}
         addresses[name] = str(self.relay.listen(Address(HOST, 0)))
         self._server, port = build_server(self.agents, f"{HOST}:0")
         self.endpoint = f"{HOST}:{port}"
+
+    async def _is_member(self, name: str) -> bool:
+        return name in self.members
 
     async def start(self) -> None:
         await self._server.start()
@@ -117,7 +123,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> PeerTls:
 def tls_in(path: Path) -> PeerTls:
     folder = CertificateFolder(path)
     create_authority(folder)
-    install(folder, issue(folder, [HOST]))
+    install(folder, issue(folder, [HOST], name=SERVER))
     return PeerTls(folder)
 
 
@@ -320,4 +326,54 @@ def test_nobody_without_a_certificate_of_the_quorum_is_relayed(
         await foreign.stop()
 
     monkeypatch.setattr(agent_service, "LEADER_WITHIN_S", 1.0)
+    served(tls, test)
+
+
+def test_a_server_that_was_removed_is_not_relayed_although_its_certificate_is_good(
+    tls: PeerTls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(world: World) -> None:
+        rig = world.lead("one")
+        leader = world.servers["one"]
+        async with world.at("three", "n1").connected() as agent:
+            await agent.until(lambda: rig.links.is_connected("n1"))
+            leader.members.clear()
+            leader.relay.keep_only(leader.members)
+            assert (await agent.order()).WhichOneof("body") == "rejoin"
+            assert not rig.links.is_connected("n1")
+        again = world.at("three", "n1")
+        async with again.connected(confirm=False):
+            await asyncio.wait_for(again.closed.wait(), 10)
+        assert again.error is not None
+        assert "reaches none that does" in (again.error.details() or "")
+        leader.members.add(SERVER)
+        async with world.at("three", "n1").connected() as back:
+            await back.until(lambda: rig.links.is_connected("n1"))
+
+    monkeypatch.setattr(agent_service, "LEADER_WITHIN_S", 1.0)
+    served(tls, test)
+
+
+def test_reports_that_nobody_takes_in_are_bounded(tls: PeerTls, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: World) -> None:
+        rig = world.lead("one")
+        taken: list[int] = []
+        stuck = asyncio.Event()
+
+        async def slow(node: str, session: int, reports: list[Report]) -> None:
+            taken.append(len(reports))
+            await stuck.wait()
+
+        monkeypatch.setattr(rig.sessions, "report", slow)
+        async with world.at("one", "n1").connected() as agent:
+            await agent.until(lambda: rig.links.is_connected("n1"))
+            for number in range(60):
+                await agent.report(number + 1, 1, pb.PHASE_ENDED, 2, cause=pb.END_CAUSE_EXIT)
+            await agent.beat()
+            await agent.until(lambda: rig.observations.nodes()["n1"].seq > 0)
+            stuck.set()
+            await agent.until(lambda: len(agent.acks) == sum(taken))
+            assert sum(taken) <= 20
+
+    monkeypatch.setattr(agent_session, "REPORTS_MAX", 10)
     served(tls, test)

@@ -1,6 +1,7 @@
 """Where servers are and who is invited, in a real etcd: seen by all, gone in time, used once."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,5 +121,20 @@ def test_a_newer_invitation_a_withdrawal_and_time_end_one(etcd: Etcd) -> None:
             await until(is_over, "it has ended by itself")
             with pytest.raises(InvitationError, match="has ended"):
                 await invitations.redeem(client, brief.id, brief.secret, b"keys")
+
+    in_time(scenario())
+
+
+def test_an_invitation_ends_in_time_although_etcd_keeps_it_longer(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All leases begin anew when another member of etcd leads."""
+
+    async def scenario() -> None:
+        async with etcd.client() as client:
+            token = await invitations.invite(client, "s4", trusted=b"CA", servers=[], lifetime_s=60)
+            later = time.time() + 61
+            monkeypatch.setattr("lattice.quorum.invitations.time.time", lambda: later)
+            assert await invitations.pending(client) == []
+            with pytest.raises(InvitationError, match="has ended; make a new one"):
+                await invitations.redeem(client, token.id, token.secret, b"keys")
 
     in_time(scenario())

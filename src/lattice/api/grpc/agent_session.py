@@ -32,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 GOODBYE_WITHIN_S = 1.0
 REPORTS_AT_ONCE = 256
+# Beyond that they are dropped while the log takes nothing: an agent repeats what was not acknowledged.
+REPORTS_MAX = 20_000
 PAUSE_AFTER_FAILURE_S = 0.5
 
 
@@ -216,8 +218,9 @@ class DeskSession:
             case "heartbeat":
                 self._desk.beat(self._node, self._session, beat_of(message.heartbeat))
             case "run_report":
-                self._reports.append(message.run_report)
-                self._reported.set()
+                if len(self._reports) < REPORTS_MAX:
+                    self._reports.append(message.run_report)
+                    self._reported.set()
             case "output_chunk":
                 link.take_chunk(message.output_chunk)
             case "step_report":

@@ -8,6 +8,7 @@ from typing import Protocol
 import grpc
 
 from lattice.api.errors import starting
+from lattice.api.grpc.callers import Callers, checked_caller
 from lattice.api.grpc.calls import Call, CallContext, refuse
 from lattice.api.grpc.contract import PACKAGE, Rpc, served_rpcs
 from lattice.api.grpc.forwarding import NOT_LEADING, LeadsHere
@@ -45,23 +46,25 @@ class OperationServices:
         """Calls go on to the leader; what needs none, or may be old, is answered here."""
         self._services, self._leader = services, leader
 
-    def add_to(self, server: grpc.aio.Server, *, from_peers: bool = False) -> None:
-        """Serves all calls; those that other servers hand on are answered here or refused, never handed on again."""
+    def add_to(self, server: grpc.aio.Server, *, peers: Callers | None = None) -> None:
+        """Serves all calls. With `peers` those that other servers hand on: answered here or refused, never handed on again."""
         for service in SERVICES:
             calls = [call for call in self._calls if call.rpc.service == service]
-            methods = {call.rpc.name: self._handler(call, from_peers) for call in calls}
+            methods = {call.rpc.name: self._handler(call, peers) for call in calls}
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(f"{PACKAGE}.{service}", methods),))
 
-    def _handler(self, call: Call, from_peers: bool) -> "grpc.RpcMethodHandler[bytes, bytes]":
+    def _handler(self, call: Call, peers: Callers | None) -> "grpc.RpcMethodHandler[bytes, bytes]":
         if call.rpc.response.is_stream:
-            return grpc.unary_stream_rpc_method_handler(self._streaming(call, from_peers))
-        return grpc.unary_unary_rpc_method_handler(self._single(call, from_peers))
+            return grpc.unary_stream_rpc_method_handler(self._streaming(call, peers))
+        return grpc.unary_unary_rpc_method_handler(self._single(call, peers))
 
-    def _single(self, call: Call, from_peers: bool) -> Callable[[bytes, CallContext], Awaitable[bytes]]:
+    def _single(self, call: Call, peers: Callers | None) -> Callable[[bytes, CallContext], Awaitable[bytes]]:
         async def handle(request: bytes, context: CallContext) -> bytes:
             leader = self._leader_for(call, context)
-            if leader is not None and from_peers:
-                await _say_not_leading(context)
+            if peers is not None:
+                await checked_caller(peers, context)
+                if leader is not None:
+                    await _say_not_leading(context)
             if leader is not None:
                 with contextlib.suppress(LeadsHere):
                     return await leader.answer(call.rpc, request, context)
@@ -69,11 +72,13 @@ class OperationServices:
 
         return handle
 
-    def _streaming(self, call: Call, from_peers: bool) -> Callable[[bytes, CallContext], AsyncIterator[bytes]]:
+    def _streaming(self, call: Call, peers: Callers | None) -> Callable[[bytes, CallContext], AsyncIterator[bytes]]:
         async def handle(request: bytes, context: CallContext) -> AsyncIterator[bytes]:
             leader = self._leader_for(call, context)
-            if leader is not None and from_peers:
-                await _say_not_leading(context)
+            if peers is not None:
+                await checked_caller(peers, context)
+                if leader is not None:
+                    await _say_not_leading(context)
             if leader is not None:
                 with contextlib.suppress(LeadsHere):
                     async for piece in leader.pieces(call.rpc, request, context):

@@ -1,16 +1,18 @@
 """The leader's end of the relays: agents of another server have their sessions here as if they were attached themselves.
 
-The follower vouches for nothing: each link is opened with its agent's own token, which is verified again.
+The follower has to belong to the cluster, and vouches for nothing: each link is opened with its agent's own token, which is
+verified again.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 import grpc
 
 from lattice.api.grpc.agent_session import DeskReception, Session, SessionLost, StreamRefused
+from lattice.api.grpc.callers import Callers, checked_caller
 from lattice.api.grpc.relay_frames import WINDOW_BYTES, FrameQueue
 from lattice.wire.pb import relay_pb2 as pb
 
@@ -26,7 +28,8 @@ Context = grpc.aio.ServicerContext[pb.RelayFrames, pb.RelayFrames]
 class RelayService:
     """Implements `RelayService` of the wire contract."""
 
-    def __init__(self) -> None:
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
         self._reception: DeskReception | None = None
         self.relays: set[RelayHost] = set()
 
@@ -34,24 +37,35 @@ class RelayService:
         """Relays are taken while there is a desk; those of the last one end with it."""
         self._reception = reception
 
+    def keep_only(self, servers: Collection[str]) -> None:
+        """Ends the relays of servers that do not belong to the cluster any more."""
+        for host in self.relays:
+            if host.server not in servers:
+                host.banned.set()
+
     async def Relay(self, batches: AsyncIterator[pb.RelayFrames], context: Context) -> None:
+        server = await checked_caller(self._callers, context)
         reception = self._reception
         if reception is None:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "this server does not lead")
-        host = RelayHost(reception)
+        host = RelayHost(reception, server)
         self.relays.add(host)
         try:
             await host.run(batches, context)
         finally:
             self.relays.discard(host)
-        await context.abort(grpc.StatusCode.UNAVAILABLE, "this server does not lead any more")
+        is_banned = host.banned.is_set()
+        why = f"{server} does not belong to the cluster any more" if is_banned else "this server does not lead any more"
+        await context.abort(grpc.StatusCode.UNAVAILABLE, why)
 
 
 class RelayHost:
     """All links of one follower."""
 
-    def __init__(self, reception: DeskReception) -> None:
+    def __init__(self, reception: DeskReception, server: str) -> None:
         self._reception = reception
+        self.server = server
+        self.banned = asyncio.Event()
         self._links: dict[int, _RelayedLink] = {}
         self.queue = FrameQueue()
         self.frames_taken = 0
@@ -64,6 +78,7 @@ class RelayHost:
             asyncio.create_task(self._read(batches)),
             asyncio.create_task(self._send(context)),
             asyncio.create_task(self._reception_ended()),
+            asyncio.create_task(self._was_banned()),
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -80,6 +95,9 @@ class RelayHost:
 
     async def _reception_ended(self) -> None:
         await self._reception.ended.wait()
+
+    async def _was_banned(self) -> None:
+        await self.banned.wait()
 
     async def _send(self, context: Context) -> None:
         while True:
