@@ -43,6 +43,7 @@ class Settings:
     environment: Mapping[str, str]
     file: Mapping[str, str]
     file_path: str
+    note: Callable[[str], None] = lambda _text: None
 
     @property
     def tenant(self) -> str:
@@ -130,7 +131,7 @@ class Settings:
 
     def _has_login(self, url: str) -> bool:
         try:
-            return self.logins(lambda _text: None).find(url) is not None
+            return self.logins(self.note).find(url) is not None
         except ValueError:
             return True  # whoever connects says what is wrong with the address
 
@@ -165,7 +166,7 @@ def load_settings(flags: Flags, environment: Mapping[str, str], note: Callable[[
     path = flags.config or environment.get("LATTICE_CONFIG") or _default_path(environment)
     is_demanded = flags.config is not None or bool(environment.get("LATTICE_CONFIG"))
     file = _read_file(path, note, is_demanded=is_demanded)
-    return Settings(flags=flags, environment=environment, file=file, file_path=path)
+    return Settings(flags=flags, environment=environment, file=file, file_path=path, note=note)
 
 
 def _default_path(environment: Mapping[str, str]) -> str:

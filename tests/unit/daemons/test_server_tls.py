@@ -1,0 +1,66 @@
+"""The server's certificate: what is refused, and what happens to files that are replaced."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lattice.config.load import ConfigError
+from lattice.config.schema import ServerConfig, TlsSection
+from lattice.daemons.server_tls import ServerTls, TlsUnusable, check_tls
+from tests.e2e.site_authority import SiteAuthority
+
+
+def config(mode: str = "production", **api: Any) -> ServerConfig:  # noqa: ANN401 - any setting
+    fields = {"data_dir": "/tmp/x", "mode": mode, "api": {"hmac_secret": "env://X", **api}}
+    return msgspec.convert(fields, ServerConfig)
+
+
+def test_files_that_cannot_be_used_leave_the_old_ones_in_force(tmp_path: Path) -> None:
+    authority = SiteAuthority(tmp_path)
+    certificate, key = authority.issue("server")
+    tls = ServerTls(TlsSection(certificate=str(certificate), key=str(key)))
+    assert not tls.reload()
+    good = key.read_bytes()
+    key.write_text("rubbish")
+    assert not tls.reload()
+    key.write_bytes(good)
+    other, _ = authority.issue("server", as_file="other")
+    os.replace(other, certificate)
+    assert not tls.reload(), "a certificate and the key of another one"
+    authority.issue("server")
+    assert tls.reload()
+    assert not tls.reload()
+
+
+def test_a_key_that_everybody_can_read_is_refused_in_production(tmp_path: Path) -> None:
+    certificate, key = SiteAuthority(tmp_path).issue("server")
+    settings = {"tls": {"certificate": str(certificate), "key": str(key)}}
+    check_tls(config(**settings))
+    key.chmod(0o644)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        check_tls(config(**settings))
+    check_tls(config("dev", **settings))
+
+
+@pytest.mark.parametrize(
+    ("mode", "api", "complaint"),
+    [
+        ("production", {}, "have no TLS"),
+        ("dev", {"tls": {"key": "/k"}}, "needed together"),
+        ("dev", {"agent_listen": "127.0.0.1:0"}, "api.agent_listen"),
+        ("dev", {"grpc_tls": {"listen": "127.0.0.1:0"}}, "api.grpc_tls"),
+        ("dev", {"tls": {"client_ca": "/x"}}, "api.tls.client_ca"),
+    ],
+)
+def test_what_is_refused(mode: str, api: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        check_tls(config(mode, **api))
+    check_tls(config("dev"))
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TlsUnusable, match="nowhere"):
+        ServerTls(TlsSection(certificate=str(tmp_path / "nowhere"), key=str(tmp_path / "nowhere")))
