@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from lattice.api.context import Context
-from lattice.api.slurm import sacct, sbatch, squeue
+from lattice.api.slurm import sacct, sbatch, scancel, squeue
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
 Run = Callable[[Context, SlurmCommand], Awaitable[SlurmAnswer]]
