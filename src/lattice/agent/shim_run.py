@@ -28,6 +28,8 @@ SHELL_SAW_KILL = 128 + signal.SIGKILL
 class Run:
     __slots__ = (
         "cause",
+        "copier",
+        "copier_timer",
         "directory",
         "ended_at",
         "ended_boot_s",
@@ -68,6 +70,8 @@ class Run:
         self.group: Group | None = None
         self.phase = "starting"
         self.pid = 0
+        self.copier = 0
+        self.copier_timer: Timer | None = None
         self.report_fd = -1
         self.event_fd = -1
         self.streams: dict[str, Stream] = {}

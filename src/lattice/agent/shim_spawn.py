@@ -142,17 +142,21 @@ class Inheritance:
 
 class Wiring:
     """What a process gets as its descriptors 0 to 2: descriptors of ours, -1 for nothing, or files that it opens as its
-    user. With `terminal` all three are the slave side of a terminal, which becomes its controlling one."""
+    user. With `terminal` all three are the slave side of a terminal, which becomes its controlling one. Behind a `gate` (or
+    -1) somebody else opens files first, and says so or why not."""
 
-    __slots__ = ("err", "err_path", "in_path", "out", "out_path", "stdin", "terminal", "truncate")
+    __slots__ = ("err", "err_path", "gate", "in_path", "out", "out_path", "stdin", "terminal", "truncate")
 
     def __init__(self, out: int, err: int, stdin: int = -1, *, terminal: bool = False) -> None:
         self.stdin, self.out, self.err, self.terminal = stdin, out, err, terminal
         self.in_path = self.out_path = self.err_path = b""
         self.truncate = False
+        self.gate = -1
 
     def open_files(self) -> None:
         """In the child, as the user, in the directory of the run."""
+        if self.gate >= 0:
+            _pass_gate(self.gate)
         if self.in_path:
             _open_as(0, self.in_path, os.O_RDONLY)
         write = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if self.truncate else 0)
@@ -171,6 +175,17 @@ def _open_as(number: int, path: bytes, flags: int) -> None:
         raise UnopenedFile(error.errno or 0, path) from error
     os.dup2(fd, number)
     os.close(fd)
+
+
+def _pass_gate(gate: int) -> None:
+    """Wait for the word of whoever opens the files; `ready`, or a number and a name."""
+    said = b""
+    while piece := os.read(gate, 8192):
+        said += piece
+    os.close(gate)
+    if said != b"ready":
+        number, _, path = said.partition(b" ")
+        raise UnopenedFile(int(number) if number.isdigit() else errno.EIO, path)
 
 
 class UnopenedFile(Exception):
@@ -258,8 +273,11 @@ def _set_descriptors(wiring: Wiring, report: int) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     # Everything is close-on-exec already; closed here because chdir may hang for long on a dead
     # file server, and must not hold the agent's connection or other runs' pipes meanwhile.
-    os.closerange(3, report)
-    os.closerange(report + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    first = 3
+    for fd in sorted({report, wiring.gate} - {-1}):
+        os.closerange(first, fd)
+        first = fd + 1
+    os.closerange(first, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def _exec(launch: Launch) -> None:

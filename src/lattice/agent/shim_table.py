@@ -15,13 +15,13 @@ import signal
 from collections.abc import Callable
 
 from lattice.agent.cgroups import CgroupRoot
+from lattice.agent.shim_files import MOST_S, Files, lay
 from lattice.agent.shim_loop import Loop, boot_now
 from lattice.agent.shim_output import RingFile, Stream
 from lattice.agent.shim_run import Group, Key, Run
 from lattice.agent.shim_spawn import (
     Inheritance,
     Launch,
-    Wiring,
     describe_failure,
     integer,
     seconds,
@@ -62,6 +62,7 @@ class RunTable:
         self._tell = tell
         self._runs: dict[Key, Run] = {}
         self._mains: dict[int, Run] = {}
+        self._copiers: dict[int, Run] = {}
         self._live: dict[Key, Run] = {}
         self._farewells: list[tuple[int, object]] = []
         self._closing = False
@@ -168,7 +169,6 @@ class RunTable:
 
     def _launch(self, run: Run, request: Body) -> Run:
         self._runs[run.key] = self._live[run.key] = run
-        descriptors: list[int] = []
         try:
             os.makedirs(run.directory, 0o700, exist_ok=True)
             run.launch = Launch(request)
@@ -176,10 +176,8 @@ class RunTable:
             walltime_s = seconds(request, "walltime_s", 0.0)
             run.group = self._make_group(run, request)
             run.memory_limited = run.group.limited
-            self._fork(run, run.launch, run.group, descriptors)
+            self._fork(run, run.launch, run.group, Files(request))
         except (OSError, ValueError) as error:
-            for fd in descriptors:
-                os.close(fd)
             run.error = str(error)
             self._finish(run)
             return run
@@ -200,19 +198,28 @@ class RunTable:
             return self._tracker.create(run.directory)
         return self._tracker.create(str(request.get("cgroup") or f"alloc-{run.name}"), memory_mb)
 
-    def _fork(self, run: Run, launch: Launch, group: Group, descriptors: list[int]) -> None:
-        """Leave in `descriptors` what the caller has to close if this fails."""
+    def _fork(self, run: Run, launch: Launch, group: Group, files: Files) -> None:
         self._inheritance.check_room(len(self._live))
-        for _ in range(3):
-            descriptors.extend(self._inheritance.open_pipe())
-        report, report_w, out, out_w, err, err_w = descriptors
-        run.pid = spawn(launch, group, self._inheritance, Wiring(out_w, err_w), report_w)
-        descriptors.clear()
+        report, report_w = self._inheritance.open_pipe()
+        try:
+            plumbing = lay(files, launch, self._inheritance)
+            if plumbing.copier:
+                run.copier = plumbing.copier
+                self._copiers[run.copier] = run
+            try:
+                run.pid = spawn(launch, group, self._inheritance, plumbing.wiring, report_w)
+            except OSError:
+                plumbing.close()
+                raise
+        except OSError:
+            os.close(report)
+            raise
+        finally:
+            os.close(report_w)
         # Before any other fork: a copy of these in another child would keep the pipes open.
-        for fd in (report_w, out_w, err_w):
-            os.close(fd)
+        plumbing.close_theirs()
         run.report_fd = report
-        for name, fd in (("stdout", out), ("stderr", err)):
+        for name, fd in plumbing.logs.items():
             file = RingFile(f"{run.directory}/{name}", self._output_limit)
             run.streams[name] = Stream(fd, file)
 
@@ -323,6 +330,10 @@ class RunTable:
             cpu_s = used.ru_utime + used.ru_stime
             if isinstance(self._tracker, Forest):
                 self._tracker.reaped(pid, cpu_s)
+            if (copied := self._copiers.pop(pid, None)) is not None:
+                copied.copier = 0
+                touched.append(copied)
+                continue
             run = self._mains.pop(pid, None)
             if run is not None:
                 run.record_exit(status, cpu_s, used.ru_maxrss)
@@ -351,8 +362,23 @@ class RunTable:
     def _finish_if_empty(self, run: Run) -> bool:
         is_empty = run.group is not None and run.main_gone and not run.group.populated()
         if is_empty and not self._steps.has_any(run.key):
-            self._finish(run)
+            if run.copier:
+                self._await_copier(run)
+            else:
+                self._finish(run)
         return run.over
+
+    def _await_copier(self, run: Run) -> None:
+        """What was written last is on its way into the user's files; a file system that hangs is not waited for long."""
+        if run.copier_timer is None:
+            run.copier_timer = self._loop.call_at(boot_now() + MOST_S, lambda: self._give_up_copier(run))
+
+    def _give_up_copier(self, run: Run) -> None:
+        if run.copier:
+            os.kill(run.copier, signal.SIGKILL)  # not reaped, so the pid is still its own
+            self._copiers.pop(run.copier, None)
+            run.copier = 0
+            self._finish_if_empty(run)
 
     def _watch_group(self, run: Run, group: Group) -> None:
         fd = group.open_events()
@@ -385,10 +411,10 @@ class RunTable:
         self._stop_if_done()
 
     def _release(self, run: Run) -> None:
-        for timer in (run.wall_timer, run.kill_timer, run.save_timer):
+        for timer in (run.wall_timer, run.kill_timer, run.save_timer, run.copier_timer):
             if timer is not None:
                 timer.cancel()
-        run.wall_timer = run.kill_timer = run.save_timer = None
+        run.wall_timer = run.kill_timer = run.save_timer = run.copier_timer = None
         if run.event_fd >= 0:
             self._loop.unwatch(run.event_fd)
             os.close(run.event_fd)
