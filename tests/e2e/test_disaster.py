@@ -148,7 +148,7 @@ def submitted(cluster: LocalCluster) -> str:
 
 
 @pytest.mark.root
-def test_a_full_disk_of_one_member_stops_nobody_else_and_is_shown() -> None:
+def test_a_full_disk_of_the_leader_stops_nobody_else_and_is_shown() -> None:
     require_program("etcd")
     with LocalCluster(nodes=1, servers=3, restart=False) as cluster, all_serving(cluster, {}) as servers:
         leader = cluster.leader()
@@ -158,6 +158,7 @@ def test_a_full_disk_of_one_member_stops_nobody_else_and_is_shown() -> None:
         with small_disk(cluster.directory / "servers" / sick / "data", 300) as ballast:
             servers[sick].start()
             eventually(lambda: agree(cluster), "all three are well", within_s=60)
+            cluster.cli("admin", "raft", "transfer-leader", sick)
             fill_up(ballast)
             payload = os.urandom(60_000).hex()
             for _ in range(20):
@@ -168,9 +169,14 @@ def test_a_full_disk_of_one_member_stops_nobody_else_and_is_shown() -> None:
             shown = cluster.cli("admin", "raft", "status").stdout
             assert f"{sick}:" in shown
             assert "is full" in shown
+            eventually(lambda: leader_seen_by(cluster, well) in (well, leader), "one that has room leads", within_s=30)
             ballast.unlink()
             eventually(lambda: agree(cluster), "all three are well again", within_s=60)
             servers[sick].stop()
+
+
+def leader_seen_by(cluster: LocalCluster, asked: str) -> str:
+    return str(cluster.request("GET", "/raft/status", server=asked, timeout_s=10)[1].get("leader", ""))
 
 
 def unhealthy(cluster: LocalCluster, asked: str, name: str) -> dict[str, object] | None:

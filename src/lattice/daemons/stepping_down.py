@@ -25,6 +25,7 @@ class SteppingDown:
         self._problem = problem
         self._servers = servers
         self._every_s = every_s
+        self._handover: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Returns when another server was asked to lead."""
@@ -34,7 +35,9 @@ class SteppingDown:
             successor = await self._healthy() if problem else ""
             if successor:
                 _log.error("server %s lets %s lead: %s", self._name, successor, problem)
-                await self._servers.resign(successor)
+                # The end of the leadership cancels us; the offer to the successor has to be written all the same.
+                self._handover = asyncio.create_task(self._servers.resign(successor))
+                await asyncio.shield(self._handover)
                 return
 
     async def _healthy(self) -> str:
