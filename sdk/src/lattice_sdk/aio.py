@@ -11,9 +11,12 @@ import msgspec
 from lattice_sdk.async_session import AsyncSession
 from lattice_sdk.async_streams import AsyncEventReader, AsyncStepStream, changes, chunks, lines
 from lattice_sdk.calls.allocations import EVERYTHING
+from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
+from lattice_sdk.calls.audit import audit_query
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, log_query, source_of_token
 from lattice_sdk.models import Allocation, AllocationFilter, Event, LogChunk, LogLine
+from lattice_sdk.models_audit import AuditFilter
 from lattice_sdk.operation import Awaiting, Steps, at
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request
@@ -45,22 +48,22 @@ class LatticeClient(Awaiting, Calls):
         retry_for: float = DEFAULT_RETRY_FOR_S,
         timeout: float = DEFAULT_TIMEOUT_S,
         note: Callable[[str], None] = silent,
+        ca_file: str | os.PathLike[str] | None = None,
     ) -> None:
+        addresses = _endpoints(address, port)
         said = {_header(name): value for name, value in (headers or {}).items()}
         if tenant:
-        ca_file: str | os.PathLike[str] | None = None,
             said["X-Lattice-Tenant"] = tenant
-        addresses = _endpoints(address, port)
         self._session = AsyncSession(
             addresses,
             source_of_token(token, token_file, addresses),
             policy=RetryPolicy(retry_for_s=retry_for, note=note),
             timeout_s=timeout,
             headers=(("User-Agent", "lattice-sdk"), *said.items()),
+            ca_file=os.fspath(ca_file or ""),
         )
 
     @classmethod
-            ca_file=os.fspath(ca_file or ""),
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "LatticeClient":
         """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT and LATTICE_CA_FILE say."""
         url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
@@ -71,10 +74,10 @@ class LatticeClient(Awaiting, Calls):
             token=environment.get("LATTICE_TOKEN") or None,
             token_file=environment.get("LATTICE_TOKEN_FILE") or None,
             tenant=environment.get("LATTICE_TENANT", ""),
+            ca_file=environment.get("LATTICE_CA_FILE") or None,
         )
 
     async def __aenter__(self) -> "LatticeClient":
-            ca_file=environment.get("LATTICE_CA_FILE") or None,
         return self
 
     async def __aexit__(
@@ -165,6 +168,11 @@ class LatticeClient(Awaiting, Calls):
 
         request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
         return self._session.pieces(request, began)
+
+    def export_audit(self, wanted: AuditFilter = WHOLE_AUDIT) -> AsyncIterator[bytes]:
+        """The audit chain with its signatures, in pieces, for `lattice_sdk.audit_export.verify_export`."""
+        request = Request(method="GET", path=PREFIX + "/audit/export", query=audit_query(wanted))
+        return self._session.pieces(request, lambda headers: None)
 
     def stream_logs(
         self,

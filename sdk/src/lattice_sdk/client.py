@@ -7,8 +7,11 @@ from typing import TypeVar
 
 from lattice_sdk.auth import TokenSource, given_token, kept_login, no_token, token_file
 from lattice_sdk.calls.allocations import EVERYTHING
+from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
+from lattice_sdk.calls.audit import audit_query
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.models import Allocation, AllocationFilter, Page
+from lattice_sdk.models_audit import AuditFilter
 from lattice_sdk.operation import Blocking, Steps, at, given, new_request_id
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request, Session
@@ -30,10 +33,10 @@ class Client(Blocking, Calls):
     `endpoints` is one address or several (a list, or a text with commas); when one does not answer,
     the next is asked. A call that gets no answer is repeated under the same request id for up to
     `retry_for` seconds (0 = never), then Unreachable is raised; `note` hears of it after a second.
+    Without `token` and `token_file` the login that `lattice login` keeps is used. `ca_file` is whom to trust with https.
     Keeps one connection open; use one client per thread.
     """
 
-    Without `token` and `token_file` the login that `lattice login` keeps is used. `ca_file` is whom to trust with https.
     def __init__(
         self,
         endpoints: str | Sequence[str],
@@ -45,10 +48,10 @@ class Client(Blocking, Calls):
         timeout: float = DEFAULT_TIMEOUT_S,
         note: Callable[[str], None] = silent,
         policy: RetryPolicy | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
     ) -> None:
         texts = endpoints.split(",") if isinstance(endpoints, str) else endpoints
         addresses = [parse_endpoint(text) for text in texts if text.strip()]
-        ca_file: str | os.PathLike[str] | None = None,
         if not addresses:
             raise ValueError("a client needs at least one address")
         headers = (("User-Agent", "lattice-sdk"), ("Accept", "*/*"))
@@ -58,10 +61,10 @@ class Client(Blocking, Calls):
             policy=policy or RetryPolicy(retry_for_s=retry_for, note=note),
             timeout_s=timeout,
             headers=(*headers, ("X-Lattice-Tenant", tenant)) if tenant else headers,
+            ca_file=os.fspath(ca_file or ""),
         )
 
     @classmethod
-            ca_file=os.fspath(ca_file or ""),
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Client":
         """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT and LATTICE_CA_FILE say."""
         url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
@@ -72,10 +75,10 @@ class Client(Blocking, Calls):
             token=environment.get("LATTICE_TOKEN") or None,
             token_file=environment.get("LATTICE_TOKEN_FILE") or None,
             tenant=environment.get("LATTICE_TENANT", ""),
+            ca_file=environment.get("LATTICE_CA_FILE") or None,
         )
 
     def __enter__(self) -> "Client":
-            ca_file=environment.get("LATTICE_CA_FILE") or None,
         return self
 
     def __exit__(
@@ -148,6 +151,10 @@ class Client(Blocking, Calls):
                 dropped(int(count))
 
         return self._session.pieces(request, began)
+
+    def export_audit(self, wanted: AuditFilter = WHOLE_AUDIT) -> Iterator[bytes]:
+        """The audit chain with its signatures, in pieces, for `lattice_sdk.audit_export.verify_export`."""
+        return self._session.pieces(Request(method="GET", path=PREFIX + "/audit/export", query=audit_query(wanted)))
 
     def stream_logs(
         self,

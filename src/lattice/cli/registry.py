@@ -126,6 +126,17 @@ ADMIN = Branch(
     },
 )
 
+AUDIT = Branch(
+    "who did what: the audit chain",
+    {
+        "query": Leaf("audit:QUERY", "show entries"),
+        "export": Leaf("audit:EXPORT", "write entries with their signatures to a file"),
+        "verify": Leaf("audit:VERIFY", "verify an export, without a server"),
+        "keys": Leaf("audit:KEYS", "list the public keys"),
+        "rotate-key": Leaf("audit:ROTATE", "give the server that leads a new key"),
+    },
+)
+
 NOTIFY = Branch(
     "what you are told of your allocations",
     {
@@ -163,15 +174,19 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "usage": Leaf("usage", "show node hours and GPU hours"),
     "report": Leaf("report", "sum up what has ended: hours, waits, efficiency"),
     "notify": NOTIFY,
+    "audit": AUDIT,
     "project": PROJECT,
     "nodes": Leaf("nodes", "show the nodes"),
     "node": NODE,
     "dag": DAG,
     "admin": ADMIN,
+    "login": Leaf("login", "log in at the cluster's identity provider"),
+    "logout": Leaf("logout", "forget a login and have it revoked"),
     "whoami": Leaf("whoami", "show who the server takes you for"),
     "up": Leaf("up", "start a cluster on this machine"),
     "down": Leaf("down", "stop the cluster on this machine"),
     "env": Leaf("env", "print the variables that lead to the local cluster"),
+    "compat-aliases": Leaf("compat_aliases", "print the file that puts the Slurm commands on PATH"),
     "completion": Leaf("completion", "print the completion script for a shell"),
     "completions": Leaf("completion", "the same as `lattice completion`", is_hidden=True),
     "complete-word": Leaf("complete_word", "used by the completion scripts", is_hidden=True),
@@ -180,13 +195,10 @@ COMMANDS: dict[str, Leaf | Branch] = {
 
 
 def leaves(
-    "login": Leaf("login", "log in at the cluster's identity provider"),
-    "logout": Leaf("logout", "forget a login and have it revoked"),
     entries: dict[str, Leaf | Branch] = COMMANDS, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Leaf]]:
     """Every command with its words, in the order of the table."""
     for word, entry in entries.items():
-    "compat-aliases": Leaf("compat_aliases", "print the file that puts the Slurm commands on PATH"),
         if isinstance(entry, Leaf):
             yield (*words, word), entry
         else:

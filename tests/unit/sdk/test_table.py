@@ -23,7 +23,13 @@ from lattice_sdk.session import Request
 
 ROUTES = {row.name: row for row in OPERATIONS}
 # Streams and output are methods of the clients themselves.
-STREAMS = {"watch": "watch", "logs": "iter_logs", "stream_logs": "stream_logs", "follow_step": "follow_step"}
+STREAMS = {
+    "watch": "watch",
+    "logs": "iter_logs",
+    "stream_logs": "stream_logs",
+    "follow_step": "follow_step",
+    "export_audit": "export_audit",
+}
 PUBLIC = {"healthz": ("GET", "/healthz")}
 
 

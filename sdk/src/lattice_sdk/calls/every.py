@@ -2,14 +2,15 @@
 
 from lattice_sdk.calls.administration import AdministrationCalls
 from lattice_sdk.calls.allocations import AllocationCalls
+from lattice_sdk.calls.audit import AuditCalls
 from lattice_sdk.calls.backups import BackupCalls
 from lattice_sdk.calls.cluster import ClusterCalls
 from lattice_sdk.calls.dags import DagCalls
 from lattice_sdk.calls.nodes import NodeCalls
 from lattice_sdk.calls.notifications import NotificationCalls
 from lattice_sdk.calls.reports import ReportCalls
-from lattice_sdk.calls.steps import StepCalls
 from lattice_sdk.calls.slurm import SlurmCalls
+from lattice_sdk.calls.steps import StepCalls
 
 
 class Calls(
@@ -18,10 +19,11 @@ class Calls(
     AdministrationCalls,
     ClusterCalls,
     BackupCalls,
+    AuditCalls,
     NotificationCalls,
     DagCalls,
     ReportCalls,
     StepCalls,
+    SlurmCalls,
 ):
     """What both clients can do."""
-    SlurmCalls,

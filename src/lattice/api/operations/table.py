@@ -10,6 +10,7 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context, NoParameters
 from lattice.api.operations import (
     allocations,
+    audit,
     backups,
     batching,
     cluster,
@@ -23,8 +24,8 @@ from lattice.api.operations import (
     quorum,
     reports,
     reservations,
-    steps,
     slurm,
+    steps,
     submitting,
     tenants,
     usage,
@@ -34,8 +35,8 @@ from lattice.api.operations import (
 from lattice.wire.admin import ProjectFields, TenantFields, VclusterFields
 from lattice.wire.dags import DagSubmission
 from lattice.wire.reservations import ReservationFields
-from lattice.wire.steps import StepSubmission
 from lattice.wire.slurm import SlurmCommand
+from lattice.wire.steps import StepSubmission
 from lattice.wire.submissions import Submission
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -114,8 +115,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/dags/{id}", dags.get_dag, dags.GetDag, _P.READ),
     _row("GET", "/dags/{id}/graph", dags.get_dag_graph, dags.GraphQuery, _P.READ),
     _row("DELETE", "/dags/{id}", dags.cancel_dag, dags.CancelDagRequest, _P.CHANGE, 202),
-    _row("GET", "/events", watching.watch, watching.WatchQuery, _P.READ),
     _row("POST", "/slurm/commands", slurm.slurm_command, SlurmCommand, _P.READ),
+    _row("GET", "/events", watching.watch, watching.WatchQuery, _P.READ),
     _row("GET", "/nodes", nodes.list_nodes, nodes.NodeQuery, _P.READ_NODES),
     _row("GET", "/nodes/{id}", nodes.get_node, nodes.GetNode, _P.READ_NODES),
     _row("POST", "/nodes/{id}/drain", nodes.drain_node, nodes.ControlNode, _P.CONTROL_NODES),
@@ -170,6 +171,10 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("GET", "/admin/backup", backups.list_backups, NoParameters, _P.MANAGE_BACKUPS),
     _row("GET", "/admin/backup/verify", backups.verify_backup, backups.VerifyBackup, _P.MANAGE_BACKUPS),
     _row("POST", "/admin/restore", backups.restore_backup, backups.RestoreBackup, _P.MANAGE_BACKUPS, 202),
+    _row("GET", "/audit", audit.query_audit, audit.AuditQuery, _P.READ_AUDIT),
+    _row("GET", "/audit/export", audit.export_audit, audit.AuditExportQuery, _P.READ_AUDIT),
+    _row("GET", "/audit/keys", audit.list_audit_keys, NoParameters, _P.READ_AUDIT),
+    _row("POST", "/audit/keys", audit.rotate_audit_key, audit.RotateAuditKey, _P.MANAGE_SERVERS, 201),
     _row("GET", "/accounting", listing.history, listing.AllocationQuery, _P.READ),
     _row("GET", "/notifications", notifying.notify_settings, NoParameters, _P.OWN_NOTIFICATIONS),
     _row("PUT", "/notifications", notifying.set_notify_default, notifying.NotifyDefaultRequest, _P.OWN_NOTIFICATIONS),

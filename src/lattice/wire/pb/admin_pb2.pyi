@@ -7,6 +7,57 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class SlurmCommandRequest(_message.Message):
+    __slots__ = ("program", "argv", "cwd", "environment", "script", "script_path", "host", "uid", "gid", "umask", "resume", "request_id")
+    class EnvironmentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_PATH_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    GID_FIELD_NUMBER: _ClassVar[int]
+    UMASK_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    program: str
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    cwd: str
+    environment: _containers.ScalarMap[str, str]
+    script: str
+    script_path: str
+    host: str
+    uid: int
+    gid: int
+    umask: int
+    resume: str
+    request_id: str
+    def __init__(self, program: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., environment: _Optional[_Mapping[str, str]] = ..., script: _Optional[str] = ..., script_path: _Optional[str] = ..., host: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., umask: _Optional[int] = ..., resume: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SlurmAnswer(_message.Message):
+    __slots__ = ("stdout", "stderr", "code", "needs", "path", "resume")
+    STDOUT_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    stdout: str
+    stderr: str
+    code: int
+    needs: str
+    path: str
+    resume: str
+    def __init__(self, stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., code: _Optional[int] = ..., needs: _Optional[str] = ..., path: _Optional[str] = ..., resume: _Optional[str] = ...) -> None: ...
+
 class ListTenantsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
@@ -880,6 +931,114 @@ class RestoreView(_message.Message):
     index: int
     message: str
     def __init__(self, path: _Optional[str] = ..., index: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+
+class QueryAuditRequest(_message.Message):
+    __slots__ = ("user", "allocation", "node", "tenant", "type", "since", "until", "limit", "cursor")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    allocation: str
+    node: str
+    tenant: str
+    type: str
+    since: str
+    until: str
+    limit: int
+    cursor: str
+    def __init__(self, user: _Optional[str] = ..., allocation: _Optional[str] = ..., node: _Optional[str] = ..., tenant: _Optional[str] = ..., type: _Optional[str] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class AuditView(_message.Message):
+    __slots__ = ("seq", "at", "type", "actor", "outcome", "subject", "user", "tenant", "allocation", "nodes", "detail", "count")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    at: str
+    type: str
+    actor: str
+    outcome: str
+    subject: str
+    user: str
+    tenant: str
+    allocation: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    detail: str
+    count: int
+    def __init__(self, seq: _Optional[int] = ..., at: _Optional[str] = ..., type: _Optional[str] = ..., actor: _Optional[str] = ..., outcome: _Optional[str] = ..., subject: _Optional[str] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., allocation: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., detail: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+
+class QueryAuditResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[AuditView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[AuditView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class ExportAuditRequest(_message.Message):
+    __slots__ = ("user", "allocation", "node", "tenant", "type", "since", "until")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    allocation: str
+    node: str
+    tenant: str
+    type: str
+    since: str
+    until: str
+    def __init__(self, user: _Optional[str] = ..., allocation: _Optional[str] = ..., node: _Optional[str] = ..., tenant: _Optional[str] = ..., type: _Optional[str] = ..., since: _Optional[str] = ..., until: _Optional[str] = ...) -> None: ...
+
+class ListAuditKeysRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AuditKeyView(_message.Message):
+    __slots__ = ("id", "public", "server", "added_at", "retired_at")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    ADDED_AT_FIELD_NUMBER: _ClassVar[int]
+    RETIRED_AT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    public: str
+    server: str
+    added_at: str
+    retired_at: str
+    def __init__(self, id: _Optional[str] = ..., public: _Optional[str] = ..., server: _Optional[str] = ..., added_at: _Optional[str] = ..., retired_at: _Optional[str] = ...) -> None: ...
+
+class ListAuditKeysResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[AuditKeyView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[AuditKeyView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class RotateAuditKeyRequest(_message.Message):
+    __slots__ = ("request_id",)
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    def __init__(self, request_id: _Optional[str] = ...) -> None: ...
 
 class HistoryRequest(_message.Message):
     __slots__ = ("state", "user", "tenant", "vcluster", "project", "name", "group", "tag", "all", "tasks", "since", "until", "limit", "cursor")

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from lattice.wire.pb import admin_pb2 as lattice_dot_v1_dot_admin__pb2
+from lattice.wire.pb import allocations_pb2 as lattice_dot_v1_dot_allocations__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -34,6 +35,11 @@ class AdminServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.SlurmCommand = channel.unary_unary(
+                '/lattice.v1.AdminService/SlurmCommand',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.SlurmCommandRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.SlurmAnswer.FromString,
+                _registered_method=True)
         self.ListTenants = channel.unary_unary(
                 '/lattice.v1.AdminService/ListTenants',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.ListTenantsRequest.SerializeToString,
@@ -204,6 +210,26 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.RestoreBackupRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.RestoreView.FromString,
                 _registered_method=True)
+        self.QueryAudit = channel.unary_unary(
+                '/lattice.v1.AdminService/QueryAudit',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.QueryAuditRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.QueryAuditResponse.FromString,
+                _registered_method=True)
+        self.ExportAudit = channel.unary_stream(
+                '/lattice.v1.AdminService/ExportAudit',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ExportAuditRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
+                _registered_method=True)
+        self.ListAuditKeys = channel.unary_unary(
+                '/lattice.v1.AdminService/ListAuditKeys',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ListAuditKeysRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ListAuditKeysResponse.FromString,
+                _registered_method=True)
+        self.RotateAuditKey = channel.unary_unary(
+                '/lattice.v1.AdminService/RotateAuditKey',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.RotateAuditKeyRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.AuditKeyView.FromString,
+                _registered_method=True)
         self.History = channel.unary_unary(
                 '/lattice.v1.AdminService/History',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.HistoryRequest.SerializeToString,
@@ -238,6 +264,13 @@ class AdminServiceStub:
 
 class AdminServiceServicer:
     """Missing associated documentation comment in .proto file."""
+
+    def SlurmCommand(self, request, context):
+        """Carries out a command of Slurm's. What it refuses is an answer too, with the text and the exit code of Slurm's own.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def ListTenants(self, request, context):
         """The caller's tenants, or all of them.
@@ -289,7 +322,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListVclusters(self, request, context):
-        """All vClusters.
+        """The vClusters that the caller's tenants may use, or all.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -477,6 +510,34 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def QueryAudit(self, request, context):
+        """Entries of the chain, oldest first, as far as the caller may see them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportAudit(self, request, context):
+        """The chain as lines of JSON with its seals and a signature over all of it; a selection of it is signed alone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAuditKeys(self, request, context):
+        """The public keys that seal or have sealed the chain.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RotateAuditKey(self, request, context):
+        """A new key for the server that leads; what the old one sealed still verifies with it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def History(self, request, context):
         """A page of finished allocations, newest first.
         """
@@ -522,6 +583,11 @@ class AdminServiceServicer:
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'SlurmCommand': grpc.unary_unary_rpc_method_handler(
+                    servicer.SlurmCommand,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.SlurmCommandRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.SlurmAnswer.SerializeToString,
+            ),
             'ListTenants': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTenants,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.ListTenantsRequest.FromString,
@@ -692,6 +758,26 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.RestoreBackupRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.RestoreView.SerializeToString,
             ),
+            'QueryAudit': grpc.unary_unary_rpc_method_handler(
+                    servicer.QueryAudit,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.QueryAuditRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.QueryAuditResponse.SerializeToString,
+            ),
+            'ExportAudit': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportAudit,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ExportAuditRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.TextPiece.SerializeToString,
+            ),
+            'ListAuditKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAuditKeys,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ListAuditKeysRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ListAuditKeysResponse.SerializeToString,
+            ),
+            'RotateAuditKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateAuditKey,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.RotateAuditKeyRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.AuditKeyView.SerializeToString,
+            ),
             'History': grpc.unary_unary_rpc_method_handler(
                     servicer.History,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.HistoryRequest.FromString,
@@ -732,6 +818,33 @@ def add_AdminServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def SlurmCommand(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/SlurmCommand',
+            lattice_dot_v1_dot_admin__pb2.SlurmCommandRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.SlurmAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def ListTenants(request,
@@ -1641,6 +1754,114 @@ class AdminService:
             '/lattice.v1.AdminService/RestoreBackup',
             lattice_dot_v1_dot_admin__pb2.RestoreBackupRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.RestoreView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def QueryAudit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/QueryAudit',
+            lattice_dot_v1_dot_admin__pb2.QueryAuditRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.QueryAuditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportAudit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/lattice.v1.AdminService/ExportAudit',
+            lattice_dot_v1_dot_admin__pb2.ExportAuditRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.TextPiece.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAuditKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ListAuditKeys',
+            lattice_dot_v1_dot_admin__pb2.ListAuditKeysRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ListAuditKeysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateAuditKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/RotateAuditKey',
+            lattice_dot_v1_dot_admin__pb2.RotateAuditKeyRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.AuditKeyView.FromString,
             options,
             channel_credentials,
             insecure,
