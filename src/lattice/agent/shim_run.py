@@ -25,12 +25,23 @@ Group = Cgroup | ProcessTree
 SHELL_SAW_KILL = 128 + signal.SIGKILL
 
 
+class EarlySignal:
+    """A signal some seconds before the limit: to `all`, to the `steps`, or to the `entrypoint` alone."""
+
+    __slots__ = ("before_s", "signal", "target")
+
+    def __init__(self, signal: int, before_s: float, target: str) -> None:
+        self.signal, self.before_s, self.target = signal, before_s, target
+
+
 class Run:
     __slots__ = (
         "cause",
         "copier",
         "copier_timer",
         "directory",
+        "early",
+        "early_timer",
         "ended_at",
         "ended_boot_s",
         "ending",
@@ -47,6 +58,8 @@ class Run:
         "lost",
         "main_gone",
         "memory_limited",
+        "paused_at",
+        "paused_s",
         "phase",
         "pid",
         "report_fd",
@@ -59,6 +72,7 @@ class Run:
         "usage",
         "waiters",
         "wall_timer",
+        "walltime_s",
         "why",
     )
 
@@ -77,6 +91,11 @@ class Run:
         self.streams: dict[str, Stream] = {}
         self.waiters: list[tuple[int, object]] = []
         self.wall_timer: Timer | None = None
+        self.early: EarlySignal | None = None
+        self.early_timer: Timer | None = None
+        self.walltime_s = 0.0
+        self.paused_at = 0.0
+        self.paused_s = 0.0
         self.kill_timer: Timer | None = None
         self.kill_at = 0.0
         self.save_timer: Timer | None = None
@@ -105,6 +124,12 @@ class Run:
     def over(self) -> bool:
         return self.phase == "ended"
 
+    def cancel_limits(self) -> None:
+        for timer in (self.wall_timer, self.early_timer):
+            if timer is not None:
+                timer.cancel()
+        self.wall_timer = self.early_timer = None
+
     def record_exit(self, status: int, cpu_s: float, peak_kb: float) -> None:
         """How the main process went, in wait's words."""
         self.main_gone = True
@@ -117,6 +142,8 @@ class Run:
     def judge(self, usage: Usage) -> None:
         """Close the record; `main_gone` and the group's emptiness come before."""
         self.usage = usage
+        if self.paused_at:
+            self.paused_s += boot_now() - self.paused_at
         killed = self.signal == signal.SIGKILL or self.exit_code == SHELL_SAW_KILL
         if self.error:
             self.cause, self.exit_code, self.signal = "launch", 0, 0
@@ -140,7 +167,7 @@ class Run:
             "signal": self.signal,
             "cpu_s": round(cpu_s, 6),
             "peak_memory_mb": round(self.rusage[1] if peak_mb is None else peak_mb, 3),
-            "elapsed_s": round(self.ended_boot_s - self.started_boot_s, 6),
+            "elapsed_s": round(self.ended_boot_s - self.started_boot_s - self.paused_s, 6),
             "why": self.why,
             "output_lost": self.lost,
         }

@@ -21,14 +21,14 @@ import struct
 import termios
 from collections.abc import Callable
 
-from lattice.agent.cgroups import Cgroup, CgroupRoot
+from lattice.agent.cgroups import Cgroup, CgroupRoot, write_text
 from lattice.agent.shim_journal import STDERR, STDOUT
 from lattice.agent.shim_loop import Loop, boot_now
 from lattice.agent.shim_output import CHUNK_BYTES, DRAIN_BYTES
 from lattice.agent.shim_run import Run
 from lattice.agent.shim_spawn import Inheritance, Launch, Wiring, describe_failure, integer, seconds, spawn
 from lattice.agent.shim_step import END_OF_INPUT, Step, StepCgroup, StepKey, StepTrees, Task
-from lattice.agent.shim_tree import MARKER, Forest
+from lattice.agent.shim_tree import MARKER, Forest, ProcessTree
 
 Body = dict[str, object]
 
@@ -114,6 +114,28 @@ class StepTable:
         for key, step in list(self.live.items()):
             if run is None or key[:2] == run:
                 self._terminate(step, "stopped", grace_s, why)
+
+    def signal_all(self, run: tuple[int, int], number: int) -> None:
+        """To the tasks of all steps of the run."""
+        for key, step in list(self.live.items()):
+            if key[:2] == run:
+                self._signal(step, number)
+
+    def pids_of(self, run: tuple[int, int]) -> set[int]:
+        """Everything that belongs to steps of the run."""
+        groups = [step.group for key, step in self.live.items() if key[:2] == run]
+        return {pid for group in groups if isinstance(group, StepCgroup) for pid in group.pids()}
+
+    def freeze(self, run: tuple[int, int], *, is_frozen: bool) -> None:
+        """Stop the steps of the run, or let them go on; for nodes and systems where its own group does not hold them."""
+        number = signal.SIGSTOP if is_frozen else signal.SIGCONT
+        for key, step in self.live.items():
+            if key[:2] != run or step.group is None:
+                continue
+            if isinstance(step.group, StepTrees):
+                step.group.signal(number)
+            elif key[:2] in self._holders:
+                freeze(self._holders[key[:2]][0], is_frozen=is_frozen)
 
     # Launch.
 
@@ -496,6 +518,18 @@ def _mapping(request: Body, name: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{name} is not an object")
     return value
+
+
+def freeze(group: Cgroup | ProcessTree, *, is_frozen: bool) -> None:
+    """Stop all processes of the group, or let them go on."""
+    if isinstance(group, Cgroup):
+        try:
+            write_text(f"{group.path}/cgroup.freeze", "1" if is_frozen else "0")
+        except OSError:
+            pass  # a kernel without it
+        else:
+            return
+    group.signal(signal.SIGSTOP if is_frozen else signal.SIGCONT)
 
 
 def _path(asked: Body, name: str) -> bytes:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from lattice.agent.cgroups import CgroupRoot
 from lattice.agent.shim_files import MOST_S, Files, lay
+from lattice.agent.shim_interventions import Interventions, early_signal
 from lattice.agent.shim_loop import Loop, boot_now
 from lattice.agent.shim_output import RingFile, Stream
 from lattice.agent.shim_run import Group, Key, Run
@@ -69,6 +70,9 @@ class RunTable:
         self._steps = StepTable(
             loop, tracker, inheritance, output_limit, tell=tell, run_of=self._runs.get, emptied=self._step_ended
         )
+        self._interventions = Interventions(
+            loop, self._steps, lambda run: self._terminate(run, "walltime", run.grace_s, "")
+        )
 
     # Requests. Each answers at once, or with None when the answer follows.
 
@@ -86,6 +90,9 @@ class RunTable:
             return (
                 _refusal("the shim is shutting down") if self._closing else self._steps.handle(str(operation), request)
             )
+        if operation in ("signal", "pause", "resume"):
+            key = _key(request)
+            return self._interventions.handle(str(operation), key, self._runs.get(key), request)
         actions = {"stop": self._stop, "update": self._update, "forget": self._forget}
         action = actions.get(str(operation))
         if action is None:
@@ -122,7 +129,7 @@ class RunTable:
         run = self._live.get(key)
         if run is None:
             return _refusal(f"run {key[0]}.{key[1]} is not running")
-        self._set_walltime(run, seconds(request, "walltime_s", 0.0))
+        self._interventions.set_walltime(run, seconds(request, "walltime_s", 0.0))
         return {"ok": True, "phase": run.phase}
 
     def _list(self) -> Body:
@@ -174,6 +181,7 @@ class RunTable:
             run.launch = Launch(request)
             run.grace_s = seconds(request, "grace_s", DEFAULT_GRACE_S)
             walltime_s = seconds(request, "walltime_s", 0.0)
+            run.early = early_signal(request)
             run.group = self._make_group(run, request)
             run.memory_limited = run.group.limited
             self._fork(run, run.launch, run.group, Files(request))
@@ -187,7 +195,7 @@ class RunTable:
         self._loop.watch(run.report_fd, select.EPOLLIN, lambda _mask: self._exec_known(run))
         for stream in run.streams.values():
             self._resume(stream)
-        self._set_walltime(run, walltime_s)
+        self._interventions.set_walltime(run, walltime_s)
         return run
 
     def _make_group(self, run: Run, request: Body) -> Group:
@@ -266,16 +274,6 @@ class RunTable:
 
     # End.
 
-    def _set_walltime(self, run: Run, walltime_s: float) -> None:
-        if run.wall_timer is not None:
-            run.wall_timer.cancel()
-            run.wall_timer = None
-        if walltime_s > 0:
-            run.wall_timer = self._loop.call_at(
-                run.started_boot_s + walltime_s,
-                lambda: self._terminate(run, "walltime", run.grace_s, ""),
-            )
-
     def _terminate(self, run: Run, cause: str, grace_s: float, why: str) -> None:
         if run.over or run.group is None:
             return
@@ -286,6 +284,7 @@ class RunTable:
         if grace_s <= 0:
             self._kill(run)
             return
+        self._interventions.resume(run.key, run)
         kill_at = boot_now() + grace_s
         first = not run.kill_at
         if first or kill_at < run.kill_at:
@@ -411,10 +410,11 @@ class RunTable:
         self._stop_if_done()
 
     def _release(self, run: Run) -> None:
-        for timer in (run.wall_timer, run.kill_timer, run.save_timer, run.copier_timer):
+        run.cancel_limits()
+        for timer in (run.kill_timer, run.save_timer, run.copier_timer):
             if timer is not None:
                 timer.cancel()
-        run.wall_timer = run.kill_timer = run.save_timer = run.copier_timer = None
+        run.kill_timer = run.save_timer = run.copier_timer = None
         if run.event_fd >= 0:
             self._loop.unwatch(run.event_fd)
             os.close(run.event_fd)

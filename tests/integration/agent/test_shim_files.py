@@ -33,7 +33,6 @@ def test_streams_go_to_files_of_their_own(shim: ShimProcess, agent: Client) -> N
 def test_lines_are_in_the_file_while_the_work_runs(shim: ShimProcess, agent: Client) -> None:
     out = shim.scratch / "live.out"
     os.mkfifo(shim.scratch / "hold", 0o666)
-    os.chmod(shim.scratch / "hold", 0o666)
     _started(shim, agent, 1, "echo first; read line <hold; echo last", stdout=str(out))
     wait_for(lambda: out.exists() and out.read_text() == "first\n", "the first line in the file")
     (shim.scratch / "hold").write_text("go\n")
