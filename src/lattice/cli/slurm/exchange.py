@@ -110,10 +110,8 @@ def _connected(endpoint: str) -> "Any":  # noqa: ANN401 - a socket, plain or wra
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.settimeout(CONNECT_TIMEOUT_S)
         connection.connect(rest)
-    elif scheme == "http":
-        connection = _dialled(*_host_and_port(rest, 80))
     else:
-        return _secured(endpoint)
+        connection = _dialled(*_host_and_port(rest, 80))
     connection.settimeout(ANSWER_TIMEOUT_S)
     return connection
 
@@ -143,11 +141,3 @@ def _dialled(host: str, port: int) -> "Any":  # noqa: ANN401 - a socket
         connection.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         return connection
     raise problem or OSError(f"{host} has no address")
-
-
-def _secured(endpoint: str) -> "Any":  # noqa: ANN401 - a socket with TLS around it
-    from lattice_sdk.transport import connect, parse_endpoint
-
-    connection = connect(parse_endpoint(endpoint))
-    connection.settimeout(ANSWER_TIMEOUT_S)
-    return connection

@@ -1,14 +1,15 @@
-"""Where the server is and who asks, found in the same places as by `lattice`, in the quick way where that is enough."""
+"""Where the server is and who asks, found in the same places as by `lattice`, as far as that takes no time.
+
+Everything else (a configuration file that says more, TLS, a login) is left to the client library.
+"""
 
 from _json import scanstring
-from posix import O_RDONLY, close, read, stat
+from posix import O_RDONLY, close, read
 from posix import open as open_file
 
 _URL = '"api_url":'
-
-
-class NoPlace(Exception):
-    """Nobody named a cluster, or there is nothing to identify oneself with."""
+_KEYS = {"endpoint": "endpoint", "api_url": "endpoint", "tenant": "tenant", "default_tenant": "tenant"}
+_IGNORED = ("vcluster", "default_vcluster", "project", "default_project", "output_format", "color", "default_uenv")
 
 
 class Place:
@@ -20,32 +21,45 @@ class Place:
         self.tenant = tenant
 
 
-def find_place(variables: dict[str, str]) -> Place:
-    """Raises NoPlace. A configuration file is read in the long way, as it may say anything."""
-    if _has_file(variables):
-        return _by_settings(variables)
-    tenant = variables.get("LATTICE_TENANT", "")
-    url = variables.get("LATTICE_API_URL") or variables.get("LATTICE_ENDPOINT")
-    token = variables.get("LATTICE_TOKEN") or _content(variables.get("LATTICE_TOKEN_FILE", "")).strip()
-    if url and token:
-        return Place(_endpoints(url), token, tenant)
-    if url:
-        return _by_settings(variables)
+def quick_place(variables: dict[str, str]) -> Place | None:
+    """None when more has to be looked at than a few files."""
+    filed = _filed(variables)
+    if filed is None:
+        return None
+    tenant = variables.get("LATTICE_TENANT") or filed.get("tenant", "")
+    url = variables.get("LATTICE_API_URL") or variables.get("LATTICE_ENDPOINT") or filed.get("endpoint", "")
+    token_file = variables.get("LATTICE_TOKEN_FILE") or filed.get("token_file", "")
+    token = variables.get("LATTICE_TOKEN") or _content(token_file).strip()
     directory = _local_directory(variables)
-    url = _local_url(_content(f"{directory}/cluster.json"))
-    token = token or _content(f"{directory}/token").strip()
-    return Place(_endpoints(url), token, tenant) if url and token else _by_settings(variables)
+    local = _local_url(_content(f"{directory}/cluster.json")) if not (url and token) else ""
+    if not token and not token_file and local and (not url or url.rstrip("/") == local):
+        token = _content(f"{directory}/token").strip()
+    endpoints = _endpoints(url or local)
+    if not token or not endpoints or not token.isascii():
+        return None
+    if not all(text.startswith(("http://", "unix:///")) for text in endpoints):
+        return None
+    return Place(endpoints, token, tenant)
 
 
-def _has_file(variables: dict[str, str]) -> bool:
+def _filed(variables: dict[str, str]) -> dict[str, str] | None:
+    """What a plain configuration file says; None for one that has to be read by those who can."""
     if variables.get("LATTICE_CONFIG"):
-        return True
+        return None
     folder = variables.get("XDG_CONFIG_HOME") or f"{variables.get('HOME', '')}/.config"
-    try:
-        stat(f"{folder}/lattice/config.yaml")
-    except OSError:
-        return False
-    return True
+    found = {}
+    for line in _content(f"{folder}/lattice/config.yaml").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        key, colon, value = line.partition(": ")
+        value = value.strip()
+        if not colon or not value or value[0] in "\"'[{&*|>!%@`#?-" or " #" in value:
+            return None
+        if key in _KEYS or key == "token_file":
+            found[_KEYS.get(key, key)] = value
+        elif key not in _IGNORED:
+            return None
+    return found
 
 
 def _local_directory(variables: dict[str, str]) -> str:
@@ -59,7 +73,7 @@ def _local_url(text: str) -> str:
     """The address in a cluster.json, without reading the rest of it."""
     at = text.find(_URL)
     start = text.find('"', at + len(_URL)) + 1
-    return scanstring(text, start)[0] if at >= 0 and start > 0 else ""
+    return scanstring(text, start)[0].rstrip("/") if at >= 0 and start > 0 else ""
 
 
 def _endpoints(url: str) -> tuple[str, ...]:
@@ -81,19 +95,3 @@ def _content(path: str) -> str:
     finally:
         close(descriptor)
     return data.decode("utf-8", "replace")
-
-
-def _by_settings(variables: dict[str, str]) -> Place:
-    from lattice.cli.config import load_settings
-    from lattice.cli.errors import CommandError
-    from lattice.cli.flags import Flags
-
-    try:
-        settings = load_settings(Flags(), variables, lambda text: None)
-        found = settings.place()
-    except CommandError as error:
-        raise NoPlace(str(error)) from None
-    token = found.token or _content(found.token_file or "").strip()
-    if not token:
-        raise NoPlace(f"cannot read the token file {found.token_file}")
-    return Place(_endpoints(found.api_url), token, settings.tenant)

@@ -26,7 +26,12 @@ from posix import (
 )
 
 from lattice.cli.slurm.exchange import Unreachable, ask
-from lattice.cli.slurm.place import NoPlace, find_place
+from lattice.cli.slurm.place import quick_place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 MAX_SCRIPT = 4 << 20
 SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
@@ -44,6 +49,8 @@ PREFIXES = (
     "SSHARE_",
     "SSTAT_",
 )
+# Left by the forwarder that could not finish what it began.
+REQUEST, RESUMED = "LATTICE_SLURM_REQUEST", "LATTICE_SLURM_RESUME"
 SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
 # Those of sbatch that take no value: a word behind any other may be its value, not the script.
 FLAGS = frozenset(
@@ -105,13 +112,12 @@ def run(program: str, argv: list[str]) -> int:
     fixed = _fixed(program, argv, variables)
     path, script = _likely_script(program, argv)
     more = _script_fields(path, script) if script is not None else ""
-    try:
-        place = find_place(variables)
-    except NoPlace as error:
-        raise Stopped(f"{program}: error: {error}\n") from None
+    if resumed := variables.get(RESUMED):
+        more = f',"resume":{quoted(resumed)}'
+    asker = _asker(program, variables)
     while True:
         try:
-            answer = ask(place, f"{{{fixed}{more}}}".encode("ascii"))
+            answer = asker(f"{{{fixed}{more}}}".encode("ascii"))
         except Unreachable as error:
             raise Stopped(f"{program}: error: {error}\n") from None
         _put(1, answer.get("stdout", ""))
@@ -122,6 +128,19 @@ def run(program: str, argv: list[str]) -> int:
             more = f',"resume":{quoted(resume)}'
         else:
             return int(answer.get("code", 0))
+
+
+def _asker(program: str, variables: dict[str, str]) -> "Callable[[bytes], Mapping[str, Any]]":
+    place = quick_place(variables)
+    if place is not None:
+        return lambda body: ask(place, body)
+    from lattice.cli.slurm.long_way import ask_slowly, connect
+
+    try:
+        client = connect(variables)
+    except Unreachable as error:
+        raise Stopped(f"{program}: error: {error}\n") from None
+    return lambda body: ask_slowly(client, body)
 
 
 def _variables() -> dict[str, str]:
@@ -142,13 +161,13 @@ def _fixed(program: str, argv: list[str], variables: dict[str, str]) -> str:
     sent = ",".join(
         f"{quoted(name)}:{quoted(value)}"
         for name, value in variables.items()
-        if (takes_all or name.startswith(PREFIXES)) and name not in SECRETS
+        if (takes_all or name.startswith(PREFIXES)) and name not in SECRETS and name not in (REQUEST, RESUMED)
     )
     words = ",".join(quoted(_clean(word)) for word in argv)
     return (
         f'"program":{quoted(program)},"argv":[{words}],"cwd":{quoted(_clean(_directory()))},"environment":{{{sent}}},'
         f'"host":{quoted(uname().nodename)},"uid":{getuid()},"gid":{getgid()},"umask":{mask},'
-        f'"request_id":"{urandom(8).hex()}{getpid():x}"'
+        f'"request_id":{quoted(variables.get(REQUEST) or f"{urandom(8).hex()}{getpid():x}")}'
     )
 
 

@@ -1,0 +1,44 @@
+"""The same question through the client library: configuration files of any kind, TLS, logins."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from lattice.cli.config import load_settings
+from lattice.cli.errors import CommandError
+from lattice.cli.flags import Flags
+from lattice.cli.slurm.exchange import PATIENCE_S, Unreachable
+from lattice_sdk.client import Client
+from lattice_sdk.errors import LatticeError
+
+ANSWER_TIMEOUT_S = 120.0
+
+
+def connect(variables: Mapping[str, str]) -> Client:
+    """Raises Unreachable with what `lattice` would say."""
+    try:
+        settings = load_settings(Flags(), variables, lambda text: None)
+        place = settings.place()
+        return Client(
+            place.api_url,
+            token=place.token,
+            token_file=place.token_file,
+            tenant=settings.tenant,
+            retry_for=PATIENCE_S,
+            timeout=ANSWER_TIMEOUT_S,
+            ca_file=settings.ca_file or None,
+        )
+    except (CommandError, ValueError) as error:
+        raise Unreachable(str(error)) from None
+
+
+def ask_slowly(client: Client, body: bytes) -> dict[str, Any]:
+    """The answer. Raises Unreachable."""
+    fields = msgspec.json.decode(body)
+    try:
+        answer = client.slurm_command(fields.pop("program"), fields.pop("argv"), **fields)
+    except LatticeError as error:
+        raise Unreachable(str(error)) from None
+    found: dict[str, Any] = msgspec.to_builtins(answer)
+    return found
