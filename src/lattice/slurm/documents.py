@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lattice.slurm.machine import NodeRow
 from lattice.slurm.rows import JobRow, StepRow
+from lattice.slurm.version import VERSION
 
 Document = dict[str, Any]
-VERSION = "22.05.8"
 _META = {
     "plugin": {"type": "openapi/v0.0.38", "name": "Slurm OpenAPI v0.0.38"},
     "Slurm": {"version": {"major": 22, "micro": 8, "minor": 5}, "release": VERSION},
@@ -163,4 +164,41 @@ def _step(row: JobRow, step: StepRow, now: float) -> Document:
         "tasks": {"count": step.ntasks},
         "state": step.state.long,
         "step": {"job_id": row.number, "id": step.name, "name": step.command},
+    }
+
+
+def nodes_document(nodes: Iterable[NodeRow]) -> Document:
+    """`sinfo --json`."""
+    return _document(nodes=[_node(node) for node in nodes])
+
+
+def _node(node: NodeRow) -> Document:
+    return {
+        "name": node.name,
+        "hostname": node.name,
+        "address": node.address or node.name,
+        "architecture": "x86_64",
+        "state": node.base.lower(),
+        "state_flags": node.state.split("+")[1:],
+        "cpus": node.cpus,
+        "alloc_cpus": node.cpus_held,
+        "idle_cpus": node.cpus - node.cpus_held,
+        "cpu_load": 0 if node.load is None else int(node.load * 100),
+        "real_memory": node.memory_mb,
+        "alloc_memory": node.memory_held_mb,
+        "free_memory": node.memory_free_mb,
+        "features": node.features,
+        "active_features": node.features,
+        "gres": node.gres,
+        "gres_used": f"gpu:{node.gpus_held}" if node.gpus else "",
+        "partitions": list(node.partitions),
+        "reason": node.reason,
+        "reason_set_by_user": node.reason_by or None,
+        "reason_changed_at": _whole(node.reason_at) if node.reason else 0,
+        "slurmd_start_time": _whole(node.started_at),
+        "slurmd_version": node.version,
+        "sockets": 1,
+        "cores": node.cpus,
+        "threads": 1,
+        "weight": 1,
     }

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from lattice.api.context import Context
-from lattice.api.slurm import sacct, sbatch, scancel, squeue
+from lattice.api.slurm import sacct, sbatch, scancel, scontrol, sinfo, squeue
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
 Run = Callable[[Context, SlurmCommand], Awaitable[SlurmAnswer]]
@@ -15,5 +15,7 @@ PROGRAMS: Mapping[str, Run] = {
     "sacct": sacct.run,
     "sbatch": sbatch.run,
     "scancel": scancel.run,
+    "scontrol": scontrol.run,
+    "sinfo": sinfo.run,
     "squeue": squeue.run,
 }

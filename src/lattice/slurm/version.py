@@ -1,0 +1,3 @@
+"""The Slurm whose manners these are."""
+
+VERSION = "22.05.8"
