@@ -9,7 +9,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.lookup import Found, find
 from lattice.core.machine.commands import SubmitAllocation
-from lattice.core.machine.rules.dependencies import ending_of, group_ending
+from lattice.core.machine.rules.standings import ending_of, group_ending
 from lattice.core.model.allocations import TaskGroup
 from lattice.core.model.dependencies import Clause, Dependency, EndedWork
 from lattice.wire.dependencies import Wanted, WantedClauses

@@ -6,7 +6,6 @@ A comma joins what must all hold, a question mark what may hold instead; a condi
 from msgspec import Struct
 
 from lattice.core.model.dependencies import Clauses, Condition, Dependency
-from lattice.core.model.ids import allocation_id
 from lattice.core.model.units import BadUnit, parse_duration_s
 from lattice.wire.problems import BadField
 
@@ -122,6 +121,6 @@ def dependencies_text(clauses: Clauses, names: dict[int, str] | None = None) -> 
 
 
 def _word(dependency: Dependency, names: dict[int, str]) -> str:
-    label = names.get(dependency.number) or allocation_id(dependency.number)
+    label = names.get(dependency.number) or dependency.label
     delay = f"+{dependency.delay_s}s" if dependency.delay_s else ""
     return f"{label}:{dependency.condition}{delay}"

@@ -15,6 +15,7 @@ from lattice.wire.problems import BadField
 
 MAX_TASKS = 100_000
 MAX_INDEX = 999_999_999
+MAX_BLOCKS = 10_000
 _ITEM = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
 _HINT = "write 0-99, 0-99:2, 1,3,5-9 or 0-99%20 (at most 20 at a time)"
 
@@ -53,7 +54,11 @@ def parse_tasks(text: str) -> tuple[Blocks, int]:
         if not (most.isascii() and most.isdigit() and len(most) < 10 and int(most) > 0):
             raise BadField("tasks", f'cannot read "%{most[:40]}"', hint=_HINT)
         concurrency = int(most)
-    blocks = tuple(_block(item) for item in listed.split(","))
+    items = listed.split(",")
+    if len(items) > MAX_BLOCKS:
+        limit = f"{MAX_BLOCKS:,} pieces"
+        raise BadField("tasks", "too many single ranges", current=f"{len(items):,} pieces", limit=limit, hint=_HINT)
+    blocks = tuple(_block(item) for item in items)
     size = sum((last - first) // step + 1 for first, last, step in blocks)
     if size > MAX_TASKS:
         raise BadField("tasks", "too many tasks", current=f"{size:,} tasks", limit=f"{MAX_TASKS:,} tasks")

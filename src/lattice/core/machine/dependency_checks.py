@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lattice.core.machine.dependency_book import MutexKey, mutex_key
-from lattice.core.machine.rules.dependencies import standing
+from lattice.core.machine.rules.standings import standing
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, AllocationState
 from lattice.core.model.dependencies import is_hopeless, numbers_in
@@ -51,10 +51,12 @@ def _check_waits(state: State) -> Iterator[str]:
             yield f"{label} is {head.state} though it waits for others"
         if is_hopeless(head.waits_for) and not head.keep_on_invalid_dependency:
             yield f"{label} waits for what can never be"
-        for predecessor in numbers_in(head.waits_for):
-            now = standing(state, predecessor)
+        for each in (each for clause in head.waits_for for each in clause):
+            now = standing(state, each.number)
             if now is None or now.ending is not None:
-                yield f"{label} waits for {allocation_id(predecessor)}, which has ended"
+                yield f"{label} waits for {each.label}, which has ended"
+            if each.is_dag != (each.number in state.dependencies.dags):
+                yield f"{label} takes {each.label} for something else than it is"
     for group in state.groups.values():
         if group.blocked != group.blocked_now():
             yield f"group {allocation_id(group.number)} does not know which of its tasks are blocked"

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lattice.core.model import intervals
 from lattice.core.model.asked import Asked
-from lattice.core.model.dependencies import Clauses, Dependency, TaskWait, position_in
+from lattice.core.model.dependencies import Clauses, Dependency, TaskWait, index_at, position_in
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import Share
 from lattice.core.model.notifications import Notify
@@ -272,12 +272,7 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
 
     def index_at(self, position: int) -> int:
         """The task index at a position of the block."""
-        for first, last, step in self.indices:
-            count = (last - first) // step + 1
-            if position < count:
-                return first + position * step
-            position -= count
-        raise IndexError(position)
+        return index_at(self.indices, position)
 
     def position_of(self, index: int) -> int | None:
         """The position of a task index; None when the group has no such task."""
@@ -285,18 +280,18 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
 
     def positions_of(self, low: int, high: int, step: int = 1) -> Intervals:
         """The positions of all its task indices among low, low + step, ... up to high."""
-        found: Intervals = ()
+        found: list[tuple[int, int]] = []
         offset = 0
         for first, last, stride in self.indices:
             start = max(0, -(-(low - first) // stride))
             stop = (min(high, last) - first) // stride + 1
             if start < stop and step == 1:
-                found = intervals.union(found, ((offset + start, offset + stop),))
+                found.append((offset + start, offset + stop))
             elif start < stop:
                 hits = (offset + place for place in range(start, stop) if (first + place * stride - low) % step == 0)
-                found = intervals.union(found, intervals.from_positions(hits))
+                found += intervals.from_positions(hits)
             offset += (last - first) // stride + 1
-        return found
+        return intervals.union(tuple(found), ())
 
     def is_pending(self, position: int) -> bool:
         return intervals.contains(self.pending, position)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lattice.core.model.ids import allocation_id
+from lattice.core.model.ids import allocation_id, dag_id
 from lattice.core.model.intervals import Intervals
 
 
@@ -34,11 +34,16 @@ class Ending(StrEnum):
 
 
 class Dependency(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One alternative: the allocation, task or group with this number ended (or started) as `condition` says."""
+    """One alternative: the allocation, task, group or DAG with this number ended (or started) as `condition` says."""
 
     number: int
     condition: Condition = Condition.SUCCESS
     delay_s: int = 0  # with AFTER: so long after the start
+    is_dag: bool = False
+
+    @property
+    def label(self) -> str:
+        return dag_id(self.number) if self.is_dag else allocation_id(self.number)
 
 
 Clause = tuple[Dependency, ...]
@@ -46,10 +51,15 @@ Clauses = tuple[Clause, ...]
 
 
 class EndedWork(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """How a predecessor ended that may have left the hot state; looked up by whoever proposes the submission."""
+    """How a predecessor ended that may have left the hot state; looked up by whoever proposes the submission.
+
+    Of a group that corresponding tasks wait for also its indices, and the positions of the tasks that completed.
+    """
 
     number: int
     ending: Ending
+    indices: tuple[tuple[int, int, int], ...] = ()
+    completed: Intervals = ()
 
 
 class TaskWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -58,6 +68,16 @@ class TaskWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     number: int
     indices: tuple[tuple[int, int, int], ...]
     blocked: Intervals = ()
+
+
+def index_at(indices: tuple[tuple[int, int, int], ...], position: int) -> int:
+    """The task index at a place in the ranges (first, last, step) of a group."""
+    for first, last, step in indices:
+        count = (last - first) // step + 1
+        if position < count:
+            return first + position * step
+        position -= count
+    raise IndexError(position)
 
 
 def position_in(indices: tuple[tuple[int, int, int], ...], index: int) -> int | None:
@@ -123,10 +143,7 @@ def waiting_sentence(clauses: Clauses) -> str:
         return ""
     if is_hopeless(clauses):
         return HOPELESS
-    shown = [
-        " or ".join(_WAITING[each.condition].format(allocation_id(each.number)) for each in clause)
-        for clause in clauses
-    ]
+    shown = [" or ".join(_WAITING[each.condition].format(each.label) for each in clause) for clause in clauses]
     more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
     return f"waiting for {', and for '.join(shown[:5])}{more}"
 

@@ -7,9 +7,9 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import AllocationState
+from lattice.core.model.allocations import AllocationState, Cause
 from lattice.core.model.dags import Dag, DagState
-from lattice.core.model.dependencies import Condition, Dependency
+from lattice.core.model.dependencies import Condition, Dependency, EndedWork, Ending
 from lattice.core.model.tenants import Tenant
 from tests.unit.core.machine.world import World
 
@@ -244,3 +244,41 @@ def test_members_stay_until_their_dag_has_ended_and_leave_before_it() -> None:
     world.must(cmd.ArchiveAllocations(numbers=(made.number,)))
     assert world.state.dependencies.dags == {}
     assert world.state.allocations == {}
+
+
+@pytest.mark.parametrize(
+    ("condition", "code", "expected"),
+    [(S, 0, "Pending"), (S, 1, "Cancelled"), (F, 1, "Pending"), (ANY, 1, "Pending"), (F, 0, "Cancelled")],
+)
+def test_a_whole_dag_can_be_waited_for(condition: Condition, code: int, expected: str) -> None:
+    world = World()
+    made, numbers = submit(world, member(world, "a"), member(world, "b", ("a", ANY)))
+    number = world.submit(depends_on=((Dependency(number=made.number, condition=condition, is_dag=True),),))
+    finish(world, numbers["a"])
+    assert world[number].waits_for
+    finish(world, numbers["b"], code)
+    assert world[number].state == expected
+    if expected == "Cancelled":
+        assert world[number].message.startswith(f"d{made.number} was to end with {condition}")
+    else:
+        assert world[number].waits_for == ()
+
+
+def test_a_dag_that_was_cancelled_or_left_is_judged_by_its_end() -> None:
+    world = World()
+    made, _ = submit(world, member(world, "a"))
+    needed = {"depends_on": ((Dependency(number=made.number, is_dag=True),),)}
+    number = world.submit(**needed)
+    world.must(cmd.CancelDag(number=made.number))
+    assert world[number].cause is Cause.DEPENDENCY
+    gone = (EndedWork(number=900, ending=Ending.COMPLETED),)
+    assert not world[world.submit(depends_on=((Dependency(number=900, is_dag=True),),), ended=gone)].waits_for
+
+
+def test_a_number_is_waited_for_only_as_what_it_is() -> None:
+    world = World()
+    made, numbers = submit(world, member(world, "a"))
+    refused = world.refused(world.submission(depends_on=((Dependency(number=made.number),),)))
+    assert refused.message == f"unknown dependency: there is no allocation a{made.number}"
+    refused = world.refused(world.submission(depends_on=((Dependency(number=numbers["a"], is_dag=True),),)))
+    assert refused.message == f"unknown dependency: there is no DAG d{numbers['a']}"

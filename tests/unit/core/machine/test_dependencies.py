@@ -177,6 +177,23 @@ def test_what_left_the_hot_state_is_judged_by_what_the_command_brings(ending: En
     assert world[number].waits_for in ((), ((),))
 
 
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        (((1, S),), "a1 was to end with success, it failed"),
+        (((1, ANY), (1, S)), "a1 was to end with success, it failed"),
+        (((900, S),), "what it depends on had ended otherwise before"),
+    ],
+)
+def test_who_comes_too_late_is_told_what_had_ended_otherwise(
+    clauses: tuple[tuple[int, Condition], ...], message: str
+) -> None:
+    world = World()
+    ended(world, world.submit(), code=1)
+    number = world.submit(**needs(*clauses), ended=(EndedWork(number=900, ending=Ending.FAILED),))
+    assert (world[number].cause, world[number].message) == (Cause.DEPENDENCY, message)
+
+
 def test_an_unknown_predecessor_is_refused() -> None:
     world = World()
     refused = world.refused(world.submission(**needs((77, S))))
@@ -224,6 +241,9 @@ def test_a_group_under_a_mutex_counts_once_and_runs_one_task_at_a_time() -> None
     group = world.submit(mutex="m", tasks=((0, 1, 1),))
     after = world.submit(mutex="m")
     assert world.state.groups[group].concurrency == 1
+    refused = world.refused(cmd.UpdateAllocation(number=group, concurrency=0))
+    assert (refused.code, refused.requested, refused.limit) == ("conflict", "2 tasks at once", "1 task at once")
+    world.must(cmd.UpdateAllocation(number=group, concurrency=1))
     for task in (group + 1, group + 2):
         assert world[after].waits_for
         ended(world, task)
@@ -261,6 +281,28 @@ def test_a_group_has_started_when_all_its_tasks_have() -> None:
     world.place(group + 2, "n2")
     world.started(group + 2, "n2")
     assert world[number].waits_for == ()
+
+
+def test_a_delay_after_a_group_counts_from_the_start_of_its_last_task() -> None:
+    world = World()
+    group = world.submit(tasks=((0, 1, 1),))
+    later = {"depends_on": ((Dependency(number=group, condition=AFTER, delay_s=60),),)}
+    number = world.submit(**later)
+    for place in (1, 2):
+        world.place(group + place, f"n{place}")
+        world.started(group + place, f"n{place}")
+    assert world[number].eligible_at == world[group + 2].started_at + 60_000
+    assert world[world.submit(**later)].eligible_at == world[number].eligible_at
+    for place in (1, 2):
+        world.ended(group + place, f"n{place}")
+    assert world[world.submit(**later)].eligible_at == world.state.groups[group].started_at + 60_000
+
+
+def test_a_delay_after_what_is_archived_has_passed() -> None:
+    world = World()
+    gone = (EndedWork(number=900, ending=Ending.COMPLETED),)
+    number = world.submit(depends_on=((Dependency(number=900, condition=AFTER, delay_s=5),),), ended=gone)
+    assert (world[number].waits_for, world[number].eligible_at) == ((), 0)
 
 
 def test_a_single_task_can_be_waited_for() -> None:
@@ -370,6 +412,54 @@ def test_tasks_that_are_told_to_stay_stay_blocked() -> None:
     ended(world, first + 1, code=1)
     assert world.state.groups[second].blocked == ((0, 2),)
     assert not world.state.groups[second].given_up
+
+
+@pytest.mark.parametrize("is_archived", [True, False])
+def test_a_task_that_waits_in_vain_does_so_as_a_record_too(is_archived: bool) -> None:
+    world = World()
+    first = world.submit(tasks=((0, 1, 1),))
+    keep = {"keep_on_invalid_dependency": True}
+    second = world.submit(tasks=((0, 1, 1),), **keep, **needs((first, CORR)))
+    ended(world, first + 1, code=1)
+    ended(world, first + 2)
+    if is_archived:
+        world.must(cmd.FoldTasks(numbers=(first + 1, first + 2)))
+        world.must(cmd.ArchiveAllocations(numbers=(first,)))
+    world.must(cmd.HoldAllocation(number=second + 1, hold=Hold.USER))
+    assert world[second + 1].waits_for == ((),)
+    assert world[second + 1].state is AllocationState.PENDING
+
+
+def test_tasks_of_an_archived_group_are_followed_one_by_one() -> None:
+    world = World()
+    gone = EndedWork(number=900, ending=Ending.FAILED, indices=((0, 3, 1),), completed=((0, 1), (2, 3)))
+    group = world.submit(tasks=((0, 5, 1),), **needs((900, CORR)), ended=(gone,))
+    after = world.state.groups[group]
+    assert after.startable == ((0, 1), (2, 3), (4, 6))
+    assert [(each.start, each.stop, each.cause) for each in after.given_up] == [
+        (1, 2, Cause.DEPENDENCY),
+        (3, 4, Cause.DEPENDENCY),
+    ]
+
+
+def test_groups_of_very_many_ranges_correspond_as_well() -> None:
+    world = World()
+    scattered = tuple((3 * place, 3 * place, 1) for place in range(100))
+    first = world.submit(tasks=scattered)
+    ended(world, first + 1)
+    ended(world, first + 2, code=1)
+    second = world.submit(tasks=tuple(reversed(scattered)), **needs((first, CORR)))
+    assert world.state.groups[second].blocked == ((0, 98),)
+    assert world.state.groups[second].startable == ((99, 100),)
+    ended(world, first + 3)
+    assert world.state.groups[second].startable == ((97, 98), (99, 100))
+    strange = world.submit(
+        tasks=tuple((3 * place + 1, 3 * place + 1, 1) for place in range(100)), **needs((first, CORR))
+    )
+    assert world.state.groups[strange].startable == ((0, 100),)
+    mixed = world.submit(tasks=(*scattered[50:], (1, 1, 1)), **needs((first, CORR)))
+    ended(world, first + 4)
+    assert world.state.groups[mixed].startable == ((50, 51),)
 
 
 def test_two_groups_and_a_whole_one_may_be_waited_for_at_once() -> None:

@@ -13,7 +13,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import ranges, submission
-from lattice.core.machine.rules.dependencies import standing
+from lattice.core.machine.rules.standings import standing
 from lattice.core.machine.state import State
 from lattice.core.model.dags import Dag
 from lattice.core.model.dependencies import Clauses, Condition, Dependency, find_cycle

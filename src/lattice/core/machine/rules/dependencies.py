@@ -11,7 +11,16 @@ from typing import NamedTuple
 from lattice.core.machine import events as ev
 from lattice.core.machine.dependency_book import mutex_key
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules.tasks import live_tasks
+from lattice.core.machine.rules.standings import (
+    Indices,
+    Standing,
+    counterparts,
+    delayed_until,
+    ending_of,
+    size_of,
+    standing,
+    task_endings,
+)
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger
 from lattice.core.model import intervals
@@ -29,52 +38,12 @@ from lattice.core.model.dependencies import (
     renumbered,
     without,
 )
-from lattice.core.model.ids import allocation_id
 from lattice.core.model.intervals import Intervals
 
 Events = tuple[ev.AnyEvent, ...]
 
 
-class Standing(NamedTuple):
-    """How far a predecessor is."""
-
-    ending: Ending | None = None
-    is_started: bool = False
-
-
-# how things stand
-
-
-def ending_of(record: Allocation) -> Ending | None:
-    """How the allocation ended; None while it has not."""
-    if record.state is AllocationState.COMPLETED:
-        return Ending.COMPLETED
-    if record.state is AllocationState.FAILED:
-        return Ending.FAILED
-    if record.state is AllocationState.CANCELLED:
-        return Ending.SKIPPED if record.cause is Cause.DEPENDENCY else Ending.CANCELLED
-    return None
-
-
-def group_ending(group: TaskGroup) -> Ending | None:
-    """How the group ended as a whole: as all its tasks did, or else as the worst of them."""
-    if not group.is_done:
-        return None
-    if group.failed:
-        return Ending.FAILED
-    if not group.cancelled:
-        return Ending.COMPLETED
-    skipped = sum(each.stop - each.start for each in group.given_up if each.cause is Cause.DEPENDENCY)
-    return Ending.SKIPPED if skipped == group.cancelled else Ending.CANCELLED
-
-
-def standing(state: State, number: int) -> Standing | None:
-    """How far the allocation, task or group is; None when there is no such thing in the hot state."""
-    group = state.groups.get(number)
-    if group is not None:
-        return Standing(group_ending(group), not group.pending and group.live == group.holding)
-    record = state.find(number)
-    return None if record is None else Standing(ending_of(record), bool(record.started_at))
+BROKEN_BEFORE = "what it depends on had ended otherwise before"
 
 
 # what a new one waits for
@@ -98,77 +67,60 @@ def open_waits(
     `successor` is the group that is being submitted, None for a single allocation.
     """
     left, task_waits, eligible_at = clauses, [], 0
-    known = {each.number: each.ending for each in ended}
+    known = {each.number: each for each in ended}
     for clause in clauses:
         for each in clause:
             is_planned = each.number in planned
-            now = Standing() if is_planned else standing(state, each.number)
-            if now is None and each.number in known:
-                now = Standing(known[each.number], is_started=True)
+            gone = known.get(each.number)
+            now = Standing() if is_planned else _standing_of(state, each)
+            if now is None and gone is not None:
+                now = Standing(gone.ending, is_started=True)
             if now is None:
                 return _unknown(each)
             other = planned.get(each.number) if is_planned else state.groups.get(each.number)
-            if each.condition is Condition.CORRESPONDING and successor is not None and other is not None:
+            if each.condition is Condition.CORRESPONDING and successor is not None:
+                tasks = _tasks_of(state, other, gone, is_planned=is_planned)
+            else:
+                tasks = None
+            if successor is not None and tasks is not None:
                 if len(clause) > 1:
                     return _alone(each)
-                task_waits.append(_task_wait(state, successor, other, is_planned=is_planned))
+                task_waits.append(_task_wait(successor, each.number, *tasks))
                 left = without(left, each, verdict=True)
                 continue
             verdict = is_met(each.condition, now.ending, is_started=now.is_started)
-            eligible_at = max(eligible_at, _delayed(state, each, verdict))
+            eligible_at = max(eligible_at, delayed_until(state, each, verdict))
             left = without(left, each, verdict)
     return Waits(left, tuple(task_waits), eligible_at)
 
 
-def _delayed(state: State, dependency: Dependency, verdict: bool | None) -> int:
-    """When work may start that waits for some time after a start that has been."""
-    record = state.find(dependency.number)
-    if not verdict or not dependency.delay_s or record is None:
-        return 0
-    return (record.started_at or state.last_at) + dependency.delay_s * 1000
+def _standing_of(state: State, dependency: Dependency) -> Standing | None:
+    """None also when the number is that of something else than the dependency says."""
+    is_dag = dependency.number in state.dependencies.dags
+    return standing(state, dependency.number) if is_dag == dependency.is_dag else None
 
 
-def _task_wait(state: State, successor: TaskGroup, other: TaskGroup, *, is_planned: bool) -> TaskWait:
+def _task_wait(successor: TaskGroup, number: int, indices: Indices, completed: Intervals) -> TaskWait:
     """Indices that the other group does not have wait for nothing."""
-    matched = _counterparts(successor, other, ((0, other.size),))
-    if not is_planned:
-        completed, _ = _task_endings(state, other)
-        matched = intervals.difference(matched, _counterparts(successor, other, completed))
-    return TaskWait(number=other.number, indices=other.indices, blocked=matched)
+    matched = counterparts(successor, indices, ((0, size_of(indices)),))
+    blocked = intervals.difference(matched, counterparts(successor, indices, completed))
+    return TaskWait(number=number, indices=indices, blocked=blocked)
 
 
-def _counterparts(successor: TaskGroup, other: TaskGroup, theirs: Intervals) -> Intervals:
-    """Positions of the successor whose task index stands at one of these positions of the other group."""
-    found: Intervals = ()
-    offset = 0
-    for first, last, step in other.indices:
-        count = (last - first) // step + 1
-        for start, stop in intervals.intersection(theirs, ((offset, offset + count),)):
-            low, high = first + (start - offset) * step, first + (stop - 1 - offset) * step
-            found = intervals.union(found, successor.positions_of(low, high, step))
-        offset += count
-    return found
-
-
-def _task_endings(state: State, group: TaskGroup) -> tuple[Intervals, Intervals]:
-    """Positions of the tasks that completed, and of those that ended in another way."""
-    live = intervals.from_positions(task.number - group.number - 1 for task in live_tasks(state, group))
-    open_ones = intervals.union(group.pending, live)
-    given_up = intervals.union(tuple((each.start, each.stop) for each in group.given_up), ())
-    ran = intervals.difference(intervals.difference(((0, group.size),), open_ones), given_up)
-    completed = intervals.from_positions(
-        position
-        for position in intervals.positions(ran)
-        if (record := state.find(group.number + 1 + position)) is not None and record.state is AllocationState.COMPLETED
-    )
-    return completed, intervals.union(intervals.difference(ran, completed), given_up)
+def _tasks_of(
+    state: State, other: TaskGroup | None, gone: EndedWork | None, *, is_planned: bool
+) -> tuple[Indices, Intervals] | None:
+    """Indices of the group that tasks may correspond to, and which of its tasks completed; None when it is no group."""
+    if other is not None:
+        return other.indices, () if is_planned else task_endings(state, other)[0]
+    return (gone.indices, gone.completed) if gone is not None and gone.indices else None
 
 
 def _unknown(dependency: Dependency) -> Rejected:
-    label = allocation_id(dependency.number)
+    label = dependency.label
     return Rejected(
         code="not_found",
-        message=f"unknown dependency: there is no allocation {label}",
+        message=f"unknown dependency: there is no {'DAG' if dependency.is_dag else 'allocation'} {label}",
         requested=f"{label}:{dependency.condition}",
         hint="`lattice status --all` lists yours; names work only between allocations of one DAG.",
     )
@@ -177,7 +129,7 @@ def _unknown(dependency: Dependency) -> Rejected:
 def _alone(dependency: Dependency) -> Rejected:
     return Rejected(
         code="invalid",
-        message=f"{allocation_id(dependency.number)}:corresponding cannot be one of several alternatives",
+        message=f"{dependency.label}:corresponding cannot be one of several alternatives",
         hint="Join it to other dependencies with a comma instead.",
     )
 
@@ -203,10 +155,14 @@ def settle(state: State, events: Events, at: int) -> Events:
                 if book.dependents:
                     follow.given_up(state.groups[event.group])
                 dags[state.groups[event.group].template.dag] = None
+            case ev.DagEnded() if book.dependents:
+                follow.moved(event.dag)
             case ev.AllocationSubmitted() if event.allocation.waits_for:
                 follow.look_at(event.allocation.number)
             case ev.TaskGroupSubmitted() if event.group.blocked:
                 follow.new_group(event.group)
+            case ev.TaskReleased() if state.groups[event.group].task_waits:
+                follow.became_record(event.group + 1 + event.position)
             case _:
                 pass
     return (*follow.events(), *_ended_dags(state, dags))
@@ -250,12 +206,28 @@ class _Follow:
         """What it waits for may have ended badly before it came."""
         self.look_at(group.number)
         for wait in group.task_waits:
-            other = self._state.groups[wait.number]
-            _, bad = _task_endings(self._state, other)
+            other = self._state.groups.get(wait.number)
+            if other is None:  # archived: whatever has not completed never will
+                self._bad[group.number, wait.number] = wait.blocked
+                continue
+            _, bad = task_endings(self._state, other)
             self._note_tasks(group, other, bad, is_good=False)
 
     def look_at(self, number: int) -> None:
-        self._clauses.setdefault(number, self._head(number).waits_for)
+        """One that was just submitted: what it depends on may have ended badly before."""
+        head = self._head(number)
+        self._clauses.setdefault(number, head.waits_for)
+        if is_hopeless(head.waits_for):
+            self._why.setdefault(number, _broken_before(self._state, head))
+
+    def became_record(self, number: int) -> None:
+        """A task of a group may be told to wait for a counterpart that ended badly, and may be archived by now."""
+        clauses = self._state.allocations[number].waits_for
+        for each in [each for clause in clauses for each in clause]:
+            now = standing(self._state, each.number)
+            verdict = False if now is None else is_met(each.condition, now.ending, is_started=now.is_started)
+            clauses = without(clauses, each, verdict)
+        self._clauses.setdefault(number, clauses)
 
     def _head(self, number: int) -> Allocation:
         group = self._state.groups.get(number)
@@ -274,12 +246,12 @@ class _Follow:
                     continue
                 self._note_delay(successor, each, verdict)
                 if verdict is False and now is not None:
-                    self._why[successor] = f"{allocation_id(number)} was to end with {each.condition}, it {_ended(now)}"
+                    self._why[successor] = _broken(each, now)
                 clauses = without(clauses, each, verdict)
             self._clauses[successor] = clauses
 
     def _note_delay(self, successor: int, dependency: Dependency, verdict: bool | None) -> None:
-        until = _delayed(self._state, dependency, verdict)
+        until = delayed_until(self._state, dependency, verdict)
         if until:
             self._eligible_at[successor] = max(until, self._eligible_at.get(successor, 0))
 
@@ -294,7 +266,7 @@ class _Follow:
             return
         key = (successor.number, group.number)
         noted = self._completed if is_good else self._bad
-        noted[key] = intervals.union(noted.get(key, ()), _counterparts(successor, group, theirs))
+        noted[key] = intervals.union(noted.get(key, ()), counterparts(successor, group.indices, theirs))
 
     def events(self) -> Events:
         events: list[ev.AnyEvent] = []
@@ -326,7 +298,7 @@ class _Follow:
             trigger=AllocationTrigger.CANCEL,
             state=AllocationState.CANCELLED,
             cause=Cause.DEPENDENCY,
-            message=self._why.get(number, "its dependency had failed before"),
+            message=self._why.get(number, BROKEN_BEFORE),
         )
         return (ended,)
 
@@ -347,6 +319,19 @@ class _Follow:
             events.append(ev.TasksCancelled(group=group.number, count=count, positions=bad, cause=Cause.DEPENDENCY))
         if tuple(waits) != group.task_waits:
             events.append(ev.TasksUnblocked(group=group.number, waits=tuple(waits)))
+
+
+def _broken(dependency: Dependency, now: Standing) -> str:
+    return f"{dependency.label} was to end with {dependency.condition}, it {_ended(now)}"
+
+
+def _broken_before(state: State, head: Allocation) -> str:
+    """Which of its dependencies had ended otherwise, as far as that is still known here."""
+    for clause in head.depends_on:
+        known = [(each, now) for each in clause if (now := standing(state, each.number)) is not None]
+        if known and all(is_met(each.condition, now.ending) is False for each, now in known):
+            return _broken(*known[0])
+    return BROKEN_BEFORE
 
 
 def _ended(now: Standing) -> str:

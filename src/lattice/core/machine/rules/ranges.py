@@ -156,6 +156,13 @@ def check_concurrency(group: TaskGroup | None, command: cmd.UpdateAllocation) ->
         return Rejected(
             code="invalid", message="the number of tasks at once cannot be negative", requested=str(command.concurrency)
         )
+    if group.template.mutex and command.concurrency != 1:
+        return Rejected(
+            code="conflict",
+            message=f'{allocation_id(group.number)} has the mutex "{group.template.mutex}": its tasks run one at a time',
+            requested=f"{command.concurrency or group.size} tasks at once",
+            limit="1 task at once",
+        )
     return None
 
 
