@@ -1,7 +1,14 @@
-"""The folder of programs called as Slurm's are: written once per installation, each with the interpreter it needs."""
+"""The folder of programs called as Slurm's are: written once per installation.
+
+Each is a small text with the interpreter it needs. Where there is a C compiler, a forwarder stands before them that answers the
+usual case without an interpreter and starts them for every other.
+"""
 
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import lattice
@@ -25,6 +32,10 @@ PROGRAMS = (
 # These do more where they run than print an answer.
 MODULES = {"srun": "lattice.cli.slurm.srun", "salloc": "lattice.cli.slurm.salloc"}
 ALIASES = "aliases.sh"
+FORWARDER = ".forward"
+SOURCE = "forward.c"
+STAMP = ".forward.c"  # what the forwarder was made of
+BUILD_S = 60.0
 _TEXT = """#!{python} -IS
 import sys
 sys.path[:0] = {path!r}
@@ -46,9 +57,14 @@ def default_folder() -> Path:
 
 def install(folder: Path) -> Path:
     """Writes what is missing or differs; returns the shell file that puts the folder on PATH."""
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "python").mkdir(parents=True, exist_ok=True)
+    is_quick = _build(folder)
     for program in PROGRAMS:
-        _write(folder / program, program_text(program), 0o755)
+        _write(folder / "python" / program, program_text(program), 0o755)
+        if is_quick and program not in MODULES:
+            _link(folder / program, FORWARDER)
+        else:
+            _write(folder / program, program_text(program), 0o755)
     aliases = folder / ALIASES
     _write(aliases, _SHELL.format(folder=folder), 0o644)
     return aliases
@@ -71,12 +87,47 @@ def _path() -> list[str]:
     return list(dict.fromkeys([*own, *(entry for entry in sys.path if entry.endswith("-packages"))]))
 
 
-def _write(path: Path, text: str, mode: int) -> None:
+def _build(folder: Path) -> bool:
+    """Whether there is a forwarder; made anew when its source has changed."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    source = Path(__file__).with_name(SOURCE)
+    if (folder / FORWARDER).exists() and _content(folder / STAMP) == _content(source) != "":
+        return True
+    if compiler is None or not source.exists():
+        (folder / FORWARDER).unlink(missing_ok=True)
+        return False
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as place:
+        made = Path(place, "forward")
+        words = [compiler, "-O2", "-std=gnu11", "-o", str(made), str(source)]
+        try:
+            subprocess.run(words, check=True, capture_output=True, timeout=BUILD_S)
+        except (OSError, subprocess.SubprocessError):
+            return False
+        made.chmod(0o755)
+        made.replace(folder / FORWARDER)
+    _write(folder / STAMP, _content(source), 0o644)
+    return True
+
+
+def _link(path: Path, target: str) -> None:
+    if path.is_symlink() and os.readlink(path) == target:
+        return
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    fresh.replace(path)
+
+
+def _content(path: Path) -> str:
     try:
-        if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
-            return
+        return path.read_text()
     except (OSError, UnicodeDecodeError):
-        pass
+        return ""
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    if not path.is_symlink() and _content(path) == text and path.stat().st_mode & 0o777 == mode:
+        return
     # Replaced as a whole: somebody may be running it.
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.write_text(text)
