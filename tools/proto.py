@@ -25,10 +25,10 @@ sys.path.insert(0, str(ROOT))
 from tools import interface  # noqa: E402 - found by the line before, wherever this is started
 
 PROTO = ROOT / "proto"
-FOLDERS = ("lattice/v1", "etcd")
+FOLDERS = ("lattice/v1", "etcd", "spiffe")
 TARGET = ROOT / "src" / "lattice" / "wire" / "pb"
 
-FOREIGN_IMPORT = re.compile(r"^from (?:lattice\.v1|etcd) import ", re.MULTILINE)
+FOREIGN_IMPORT = re.compile(r"^from (?:lattice\.v1|etcd|spiffe) import ", re.MULTILINE)
 
 
 def generate() -> dict[str, str]:

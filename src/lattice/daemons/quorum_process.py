@@ -18,9 +18,9 @@ from lattice.config.schema import PeerSection, ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.core.model.observations import Observations
 from lattice.daemons.agent_relay import AgentRelay
-from lattice.daemons.audit import begin_auditing
 from lattice.daemons.beginning import Beginning
 from lattice.daemons.following import NoScheduling
+from lattice.daemons.guards import begin_auditing, rate_limits
 from lattice.daemons.listening import Address, ListenFailed
 from lattice.daemons.peer_plane import PeerPlane
 from lattice.daemons.server_loops import Loops
@@ -165,6 +165,7 @@ class QuorumProcess(ServerProcess):
         gc.collect()
         gc.freeze()
         await self._grpc.start()
+        await self._open_agent_port()
         await self._report_health(is_serving=True)
         self._entrance.open(self._follower)
         self._plane.serve()
@@ -200,6 +201,7 @@ class QuorumProcess(ServerProcess):
             ring=self._ring,
             backups=self._backups,
             audit=None if loops is None else loops.auditing,
+            limits=rate_limits(config, replica),
             discovery=self._believer.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )

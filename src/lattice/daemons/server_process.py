@@ -33,7 +33,8 @@ from lattice.control.orders import token_lifetime_s
 from lattice.control.settings import seconds_setting
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.intent import unknown_targets
-from lattice.daemons.audit import begin_auditing
+from lattice.daemons.agent_entrance import AgentEntrance
+from lattice.daemons.guards import begin_auditing, rate_limits
 from lattice.daemons.identity import Believer
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.outlets import Outlets
@@ -87,6 +88,8 @@ class ServerProcess:
         self._metrics.show_loops(lambda: failures)
         self._links = AgentLinkTable()
         self._agents = AgentService(self._verifier)
+        self._agent_entrance = AgentEntrance(config.api, secret, self._clock, self._verifier)
+        self._agent_port: Address | None = None
         self._metrics.show_agents(lambda: self._agents.count)
         self._entrance = Entrance()
         self._replica = self._build_replica()
@@ -197,6 +200,7 @@ class ServerProcess:
         loops.start()
         self._operations.serve(self._services)
         await self._grpc.start()
+        await self._open_agent_port()
         await self._report_health(is_serving=True)
         self._entrance.open(build_app(self._services))
         await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
@@ -211,6 +215,7 @@ class ServerProcess:
     def _offer_operations(self, server: GrpcServer) -> None:
         """The API beside the agents' streams, and with TLS where that is configured. Raises ListenFailed."""
         self._health = offer(server, self._operations)
+        self._agent_entrance.issue_on(server)
         tls = self._config.api.grpc_tls
         if not tls.listen:
             return
@@ -220,6 +225,11 @@ class ServerProcess:
             server.add_secure_port(tls.listen, credentials)
         except (UnusableCertificate, RuntimeError) as error:
             raise ListenFailed(f"api.grpc_tls: {error}") from error
+
+    async def _open_agent_port(self) -> None:
+        """Where agents show certificates, if that is configured. Raises ListenFailed."""
+        if self._config.api.agent_listen and self._tls is not None:
+            self._agent_port = await self._agent_entrance.open(self._agents, self._tls)
 
     async def _report_health(self, *, is_serving: bool) -> None:
         if self._health is not None:
@@ -248,6 +258,7 @@ class ServerProcess:
             ring=self._ring,
             backups=self._backups,
             audit=loops.auditing,
+            limits=rate_limits(config, self._replica),
             discovery=self._believer.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )
@@ -296,6 +307,8 @@ class ServerProcess:
 
     def _publish(self, rest: Address, grpc: Address) -> None:
         endpoints = {"rest": f"{self._scheme}://{rest}", "grpc": str(grpc), "pid": os.getpid()}
+        if self._agent_port is not None:
+            endpoints["agents"] = str(self._agent_port)
         path = self._endpoints_file
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(endpoints) + "\n")
@@ -322,6 +335,7 @@ class ServerProcess:
             await self._loops.stop()
         if self._grpc is not None:
             await self._report_health(is_serving=False)
+            await self._agent_entrance.close(GRPC_PATIENCE_S)
             await self._grpc.stop(GRPC_PATIENCE_S)
         if self._rest_task is not None:
             await asyncio.gather(self._rest_task, return_exceptions=True)

@@ -37,7 +37,7 @@ def test_files_that_cannot_be_used_leave_the_old_ones_in_force(tmp_path: Path) -
 
 def test_a_key_that_everybody_can_read_is_refused_in_production(tmp_path: Path) -> None:
     certificate, key = SiteAuthority(tmp_path).issue("server")
-    settings = {"tls": {"certificate": str(certificate), "key": str(key)}}
+    settings: Any = {"tls": {"certificate": str(certificate), "key": str(key)}}
     check_tls(config(**settings))
     key.chmod(0o644)
     with pytest.raises(ConfigError, match="chmod 600"):

@@ -77,6 +77,13 @@ class AgentService:
     async def Connect(self, messages: AsyncIterator[bytes], context: Context) -> None:
         try:
             token = self._identify(context)
+        except StreamRefused as refusal:
+            await context.abort(refusal.code, str(refusal))
+        await self.connect_as(messages, context, token)
+
+    async def connect_as(self, messages: AsyncIterator[bytes], context: Context, token: str) -> None:
+        """The stream of an agent that is known already, for which the token speaks."""
+        try:
             stream = _Stream(self, messages, context, token)
             await stream.register_first(self._verifier)
             self._streams.add(stream)

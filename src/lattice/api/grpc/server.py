@@ -46,6 +46,12 @@ def build_server(
     return server, _bound(server, listen, credentials)
 
 
+def build_certified_server(listen: str, credentials: grpc.ServerCredentials) -> tuple[grpc.aio.Server, int]:
+    """A server for agents who show certificates, without any service yet; raises BindFailed."""
+    server = grpc.aio.server(options=_OPTIONS)
+    return server, _bound(server, listen, credentials)
+
+
 def build_relay_server(
     service: RelayService, listen: str, credentials: grpc.ServerCredentials
 ) -> tuple[grpc.aio.Server, int]:
