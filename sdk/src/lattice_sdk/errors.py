@@ -13,6 +13,7 @@ LatticeError
     ├── NotFound          there is no such thing (404)
     ├── Conflict          its present state does not allow it (409)
     ├── Refused           a quota or the machine does not allow it (422)
+    ├── TooMany           more requests or streams than one user may have (429)
     └── ServerFault       the server could not do it (5xx)
         └── Unavailable   and asks to be asked again (503, 507)
 """
@@ -104,6 +105,10 @@ class Refused(ApiError):
     """A quota, a policy or the size of the machine does not allow the request."""
 
 
+class TooMany(ApiError):
+    """More requests in a while, or more streams at once, than the server allows one user; later is right."""
+
+
 class ServerFault(ApiError):
     """The server failed."""
 
@@ -124,6 +129,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
     409: Conflict,
     413: Invalid,
     422: Refused,
+    429: TooMany,
     503: Unavailable,
     507: Unavailable,
 }

@@ -21,6 +21,7 @@ async def admit(services: Services, operation: Operation, authorization: str) ->
     if reach_of(identity, operation.permission) is Reach.NONE:
         denied(services, identity, operation.name, str(operation.permission))
         raise _not_permitted(identity, operation)
+    services.limits.spend(identity, operation.name)
     return identity
 
 

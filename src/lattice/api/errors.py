@@ -27,6 +27,7 @@ STATUS = {
     "stale": 409,
     "too_large": 413,
     "quota": 422,
+    "too_many": 429,
     "infeasible": 422,
     "internal": 500,
     "unavailable": 503,
@@ -59,8 +60,10 @@ class ApiError(Exception):
         requested: str = "",
         limit: str = "",
         hint: str = "",
+        retry_after_s: int = 0,
     ) -> None:
         super().__init__(message)
+        self.retry_after_s = retry_after_s
         self.view = ErrorView(code=code, message=message, current=current, requested=requested, limit=limit, hint=hint)
 
     @property

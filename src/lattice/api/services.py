@@ -2,12 +2,14 @@
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from lattice.api.changes import ChangeRing
 from lattice.api.discovery import Discovery
 from lattice.api.notifications import NotificationPolicy
+from lattice.api.rates import RateLimits
 from lattice.api.slurm.names import SlurmNames
 from lattice.api.streams import Feed
 from lattice.core.model.intent import IntentRule
@@ -58,6 +60,7 @@ class Services:
     ring: ChangeRing | None = None  # the server's own, which outlives these services; None = one of their own
     # Changes of limits build on what they read and are made one at a time.
     administration: asyncio.Lock = field(default_factory=asyncio.Lock)
+    limits: RateLimits = field(default_factory=lambda: RateLimits({}, time.monotonic))
     feed: Feed = field(init=False)
     boot: str = field(init=False)
 

@@ -12,6 +12,7 @@ class DurationText:
 Period = Annotated[float, Meta(gt=0, le=10 * 365 * 86400), DurationText()]
 Delay = Annotated[float, Meta(ge=0, le=10 * 365 * 86400), DurationText()]
 Count = Annotated[int, Meta(ge=1)]
+Limit = Annotated[int, Meta(ge=0)]
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Listen = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5}$")]
 
@@ -236,18 +237,18 @@ class AuditSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class RateLimitsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one user may ask for; 0 = no limit. What is not given depends on `mode`: none in dev mode for requests as such."""
+    """What one user may ask for; 0 = no limit. Where nothing is given, dev mode is generous."""
 
-    attach_max_concurrent: Annotated[int, Meta(ge=0)] = 5
-    stream_logs_max_concurrent: Annotated[int, Meta(ge=0)] | None = None
-    stream_metrics_max_concurrent: Annotated[int, Meta(ge=0)] = 5
-    watch_max_concurrent: Annotated[int, Meta(ge=0)] | None = None
-    query_metrics_per_minute: Annotated[int, Meta(ge=0)] = 60
-    diagnostics_per_minute: Annotated[int, Meta(ge=0)] = 30
-    compare_per_minute: Annotated[int, Meta(ge=0)] = 10
-    audit_per_minute: Annotated[int, Meta(ge=0)] | None = None
-    requests_per_second: Annotated[int, Meta(ge=0)] | None = None
-    requests_burst: Annotated[int, Meta(ge=1)] = 5000
+    attach_max_concurrent: Limit | None = None
+    stream_logs_max_concurrent: Limit | None = None
+    stream_metrics_max_concurrent: Limit | None = None
+    watch_max_concurrent: Limit | None = None
+    query_metrics_per_minute: Limit | None = None
+    diagnostics_per_minute: Limit | None = None
+    compare_per_minute: Limit | None = None
+    audit_per_minute: Limit | None = None
+    requests_per_second: Limit | None = None
+    requests_burst: Annotated[int, Meta(ge=1)] | None = None
 
 
 class VaultSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -123,7 +123,8 @@ class Call:
         if services.before_read is not None and self._operation.method == "GET" and not caller.is_stale_enough:
             await services.before_read()
         context = Context(services, identity, caller.tenant, caller.request_id)
-        return await self._operation.handle(context, record), identity
+        lease = services.limits.enter(identity, self._operation.name)
+        return await lease.around(self._operation.handle(context, record)), identity
 
     def _encoded_piece(self, piece: TextPiece) -> bytes:
         return self._piece(data=piece.data, dropped=piece.dropped or None).SerializeToString()

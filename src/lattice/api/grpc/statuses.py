@@ -45,8 +45,9 @@ def trailers(error: ApiError, request_id: str) -> tuple[tuple[str, str | bytes],
     detail = AnyMessage()
     detail.Pack(view)
     rich = pb.RichStatus(code=status_of(error).value[0], message=error.view.message, details=[detail])
-    return (
+    told: tuple[tuple[str, str | bytes], ...] = (
         (ERROR, view.SerializeToString()),
         (DETAILS, rich.SerializeToString()),
         (REQUEST_ID, request_id),
     )
+    return (*told, (RETRY_MS, f"{error.retry_after_s * 1000}")) if error.retry_after_s else told

@@ -80,7 +80,8 @@ class Endpoint:
         if before_read is not None and not self._has_body and not scope.get(STALE):
             await before_read()
         context = Context(self._services, identity, headers.tenant, headers.request_id)
-        return await self._operation.handle(context, request), identity
+        lease = self._services.limits.enter(identity, self._operation.name)
+        return await lease.around(self._operation.handle(context, request)), identity
 
     def _log_request(self, status: int, request_id: str, started: float) -> None:
         _log.debug(
@@ -150,6 +151,8 @@ async def send_error(send: Send, error: Exception, request_id: str, operation: s
         more.append(_CHALLENGE)
     if status in (503, 507):
         more.append(RETRY)
+    if shown.retry_after_s:
+        more.append((b"retry-after", b"%d" % shown.retry_after_s))
     if status == 413:
         more.append(_CLOSE)
     await send_json(send, status, ErrorAnswer(shown.view), request_id, *more)

@@ -30,6 +30,21 @@ SETTINGS: dict[str, Setting] = {
     ),
     "sensitive.pool_size": Setting(kind="count", default="0", help="nodes that may be claimed, 0 = none set"),
     "agent.grace_s": Setting(kind="seconds", default="30", help="time between SIGTERM and SIGKILL"),
+    **{
+        f"rate_limits.{name}": Setting(kind="count", default=default, help=f"of one user: {text}; 0 = no limit")
+        for name, default, text in (
+            ("attach_max_concurrent", "5", "terminals at once"),
+            ("stream_logs_max_concurrent", "10", "followed outputs at once"),
+            ("stream_metrics_max_concurrent", "5", "followed metrics at once"),
+            ("watch_max_concurrent", "20", "followed changes at once"),
+            ("query_metrics_per_minute", "60", "queries of metrics"),
+            ("diagnostics_per_minute", "30", "diagnostics"),
+            ("compare_per_minute", "10", "comparisons"),
+            ("audit_per_minute", "60", "queries of the audit chain"),
+            ("requests_per_second", "1000", "requests of any kind"),
+            ("requests_burst", "5000", "requests at once after a pause"),
+        )
+    },
     "accounting.enabled": Setting(kind="bool", default="false", help="report usage to the accounting service"),
 }
 

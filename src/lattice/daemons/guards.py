@@ -1,8 +1,12 @@
-"""The audit chain of a server, put together: its key, where old entries go, what the configuration says."""
+"""What guards a server, put together from its configuration: the audit chain with its key, and the limits of each user."""
 
 import asyncio
+import time
 from pathlib import Path
 
+from msgspec.structs import asdict
+
+from lattice.api.rates import DEFAULTS, GENEROUS, RateLimits
 from lattice.config.schema import ServerConfig
 from lattice.control.audit_keys import Signer
 from lattice.control.auditing import Auditing, AuditSettings
@@ -32,3 +36,10 @@ async def begin_auditing(config: ServerConfig, replica: Replica, clock: Clock) -
     except AuditError as error:
         raise AuditError(f"audit.signing_key: {error}") from error
     return auditing
+
+
+def rate_limits(config: ServerConfig, replica: Replica) -> RateLimits:
+    """The limits of each user: those of the mode, over them those of the file, over them the cluster's settings."""
+    usual = GENEROUS if config.mode == "dev" else DEFAULTS
+    given = {name: value for name, value in asdict(config.rate_limits).items() if value is not None}
+    return RateLimits({**usual, **given}, time.monotonic, lambda: replica.state.settings)
