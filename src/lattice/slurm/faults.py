@@ -25,3 +25,8 @@ def error(program: str, text: str, *, code: int = 1) -> Fault:
 def bad_value(program: str, option: str) -> Fault:
     """The value of an option cannot be read."""
     return error(program, f"Invalid --{option} specification", code=WRONG_LINE)
+
+
+def bad_number(program: str, option: str, value: str) -> Fault:
+    """A count that is none, or too small."""
+    return error(program, f'Invalid numeric value "{value}" for --{option}.')

@@ -7,10 +7,12 @@ from typing import Any
 
 from lattice.slurm.arrays import Array, parse_array
 from lattice.slurm.dependencies import Dependency, parse_dependency
-from lattice.slurm.faults import Fault, bad_value, error
+from lattice.slurm.faults import WRONG_LINE, Fault, bad_number, bad_value, error
 from lattice.slurm.getopt import Given
 from lattice.slurm.hostlists import BadHostlist, expand
+from lattice.slurm.ignored import check_ignored
 from lattice.slurm.options import Fate
+from lattice.slurm.signals import parse_signal
 from lattice.slurm.sizes import Gpus, parse_count, parse_gpus, parse_gres, parse_memory_mb, parse_nodes
 from lattice.slurm.times import parse_limit, parse_moment
 
@@ -113,6 +115,7 @@ def merge(layers: Iterable[Iterable[Given]], *, program: str, now: float) -> Job
             if option.fate is Fate.REFUSED and option.name != "clusters":
                 raise error(program, f"--{option.name}: {option.note}")
             if option.fate is Fate.IGNORED:
+                check_ignored(option.name, value, program)
                 warnings[f"--{option.name} has no effect: {option.note}"] = None
                 continue
             job = _take(job, option.name, value, program, now)
@@ -160,7 +163,6 @@ _FLAGS: Mapping[str, dict[str, Any]] = {
     "quiet": {"is_quiet": True},
     "wait": {"waits": True},
     "test-only": {"is_test": True},
-    "exclusive": {"is_exclusive": True},
 }
 
 _Reader = Callable[[str, str, float], dict[str, Any]]
@@ -170,7 +172,7 @@ def _count(option: str, field_name: str, least: int = 1) -> _Reader:
     def read(value: str, program: str, _now: float) -> dict[str, Any]:
         number = parse_count(value)
         if number is None or number < least:
-            raise bad_value(program, option)
+            raise bad_number(program, option, value)
         return {field_name: number}
 
     return read
@@ -200,7 +202,9 @@ def _moment(option: str, field_name: str) -> _Reader:
     def read(value: str, program: str, now: float) -> dict[str, Any]:
         moment = parse_moment(value, now)
         if moment is None:
-            raise bad_value(program, option)
+            raise Fault(
+                f"Invalid time specification (pos=0): {value}", *bad_value(program, option).lines, code=WRONG_LINE
+            )
         return {field_name: moment}
 
     return read
@@ -211,19 +215,20 @@ def _hosts(option: str, field_name: str) -> _Reader:
         try:
             return {field_name: tuple(expand(value))}
         except BadHostlist:
-            raise bad_value(program, option) from None
+            raise error(program, SUBMISSION_FAILED + "Invalid node name specified") from None
 
     return read
 
 
 def _nodes(value: str, program: str, _now: float) -> dict[str, Any]:
     found = parse_nodes(value)
+    least, separator, most = value.partition("-")
+    if found is None and separator and (low := parse_count(least)) and (high := parse_count(most)) and high < low:
+        raise error(program, f"Maximum node count {high} is less than minimum node count {low}", code=WRONG_LINE)
+    if found is None and parse_count(least) == 0:
+        raise error(program, SUBMISSION_FAILED + "Node count specification invalid")
     if found is None:
-        raise Fault(
-            f'{program}: error: "{value}" is not a valid node count',
-            f"{program}: error: invalid node count `{value}'",
-            code=255,
-        )
+        raise error(program, f'"{value}" is not a valid node count', code=WRONG_LINE)
     return {"min_nodes": found[0], "max_nodes": found[1]}
 
 
@@ -271,7 +276,7 @@ def _open_mode(value: str, program: str, _now: float) -> dict[str, Any]:
 
 def _signal(value: str, program: str, _now: float) -> dict[str, Any]:
     found = _SIGNAL.match(value)
-    if found is None:
+    if found is None or parse_signal(found[2]) is None:
         raise bad_value(program, "signal")
     before_s = int(found[3]) if found[3] else 60
     return {"signal": EarlySignal(name=found[2].upper(), before_s=before_s, to_shell="B" in (found[1] or "").upper())}
@@ -283,7 +288,14 @@ def _yes_no(value: str, program: str, _now: float) -> dict[str, Any]:
     return {"kill_on_invalid_dep": value.lower() == "yes"}
 
 
+def _exclusive(value: str, program: str, _now: float) -> dict[str, Any]:
+    if value.lower() not in ("", "user", "mcs"):
+        raise bad_value(program, "exclusive")
+    return {"is_exclusive": True}
+
+
 _READERS: Mapping[str, _Reader] = {
+    "exclusive": _exclusive,
     "nodes": _nodes,
     "time": _time,
     "array": _array,

@@ -61,7 +61,7 @@ def test_words_are_read() -> None:
 
 
 def test_options_without_effect_are_said_once() -> None:
-    asked = job("--hint=x", "--hint=y", "--gres=gpu:1,disk:4", "-v")
+    asked = job("--hint=multithread", "--hint=memory_bound", "--gres=gpu:1,disk:4", "-v")
     assert asked.warnings == (
         "--hint has no effect: processes are not pinned finer than their share of a node",
         "--gres=disk has no effect: only GPUs are counted",
@@ -77,12 +77,22 @@ def test_options_without_effect_are_said_once() -> None:
         (("--mail-type=x",), "sbatch: error: Invalid --mail-type specification", 255),
         (("--gpus=x",), "sbatch: error: Invalid --gpus specification", 255),
         (("--begin=x",), "sbatch: error: Invalid --begin specification", 255),
-        (("--ntasks=0",), "sbatch: error: Invalid --ntasks specification", 255),
-        (("--nodelist=n[",), "sbatch: error: Invalid --nodelist specification", 255),
+        (("--begin=x",), "Invalid time specification (pos=0): x", 255),
+        (("--ntasks=0",), 'sbatch: error: Invalid numeric value "0" for --ntasks.', 1),
+        (("--nodelist=n[",), "Batch job submission failed: Invalid node name specified", 1),
+        (("--signal=FOO",), "sbatch: error: Invalid --signal specification", 255),
+        (("--exclusive=x",), "sbatch: error: Invalid --exclusive specification", 255),
+        (("--hint=x",), 'unrecognized --hint argument "x", see --hint=help', 1),
+        (("--switches=x",), 'Invalid numeric value "x" for --switches.', 1),
+        (("--time-min=x",), "sbatch: error: Invalid --time-min specification", 255),
+        (("--tmp=x",), "sbatch: error: Invalid --tmp specification", 255),
+        (("--distribution=x",), "sbatch: error: Invalid --distribution specification", 255),
+        (("--nodes=2-1",), "Maximum node count 1 is less than minimum node count 2", 255),
+        (("--nodes=0",), "Batch job submission failed: Node count specification invalid", 1),
         (("--open-mode=x",), "sbatch: error: Invalid --open-mode specification", 255),
         (("--signal=@",), "sbatch: error: Invalid --signal specification", 255),
         (("--kill-on-invalid-dep=x",), "sbatch: error: Invalid --kill-on-invalid-dep specification", 255),
-        (("--nodes=x",), "invalid node count `x'", 255),
+        (("--nodes=x",), '"x" is not a valid node count', 255),
         (("--array=x",), "Batch job submission failed: Invalid job array specification", 1),
         (("--dependency=x:y",), "Batch job submission failed: Job dependency problem", 1),
         (("--gres=:",), "Invalid generic resource (gres) specification", 1),

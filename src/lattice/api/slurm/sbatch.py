@@ -7,7 +7,9 @@ from lattice.api.context import Context
 from lattice.api.dependencies import with_dependencies
 from lattice.api.errors import ApiError
 from lattice.api.intake import take_in
+from lattice.api.screening import screen
 from lattice.api.slurm.answering import printed, require, version_line
+from lattice.api.slurm.foreseeing import foreseen
 from lattice.api.slurm.predecessors import predecessors_of
 from lattice.api.slurm.translation import Wanted, translate
 from lattice.api.slurm.waiting import wait_for
@@ -77,18 +79,22 @@ def _job(context: Context, command: SlurmCommand, line: Line, script: str) -> Jo
 
 async def _submit(context: Context, command: SlurmCommand, job: Job, wanted: Wanted) -> SlurmAnswer:
     intake = take_in(context, wanted.command, names_vcluster=wanted.names_vcluster)
+    await screen(context, intake)
     wanted.warnings += intake.warnings
     submission = intake.command
     if job.dependency is not None and job.dependency.waits:
         clauses = await predecessors_of(context, job.dependency, wanted.warnings)
         submission = await with_dependencies(context, submission, clauses)
+    if job.is_test:
+        return await foreseen(context, submission, PROGRAM, wanted.partition)
     try:
         accepted = await context.carry_out(submission, command.request_id)
     except ApiError as problem:
         raise _in_slurms_words(problem) from None
     number = accepted.number
     shown = f"{number};{context.services.slurm.cluster}" if job.clusters else f"{number}"
-    answer = printed(shown if job.is_parsable else f"Submitted batch job {number}")
+    lines = [shown] if job.is_parsable else [] if job.is_quiet else [f"Submitted batch job {number}"]
+    answer = printed(*lines)
     said = "" if job.is_quiet else "".join(f"{PROGRAM}: warning: {text}\n" for text in wanted.warnings)
     return SlurmAnswer(stdout=answer.stdout, stderr=said, resume=f"{number}" if job.waits else "")
 

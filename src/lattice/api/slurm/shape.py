@@ -37,12 +37,19 @@ def shape_of(state: State, job: Job, vcluster: Vcluster, program: str) -> Shape:
     members = [node for node in state.nodes.values() if not vcluster.nodes or node.id in vcluster.nodes]
     shape = Shape(gpu_type=_gpu_type(job), exclude=job.exclude, node_list=job.nodelist)
     _check_names(state, job, program)
+    if members and all(node.id in job.exclude for node in members):
+        raise error(program, f"{SUBMISSION_FAILED}Requested node configuration is not available")
     _take_features(shape, job, members, program)
     largest = _largest(members)
     _count_nodes(shape, job, largest)
     _count_gpus(shape, job, members, program)
     per_node = _cpus_per_node(shape, job)
     memory_mb = _memory_per_node(shape, job, per_node)
+    if members and job.min_cpus > largest.cpus:
+        raise Fault(
+            f"{program}: error: CPU count per node can not be satisfied",
+            f"{program}: error: {SUBMISSION_FAILED}Requested node configuration is not available",
+        )
     if members and memory_mb > largest.memory_mb:
         raise Fault(
             f"{program}: error: Memory specification can not be satisfied",
@@ -70,6 +77,9 @@ def _largest(members: list[Node]) -> Hardware:
 def _check_names(state: State, job: Job, program: str) -> None:
     if any(name not in state.nodes for name in (*job.nodelist, *job.exclude)):
         raise error(program, f"{SUBMISSION_FAILED}Invalid node name specified")
+    most = job.max_nodes or job.min_nodes
+    if most and len(job.nodelist) > most:
+        raise error(program, f"invalid number of nodes (-N {len(job.nodelist)}-{most})")
 
 
 def _take_features(shape: Shape, job: Job, members: list[Node], program: str) -> None:

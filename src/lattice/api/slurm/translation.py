@@ -12,6 +12,7 @@ from lattice.api.slurm import exporting
 from lattice.api.slurm.shape import Shape, shape_of
 from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.asked import Asked
+from lattice.core.model.notifications import Notify
 from lattice.core.model.tenants import OnQuota, Vcluster
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.job import SUBMISSION_FAILED, Job
@@ -46,6 +47,8 @@ def translate(
     tenant = _tenant(context, job, program)
     vcluster = _vcluster(context, job, program)
     shape = shape_of(context.state, job, vcluster, program)
+    if job.reservation:
+        _reserve(context, job, tenant, shape, program)
     warnings += shape.warnings
     submission = Submission(
         name=(job.name or name)[:MAX_NAME],
@@ -108,7 +111,7 @@ def _completed(
     return replace(
         wanted,
         walltime_s=_walltime_s(job),
-        eligible_at=int((job.begin_at or 0) * 1000) or shape.not_before_ms,
+        eligible_at=max(int((job.begin_at or 0) * 1000), shape.not_before_ms),
         deadline_at=int((job.deadline_at or 0) * 1000),
         mutex=wanted.name if job.dependency is not None and job.dependency.is_singleton else "",
         notify=_notify(job, warnings),
@@ -191,17 +194,32 @@ def _vcluster(context: Context, job: Job, program: str) -> Vcluster:
         if default is not None:
             return default
         raise error(program, f"{SUBMISSION_FAILED}No partition specified or system default partition")
-    # The first of several that exists; Slurm takes the one that can start first.
-    for partition in job.partition.split(","):
-        found = names.vcluster_of(partition, vclusters)
-        if found is not None:
-            return vclusters[found]
+    # All must exist, and the first is taken; Slurm takes the one that can start first.
+    behind = {name: names.vcluster_of(name, vclusters) for name in job.partition.split(",")}
+    unknown = next((name for name, target in behind.items() if target is None), None)
+    if unknown is None:
+        return vclusters[next(target for target in behind.values() if target is not None)]
     known = ", ".join(names.known_partitions(vclusters)) or "none"
     raise Fault(
-        f"{program}: error: invalid partition specified: {job.partition}",
+        f"{program}: error: invalid partition specified: {unknown}",
         f"{program}: error: {SUBMISSION_FAILED}Invalid partition name specified",
         f"{program}: error: known partitions: {known}",
     )
+
+
+def _reserve(context: Context, job: Job, tenant: str, shape: Shape, program: str) -> None:
+    """Inside a reservation: on its nodes, not before it begins."""
+    found = context.state.reservations.get(job.reservation)
+    now_ms = context.services.clock.now_ms()
+    window = None if found is None else found.occurrence(now_ms)
+    if found is None or window is None:
+        raise error(program, f"{SUBMISSION_FAILED}Requested reservation is invalid")
+    if not found.admits(tenant, context.user):
+        raise error(program, f"{SUBMISSION_FAILED}Access denied to requested reservation")
+    shape.not_before_ms = window[0] if window[0] > now_ms else 0
+    if found.nodes:
+        wanted = set(shape.node_list)
+        shape.node_list = tuple(name for name in found.nodes if not wanted or name in wanted)
 
 
 def _class(context: Context, job: Job, warnings: list[str]) -> int | None:
@@ -214,7 +232,7 @@ def _class(context: Context, job: Job, warnings: list[str]) -> int | None:
     return found
 
 
-def _notify(job: Job, warnings: list[str]) -> "object | None":
+def _notify(job: Job, warnings: list[str]) -> Notify | None:
     if not job.mail_types:
         return None
     to = [f"mail:{job.mail_user}"] if "@" in job.mail_user else []

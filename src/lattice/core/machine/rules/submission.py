@@ -68,7 +68,7 @@ def judge(
     if refusal is not None:
         return refusal
     record = replace(_record(state, command, vcluster, at), number=batch.number, dag=batch.dag, dag_ref=dag_ref)
-    refusal = _check_deadline(record, at)
+    refusal = None if command.asked is not None else _check_deadline(record, at)
     if refusal is not None:
         return refusal
     return _submitted(state, command, record, size, batch)
