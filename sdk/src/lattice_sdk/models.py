@@ -487,6 +487,15 @@ class LifecycleRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_requeue: int | None = None
 
 
+class OutputFiles(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where output goes besides the log: names with `%j` number, `%x` name, `%a` index, `%N` node; an empty `stderr` joins `stdout`."""
+
+    stdout: str = ""
+    stderr: str = ""
+    stdin: str = ""
+    mode: str = "truncate"  # or append
+
+
 class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What to run and where: `entrypoint` (a list runs as it is, a string under sh -c) or `script`."""
 
@@ -509,6 +518,8 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     begin: str | None = None
     tasks: str | None = None
     summary: bool = False  # a last line on stderr: how it ended, what it used
+    output: OutputFiles | None = None
+    signal: str = ""  # before the limit, as in USR1@90; B:USR1@90 to the script alone
     on_quota: str | None = None
     depends_on: str = ""  # ID[:CONDITION], joined by , (all) or ? (any)
     mutex: str = ""

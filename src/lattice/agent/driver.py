@@ -43,6 +43,7 @@ from lattice.agent.state import (
     Instruction,
     LaunchRun,
     OutputSettled,
+    PauseRun,
     Phase,
     PurgeRun,
     RemoveRun,
@@ -58,6 +59,7 @@ from lattice.agent.state import (
     SendReport,
     SettleOutput,
     ShimLost,
+    SignalRun,
     StartShim,
     StepsCleared,
     Stimulus,
@@ -231,6 +233,10 @@ class Driver:
                 self._ask_shim("stop", key, grace_s=grace_s, why=why)
             case UpdateRun(key=key, walltime_s=walltime_s):
                 self._ask_shim("update", key, walltime_s=walltime_s)
+            case SignalRun(key=key, signal=signal, to=to):
+                self._ask_shim("signal", key, signal=signal, to=to)
+            case PauseRun(key=key, is_paused=is_paused):
+                self._ask_shim("pause" if is_paused else "resume", key)
             case RenewToken(key=key, token=token):
                 self._folders.renew_token(key, token)
             case SettleOutput(key=key):

@@ -257,4 +257,15 @@ def prepare(
     }
     if devices.cpus:
         request["cpus"] = list(devices.cpus)
-    return request
+    return request | _extras(order)
+
+
+def _extras(order: RunOrder) -> dict[str, object]:
+    extras: dict[str, object] = {}
+    if order.files is not None:
+        files = order.files
+        mode = "append" if files.append else "truncate"
+        extras["files"] = {"stdout": files.stdout, "stderr": files.stderr, "stdin": files.stdin, "mode": mode}
+    if order.early is not None:
+        extras["early"] = {"signal": order.early.signal, "before_s": order.early.before_s, "to": order.early.to}
+    return extras

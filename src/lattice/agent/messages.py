@@ -7,10 +7,14 @@ import msgspec
 from lattice.agent.state import (
     Acknowledged,
     Cause,
+    EarlySignal,
+    PauseAsked,
     Phase,
+    RunFiles,
     RunKey,
     RunOrder,
     SendReport,
+    SignalAsked,
     StartAsked,
     Stimulus,
     StopAsked,
@@ -86,6 +90,11 @@ def stimulus_of(message: pb.ServerMessage) -> Stimulus | None:
         case "update_run":
             update = message.update_run
             return UpdateAsked(key=key_of(update.key), walltime_s=update.walltime_s, token=update.token)
+        case "signal_run":
+            asked = message.signal_run
+            return SignalAsked(key=key_of(asked.key), signal=asked.signal, to=asked.to)
+        case "pause_run":
+            return PauseAsked(key=key_of(message.pause_run.key), is_paused=message.pause_run.paused)
         case "report_ack":
             return Acknowledged(key=key_of(message.report_ack.key), seq=message.report_ack.seq)
         case _:
@@ -117,7 +126,23 @@ def order_of(start: pb.StartRun) -> RunOrder:
         fence=start.fence,
         tasks=start.tasks,
         summary=start.summary,
+        files=_files_of(start),
+        early=_early_of(start),
     )
+
+
+def _files_of(start: pb.StartRun) -> RunFiles | None:
+    if not start.HasField("files"):
+        return None
+    files = start.files
+    return RunFiles(stdout=files.stdout, stderr=files.stderr, stdin=files.stdin, append=files.append)
+
+
+def _early_of(start: pb.StartRun) -> EarlySignal | None:
+    if not start.HasField("early_signal"):
+        return None
+    early = start.early_signal
+    return EarlySignal(signal=early.signal, before_s=early.before_s, to=early.to)
 
 
 def register(

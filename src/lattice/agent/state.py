@@ -42,6 +42,21 @@ class Cause(enum.Enum):
     PROLOGUE = "prologue"
 
 
+class RunFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of the user's choice for a run's output; an empty `stderr` joins `stdout`."""
+
+    stdout: str = ""
+    stderr: str = ""
+    stdin: str = ""
+    append: bool = False
+
+
+class EarlySignal(msgspec.Struct, frozen=True, kw_only=True):
+    signal: int
+    before_s: float
+    to: str
+
+
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What a server asked to be started."""
 
@@ -69,6 +84,8 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int = 0
     summary: bool = False  # a last line on stderr says how it ended
     epoch: int = 0  # the history of the cluster in which it was asked for, 0 = not known
+    files: RunFiles | None = None
+    early: EarlySignal | None = None
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +124,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     stop: StopWish | None = None
     walltime_s: float | None = None
     token: str = ""  # one that came while the launch was under way
+    is_paused: bool = False
     end: End | None = None
     settled: bool = False
     acknowledged_seq: int = 0
@@ -197,6 +215,17 @@ class UpdateAsked(msgspec.Struct, frozen=True, kw_only=True):
     token: str = ""  # empty: the run keeps the one it has
 
 
+class SignalAsked(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    signal: int
+    to: str
+
+
+class PauseAsked(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    is_paused: bool
+
+
 class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     seq: int
@@ -258,6 +287,8 @@ Stimulus = (
     | StartAsked
     | StopAsked
     | UpdateAsked
+    | SignalAsked
+    | PauseAsked
     | Acknowledged
     | RunStarted
     | RunRefused
@@ -304,6 +335,19 @@ class UpdateRun(msgspec.Struct, frozen=True, kw_only=True):
     walltime_s: float
 
 
+class SignalRun(msgspec.Struct, frozen=True, kw_only=True):
+    """To the run, and to the steps of its allocation on this node."""
+
+    key: RunKey
+    signal: int
+    to: str
+
+
+class PauseRun(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    is_paused: bool
+
+
 class RenewToken(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     token: str
@@ -346,6 +390,8 @@ Instruction = (
     | LaunchRun
     | StopRun
     | UpdateRun
+    | SignalRun
+    | PauseRun
     | RenewToken
     | SettleOutput
     | ForgetRun

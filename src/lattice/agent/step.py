@@ -29,6 +29,8 @@ from lattice.agent.state import (
     Instruction,
     LaunchRun,
     OutputSettled,
+    PauseAsked,
+    PauseRun,
     Phase,
     RemoveRun,
     RenewToken,
@@ -44,6 +46,8 @@ from lattice.agent.state import (
     SettleOutput,
     ShimLost,
     ShimReady,
+    SignalAsked,
+    SignalRun,
     StartAsked,
     StartShim,
     StepsCleared,
@@ -81,6 +85,10 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return _stop_asked(state, key, StopWish(grace_s, why))
         case UpdateAsked():
             return _update_asked(state, stimulus)
+        case SignalAsked(key=key, signal=signal, to=to):
+            return _signal_asked(state, key, signal, to)
+        case PauseAsked(key=key, is_paused=is_paused):
+            return _pause_asked(state, key, is_paused=is_paused)
         case Acknowledged(key=key, seq=seq):
             return _acknowledged(state, key, seq)
         case RunStarted(key=key, started_boot_s=started_boot_s):
@@ -248,6 +256,25 @@ def _update_asked(state: AgentState, asked: UpdateAsked) -> Instructions:
     return [update, RenewToken(key=key, token=asked.token)] if asked.token else [update]
 
 
+def _signal_asked(state: AgentState, key: RunKey, signal: int, to: str) -> Instructions:
+    """For what runs now; a run that has not begun or has ended does not hear it. Nodes without a run may have steps."""
+    run = state.find(key)
+    if run is not None and run.phase not in (Phase.RUNNING, Phase.STOPPING):
+        return []
+    return [SignalRun(key=key, signal=signal, to=to)]
+
+
+def _pause_asked(state: AgentState, key: RunKey, *, is_paused: bool) -> Instructions:
+    run = state.find(key)
+    if run is not None:
+        if run.phase is Phase.ENDED:
+            return []
+        _change(state, key, is_paused=is_paused)
+        if run.phase is Phase.STARTING:
+            return []
+    return [PauseRun(key=key, is_paused=is_paused)]
+
+
 def _acknowledged(state: AgentState, key: RunKey, seq: int) -> Instructions:
     run = state.runs.get(key)
     if run is None or seq <= run.acknowledged_seq:
@@ -275,6 +302,8 @@ def _pass_on_wishes(state: AgentState, key: RunKey) -> Instructions:
     instructions: Instructions = []
     if run.walltime_s is not None:
         instructions.append(UpdateRun(key=key, walltime_s=run.walltime_s))
+    if run.is_paused:
+        instructions.append(PauseRun(key=key, is_paused=True))
     if run.token:
         _change(state, key, token="")
         instructions.append(RenewToken(key=key, token=run.token))

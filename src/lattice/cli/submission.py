@@ -8,7 +8,7 @@ from lattice.cli.constraints import parse_constraints, parse_nodes
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
 from lattice.cli.times import parse_moment
-from lattice_sdk.models import LifecycleRequest, ResourceRequest, Submission
+from lattice_sdk.models import LifecycleRequest, OutputFiles, ResourceRequest, Submission
 from lattice_sdk.models_notifications import NotifyRequest
 
 MAX_NAME = 128
@@ -59,6 +59,11 @@ class SubmitOptions:
     on_quota: str | None = None
     request_id: str = ""
     summary: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    stdin: str = ""
+    open_mode: str = ""
+    signal: str = ""
     wait: bool = False
     dry_run: bool = False
 
@@ -90,8 +95,20 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         keep_on_invalid_dependency=options.keep_on_invalid_dependency,
         tasks=options.task_group,
         summary=options.summary,
+        output=_output(options),
+        signal=options.signal,
         on_quota=options.on_quota,
         notify=_notify(options),
+    )
+
+
+def _output(options: SubmitOptions) -> OutputFiles | None:
+    if not (options.stdout or options.stderr or options.stdin):
+        if options.open_mode:
+            raise UsageError("--open-mode says how, but not which file", hint="add --stdout FILE")
+        return None
+    return OutputFiles(
+        stdout=options.stdout, stderr=options.stderr, stdin=options.stdin, mode=options.open_mode or "truncate"
     )
 
 

@@ -1,5 +1,6 @@
 """Orders as they follow from the state. Pure: the same state gives the same order, however often it is asked."""
 
+from lattice.control.run_files import early_order, file_names
 from lattice.control.slurm_variables import SlurmSettings, run_variables
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Part, StopIntent
@@ -65,6 +66,8 @@ def start_order(
         api_url=api_url,
         is_fenced=vcluster is not None and vcluster.fencing is Fencing.STRICT,
         has_summary=work.summary,
+        files=file_names(allocation, work, part.node),
+        early=early_order(allocation, work),
     )
 
 

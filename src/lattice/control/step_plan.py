@@ -225,6 +225,8 @@ def for_step(base: StartOrder, request: LaunchRequest, env: dict[str, str]) -> S
         env=env,
         cwd=request.cwd or base.cwd,
         walltime_s=0.0,
+        files=None,
+        early=None,
     )
 
 

@@ -37,6 +37,26 @@ class OutputPiece(Struct, frozen=True, kw_only=True):
     data: bytes
 
 
+SignalTarget = Literal["all", "steps", "entrypoint"]
+
+
+class FileNames(Struct, frozen=True, kw_only=True, gc=False):
+    """Files that a run writes besides the captured output; an empty `stderr` joins `stdout`."""
+
+    stdout: str = ""
+    stderr: str = ""
+    stdin: str = ""
+    appends: bool = False
+
+
+class EarlyOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """A signal so many seconds before the walltime."""
+
+    signal: int
+    before_s: int
+    to: SignalTarget
+
+
 class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     """All that a node needs to start its part of a run."""
 
@@ -64,6 +84,8 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     api_url: str = ""
     is_fenced: bool = False  # the node ends the run when no server was heard for long
     has_summary: bool = False  # the node adds a last line to stderr: how it ended, what it used
+    files: FileNames | None = None
+    early: EarlyOrder | None = None
 
 
 class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -84,7 +106,24 @@ class UpdateOrder(Struct, frozen=True, kw_only=True, gc=False):
     token: str = ""
 
 
-Order = StartOrder | StopOrder | UpdateOrder
+class SignalRunOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """A signal for what runs now; never repeated."""
+
+    number: int
+    run: int
+    signal: int
+    to: SignalTarget
+
+
+class PauseOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """Let the run stand still, and its walltime with it, or go on."""
+
+    number: int
+    run: int
+    is_paused: bool
+
+
+Order = StartOrder | StopOrder | UpdateOrder | SignalRunOrder | PauseOrder
 
 
 class AgentLinks(Protocol):

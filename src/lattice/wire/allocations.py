@@ -21,6 +21,7 @@ from lattice.core.model.dependencies import waiting_sentence
 from lattice.core.model.efficiency import used_percent
 from lattice.core.model.ids import allocation_id, dag_id
 from lattice.wire.dependencies import dependencies_text
+from lattice.wire.run_files import OutputFiles
 from lattice.wire.tasks import indices_text
 from lattice.wire.times import rfc3339
 
@@ -42,6 +43,8 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cwd: str = ""
     submit_dir: str = ""
     summary: bool = False  # a last line on stderr: how it ended, what it used
+    output: OutputFiles | None = None
+    signal: str = ""  # before the limit: [B:]USR1@60
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -15,6 +15,7 @@ from lattice.wire.dependencies import DependencyFields
 from lattice.wire.node_names import node_names
 from lattice.wire.notifications import NotifyRequest, parse_notify
 from lattice.wire.problems import BadField
+from lattice.wire.run_files import OutputFiles, check_early, check_files
 from lattice.wire.tasks import TaskRange, read_tasks
 from lattice.wire.texts import (
     check_argument,
@@ -101,6 +102,8 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     begin: str | None = None
     tasks: str | TaskRange | None = None
     summary: bool = False  # a last line on stderr: how it ended, what it used
+    output: OutputFiles | None = None
+    signal: str = ""  # before the limit, as in USR1@90; B:USR1@90 to the script alone
     on_quota: OnQuota | None = None
     notify: NotifyRequest | None = None
     depends_on: str | list[DependencyFields] = ""
@@ -217,6 +220,8 @@ def _work(wanted: Submission) -> Work:
         cwd=cwd,
         submit_dir=check_path(wanted.submit_dir, "submit_dir") or cwd,
         summary=wanted.summary,
+        output=check_files(wanted.output),
+        signal=check_early(wanted.signal, "signal"),
     )
 
 

@@ -10,9 +10,11 @@ from lattice.ports.agents import (
     Beat,
     Greeting,
     Order,
+    PauseOrder,
     Registration,
     Report,
     RunKey,
+    SignalRunOrder,
     StartOrder,
     StopOrder,
     UpdateOrder,
@@ -131,5 +133,9 @@ def order_message(order: Order) -> pb.ServerMessage:
         case UpdateOrder():
             update = pb.UpdateRun(key=key, walltime_s=order.walltime_s, token=order.token)
             return pb.ServerMessage(update_run=update)
+        case SignalRunOrder():
+            return pb.ServerMessage(signal_run=pb.SignalRun(key=key, signal=order.signal, to=order.to))
+        case PauseOrder():
+            return pb.ServerMessage(pause_run=pb.PauseRun(key=key, paused=order.is_paused))
         case _:
             assert_never(order)

@@ -119,4 +119,18 @@ def start_run(key: pb.RunKey, order: StartOrder) -> pb.StartRun:
         fence=order.is_fenced,
         tasks=order.tasks,
         summary=order.has_summary,
+        files=_files(order),
+        early_signal=_early(order),
     )
+
+
+def _files(order: StartOrder) -> pb.RunFiles | None:
+    files = order.files
+    if files is None:
+        return None
+    return pb.RunFiles(stdout=files.stdout, stderr=files.stderr, stdin=files.stdin, append=files.appends)
+
+
+def _early(order: StartOrder) -> pb.EarlySignal | None:
+    early = order.early
+    return None if early is None else pb.EarlySignal(signal=early.signal, before_s=early.before_s, to=early.to)

@@ -83,6 +83,10 @@ def _fill_what(group: argparse._ArgumentGroup) -> None:
     add("--export", metavar="WHAT", help="variables to hand on: ALL, NONE (default) or NAME,NAME")
     add("--chdir", metavar="DIR", help="directory to run in (this one)")
     add("--task-group", metavar="TASKS", help="a group of tasks: 0-99, 1,3,5-9, 0-99:2, 0-99%%20")
+    add("--stdout", metavar="FILE", help="also write output there, live: %%j number, %%x name, %%a index, %%N node")
+    add("--stderr", "--error", dest="stderr", metavar="FILE", help="errors to a file of their own (that of --stdout)")
+    add("--stdin", "--input", dest="stdin", metavar="FILE", help="read input from there (none)")
+    add("--open-mode", choices=("truncate", "append"), metavar="MODE", help="truncate (default) or append")
     add("--summary", action="store_true", help="a last line on stderr: how it ended, how long it took, what it used")
     add("--per-node", action="store_true", help="run it on every node, not on the first alone")
     add("--no-per-node", dest="per_node", action="store_false", help="run it on the first node alone")
@@ -109,6 +113,7 @@ def _fill_resources(group: argparse._ArgumentGroup) -> None:
 def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--walltime", metavar="TIME", help="longest time it may run: 90s, 30m, 24h, HH:MM:SS")
+    add("--signal", metavar="S@SEC", help="a signal so long before the walltime: USR1@90; B:USR1@90 to the script alone")
     add("--begin", metavar="TIME", help="not before: RFC 3339, 16:30 or now+2h")
     add("--depends-on", action="append", metavar="LIST", help="after others: a1:success,a2?a3:any (, = and, ? = or)")
     add("--mutex", metavar="NAME", help="one at a time of yours with this name")

@@ -96,6 +96,18 @@ class TaskRange(_message.Message):
     concurrency: int
     def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ..., step: _Optional[int] = ..., concurrency: _Optional[int] = ...) -> None: ...
 
+class OutputFiles(_message.Message):
+    __slots__ = ("stdout", "stderr", "stdin", "mode")
+    STDOUT_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    STDIN_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    stdout: str
+    stderr: str
+    stdin: str
+    mode: str
+    def __init__(self, stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., stdin: _Optional[str] = ..., mode: _Optional[str] = ...) -> None: ...
+
 class NotifyRequest(_message.Message):
     __slots__ = ("on_text", "on", "to", "each_task")
     ON_TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -131,7 +143,7 @@ class DependencyFields(_message.Message):
     def __init__(self, ref: _Optional[str] = ..., condition: _Optional[str] = ..., delay: _Optional[str] = ..., any_of: _Optional[_Iterable[_Union[AlternativeFields, _Mapping]]] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "on_quota", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -168,6 +180,8 @@ class SubmitRequest(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     TASKS_OBJECT_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
     ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -198,6 +212,8 @@ class SubmitRequest(_message.Message):
     tasks: str
     tasks_object: TaskRange
     summary: bool
+    output: OutputFiles
+    signal: str
     on_quota: str
     notify: NotifyRequest
     depends_on_text: str
@@ -206,7 +222,7 @@ class SubmitRequest(_message.Message):
     deadline: str
     keep_on_invalid_dependency: bool
     dry_run: bool
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class ResourcesView(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mb", "gpus", "gpu_type", "features")
@@ -458,7 +474,7 @@ class SubmitResponse(_message.Message):
     def __init__(self, allocation: _Optional[_Union[AllocationView, _Mapping]] = ..., explanation: _Optional[_Union[ExplanationView, _Mapping]] = ...) -> None: ...
 
 class Submission(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "on_quota", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -495,6 +511,8 @@ class Submission(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     TASKS_OBJECT_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
     ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -525,6 +543,8 @@ class Submission(_message.Message):
     tasks: str
     tasks_object: TaskRange
     summary: bool
+    output: OutputFiles
+    signal: str
     on_quota: str
     notify: NotifyRequest
     depends_on_text: str
@@ -533,7 +553,7 @@ class Submission(_message.Message):
     deadline: str
     keep_on_invalid_dependency: bool
     dry_run: bool
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class SubmitBatchRequest(_message.Message):
     __slots__ = ("submissions", "request_id")
@@ -1133,7 +1153,7 @@ class UpdateRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ..., walltime: _Optional[str] = ..., priority: _Optional[str] = ..., preemption_class: _Optional[int] = ..., name: _Optional[str] = ..., concurrency: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., untag: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DagAllocation(_message.Message):
-    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "on_quota", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run", "id", "nodes", "walltime")
+    __slots__ = ("request_id", "name", "tenant", "project", "vcluster", "tags", "entrypoint_text", "entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "resources", "lifecycle", "priority", "per_node", "hold", "begin", "tasks", "tasks_object", "summary", "output", "signal", "on_quota", "notify", "depends_on_text", "depends_on", "mutex", "deadline", "keep_on_invalid_dependency", "dry_run", "id", "nodes", "walltime")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1170,6 +1190,8 @@ class DagAllocation(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     TASKS_OBJECT_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
     ON_QUOTA_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -1203,6 +1225,8 @@ class DagAllocation(_message.Message):
     tasks: str
     tasks_object: TaskRange
     summary: bool
+    output: OutputFiles
+    signal: str
     on_quota: str
     notify: NotifyRequest
     depends_on_text: str
@@ -1214,7 +1238,7 @@ class DagAllocation(_message.Message):
     id: str
     nodes: str
     walltime: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ..., id: _Optional[str] = ..., nodes: _Optional[str] = ..., walltime: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., tags: _Optional[_Mapping[str, str]] = ..., entrypoint_text: _Optional[str] = ..., entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., lifecycle: _Optional[_Union[LifecycleRequest, _Mapping]] = ..., priority: _Optional[str] = ..., per_node: _Optional[bool] = ..., hold: _Optional[bool] = ..., begin: _Optional[str] = ..., tasks: _Optional[str] = ..., tasks_object: _Optional[_Union[TaskRange, _Mapping]] = ..., summary: _Optional[bool] = ..., output: _Optional[_Union[OutputFiles, _Mapping]] = ..., signal: _Optional[str] = ..., on_quota: _Optional[str] = ..., notify: _Optional[_Union[NotifyRequest, _Mapping]] = ..., depends_on_text: _Optional[str] = ..., depends_on: _Optional[_Iterable[_Union[DependencyFields, _Mapping]]] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., keep_on_invalid_dependency: _Optional[bool] = ..., dry_run: _Optional[bool] = ..., id: _Optional[str] = ..., nodes: _Optional[str] = ..., walltime: _Optional[str] = ...) -> None: ...
 
 class SubmitDagRequest(_message.Message):
     __slots__ = ("allocations", "name", "request_id", "tenant", "project", "vcluster", "cwd")
