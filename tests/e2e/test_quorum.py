@@ -133,6 +133,11 @@ def test_submit_by_command_line_goes_on_while_the_leader_is_killed(servers: Loca
     assert sorted(journal.read_text().split()) == sorted(f"{one}.1" for one in ids)
 
 
+def times_led(cluster: LocalCluster) -> int:
+    """How often any server began to lead."""
+    return sum(log.read_text().count("leads in epoch") for log in (cluster.directory / "servers").glob("*.log"))
+
+
 def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluster, scratch: Path) -> None:
     with Load(servers, scratch) as load:
         load.wait_for_more(CLIENTS)
@@ -140,6 +145,12 @@ def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluste
         successor = next(name for name in servers.urls if name != leader)
         assert successor in servers.cli("admin", "raft", "transfer-leader", successor).stdout
         assert servers.leader() == successor
+        # To nobody in particular, asked through a server that follows: once, and not by the next leader again.
+        terms = times_led(servers)
+        status, answer = servers.request("POST", "/raft/transfer-leader", {}, server=leader)
+        assert status == 200, answer
+        assert answer["leader"] not in ("", successor)
+        assert times_led(servers) == terms + 1
         load.wait_for_more(CLIENTS)
     load.check()
     assert load.longest_gap_s() < LONGEST_GAP_S

@@ -31,9 +31,11 @@ from lattice.quorum.members import (
     is_called,
     list_members,
     note_removal,
+    note_transfer,
     promote,
     remove,
     removed_by,
+    transferred_by,
 )
 
 _LOOK_EVERY_S = 3600.0
@@ -194,6 +196,13 @@ class QuorumMembership:
             if time.monotonic() > deadline:
                 raise MembershipRefused("unavailable", f"no other server took over from {name}", "try again")
             await asyncio.sleep(_PAUSE_S)
+
+    async def begin_transfer(self, request_id: str) -> bool:
+        async with self._one_change:
+            if request_id and request_id == await _answered(lambda: transferred_by(self._client)):
+                return False
+            await _answered(lambda: note_transfer(self._client, request_id))
+            return True
 
     async def renew_all(self) -> list[Renewed]:
         """One after the other, this server last: should one fail, the others have certificates that are good for long."""

@@ -154,6 +154,10 @@ class Membership(Protocol):
         """
         ...
 
+    async def begin_transfer(self, request_id: str) -> bool:
+        """Whether leadership is to be given up for this request: not when that was done, and only the answer got lost."""
+        ...
+
     async def renew_all(self) -> list[Renewed]:
         """New certificates for every server, one after the other."""
         ...

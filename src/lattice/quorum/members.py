@@ -10,6 +10,7 @@ from lattice.wire.pb import etcd_pb2 as pb
 
 _STATUS_S = 2.0
 _REMOVALS = b"lattice/removals/"
+_TRANSFER = b"lattice/transfer"
 _REMEMBERED_S = 600
 
 
@@ -84,13 +85,31 @@ async def remove(client: EtcdClient, name: str) -> None:
 
 async def note_removal(client: EtcdClient, name: str, request_id: str) -> None:
     """Remembers for a while who asked for a removal, so that the same request may be repeated."""
-    lease = (await client.grant(_REMEMBERED_S)).ID
-    await client.put(pb.PutRequest(key=_REMOVALS + name.encode(), value=request_id.encode(), lease=lease))
+    await _note(client, _REMOVALS + name.encode(), request_id)
 
 
 async def removed_by(client: EtcdClient, name: str) -> str:
     """The request that asked for the last removal of this name; empty when that is long ago."""
-    found = await client.range(pb.RangeRequest(key=_REMOVALS + name.encode()))
+    return await _noted(client, _REMOVALS + name.encode())
+
+
+async def note_transfer(client: EtcdClient, request_id: str) -> None:
+    """Remembers for a while which request asked whoever leads to let another lead."""
+    await _note(client, _TRANSFER, request_id)
+
+
+async def transferred_by(client: EtcdClient) -> str:
+    """The request that asked for the last transfer to nobody in particular; empty when that is long ago."""
+    return await _noted(client, _TRANSFER)
+
+
+async def _note(client: EtcdClient, key: bytes, request_id: str) -> None:
+    lease = (await client.grant(_REMEMBERED_S)).ID
+    await client.put(pb.PutRequest(key=key, value=request_id.encode(), lease=lease))
+
+
+async def _noted(client: EtcdClient, key: bytes) -> str:
+    found = await client.range(pb.RangeRequest(key=key))
     return found.kvs[0].value.decode("utf-8", "replace") if found.kvs else ""
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
-from lattice.ports.quorum import QuorumView, ServerState
+from lattice.ports.quorum import MembershipRefused, QuorumView, ServerState
 from lattice.wire.quorum import MemberView, QuorumStatusView, member_view
 
 _TRIES = 5
@@ -40,10 +40,12 @@ async def transfer_leader(context: Context, request: TransferRequest) -> QuorumS
     quorum = context.services.quorum
     if quorum is None:
         raise ApiError("conflict", "this server is alone: nobody else can lead")
-    names = [state.name for state in await quorum.ask_all(None) if state.replica is not None]
-    if request.to and request.to not in names:
-        raise unknown("server", request.to, names)
-    if request.to != quorum.leader_name:
+    states = {state.name: state for state in await quorum.ask_all(None)}
+    if request.to and request.to not in states:
+        raise unknown("server", request.to, list(states))
+    if request.to and states[request.to].replica is None:
+        raise ApiError("conflict", f"server {request.to} cannot lead: {states[request.to].problem}")
+    if request.to != quorum.leader_name and await _is_to_resign(context, request):
         await quorum.resign(request.to)
     deadline = time.monotonic() + _TRANSFER_S
     while time.monotonic() < deadline:
@@ -52,6 +54,17 @@ async def transfer_leader(context: Context, request: TransferRequest) -> QuorumS
             return status
         await asyncio.sleep(_PAUSE_S)
     raise ApiError("unavailable", "leadership was given up, and not taken yet", hint="lattice admin raft status")
+
+
+async def _is_to_resign(context: Context, request: TransferRequest) -> bool:
+    """A server that hands the request on repeats it to the next leader, which must not give up in its turn."""
+    membership = context.services.membership
+    if request.to or membership is None:
+        return True
+    try:
+        return await membership.begin_transfer(request.request_id or context.request_id)
+    except MembershipRefused as error:
+        raise ApiError(error.code, str(error), hint=error.hint) from error
 
 
 async def _compared(quorum: QuorumView) -> tuple[int | None, list[ServerState]]:
