@@ -99,8 +99,16 @@ def preferred(endpoints: Sequence[str], node: str) -> list[str]:
 class Connector:
     """Holds a stream to one of several servers; moves on to the next when it ends."""
 
-    def __init__(self, endpoints: Sequence[str], token: Callable[[], str], handler: Handler, node: str = "") -> None:
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        token: Callable[[], str],
+        handler: Handler,
+        node: str = "",
+        open_channel: Callable[[str], grpc.aio.Channel] = open_channel,
+    ) -> None:
         self._endpoints = preferred(endpoints, node)
+        self._open_channel = open_channel
         self._token = token
         self._handler = handler
 
@@ -134,7 +142,7 @@ class Connector:
         except OSError as error:
             raise ServerGone(f"cannot read the token: {error}", answered=False) from error
         line = _Line()
-        async with open_channel(endpoint) as channel:
+        async with self._open_channel(endpoint) as channel:
             call = open_stream(channel, token)
             self._handler.opened(line.outbox)
             sender = asyncio.create_task(_send_all(call, line))

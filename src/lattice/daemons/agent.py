@@ -21,6 +21,7 @@ from lattice.agent.messages import NodeFacts
 from lattice.agent.shim_client import ShimUnavailable
 from lattice.agent.site_hooks import DEFAULT_TIMEOUT_S, SiteHooks
 from lattice.agent.state import Retention
+from lattice.daemons.agent_identity import BadIdentity, Credentials, add_options, build_credentials, plain_endpoints
 from lattice.observe.logging import LEVELS, configure
 from lattice.ports.object_store import ObjectStore
 
@@ -42,8 +43,9 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--node-id", required=True, help="the node's name in the cluster")
     add("--state-dir", required=True, type=Path, help="where runs are recorded and the shim is found again")
-    add("--servers", default="", help="host:port[,host:port]; default: LATTICE_AGENT_ENDPOINTS")
+    add("--servers", default="", help="[https://]host:port[,...]; default: LATTICE_AGENT_ENDPOINTS")
     add("--token-file", default="", help="default: LATTICE_AGENT_TOKEN_FILE, or the token in LATTICE_AGENT_TOKEN")
+    add_options(add)
     add("--address", default="", help="address under which others reach this node")
     add("--cpus", type=_positive, default=0, help="default: what the machine has")
     add("--memory-mb", type=_positive, default=0, help="default: what the machine has")
@@ -110,15 +112,29 @@ def choose_endpoints(servers: str) -> tuple[str, ...]:
     return endpoints
 
 
-def choose_token(token_file: str) -> Callable[[], str]:
-    """Where the token comes from; a file is read anew for each stream, so that it can be replaced."""
+def choose_token(token_file: str) -> Callable[[], str] | None:
+    """Where the token comes from, if there is one; a file is read anew for each stream, so that it can be replaced."""
     path = token_file or os.environ.get("LATTICE_AGENT_TOKEN_FILE", "")
     if path:
         return lambda: Path(path).read_text().strip()
     token = os.environ.pop("LATTICE_AGENT_TOKEN", "")
-    if not token:
-        raise CannotStart("no token given: use --token-file or LATTICE_AGENT_TOKEN_FILE")
-    return lambda: token
+    return (lambda: token) if token else None
+
+
+def choose_credentials(options: argparse.Namespace) -> Credentials:
+    """Who the agent is, and to which servers; raises CannotStart."""
+    servers, is_secure = plain_endpoints(options.servers or os.environ.get("LATTICE_AGENT_ENDPOINTS", ""))
+    doors, _ = plain_endpoints(options.enroll_servers)
+    try:
+        return build_credentials(
+            options,
+            choose_endpoints(servers),
+            choose_endpoints(doors) if doors else (),
+            choose_token(options.token_file),
+            is_secure=is_secure,
+        )
+    except BadIdentity as error:
+        raise CannotStart(str(error)) from error
 
 
 def machine_memory_mb() -> int:
@@ -205,9 +221,7 @@ def choose_store(directory: Path | None) -> ObjectStore | None:
     return DirectoryStore(directory.absolute())
 
 
-async def serve(
-    settings: Settings, endpoints: Sequence[str], token: Callable[[], str], store: ObjectStore | None
-) -> None:
+async def serve(settings: Settings, credentials: Credentials, store: ObjectStore | None) -> None:
     """Be the agent until SIGTERM or SIGINT; the shim and all workloads live on."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -220,7 +234,7 @@ async def serve(
     gc.collect()
     gc.freeze()
     loops = [
-        asyncio.create_task(Connector(endpoints, token, driver, settings.facts.node_id).run()),
+        asyncio.create_task(connect(credentials, driver, settings.facts.node_id)),
         asyncio.create_task(driver.pulse()),
         asyncio.create_task(stopped.wait()),
     ]
@@ -238,19 +252,31 @@ async def serve(
     os._exit(0)
 
 
+async def connect(credentials: Credentials, driver: Driver, node: str) -> None:
+    """Finds out who the agent is, then holds a stream to the servers; never returns."""
+    identity = credentials.identity
+    await identity.begin()
+    keeping = asyncio.create_task(identity.keep()) if identity.has_certificate else None
+    try:
+        endpoints = credentials.endpoints()
+        await Connector(endpoints, identity.token, driver, node, credentials.open_channel).run()
+    finally:
+        if keeping is not None:
+            keeping.cancel()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     try:
         settings = build_settings(options)
-        endpoints = choose_endpoints(options.servers)
-        token = choose_token(options.token_file)
+        credentials = choose_credentials(options)
         configure("agent", options.log_level, fields={"node_id": options.node_id})
         lock = take_state_dir(settings.state_dir)
     except CannotStart as error:
         sys.stderr.write(f"lattice-agent: {error}\n")
         return EXIT_USAGE
     try:
-        asyncio.run(serve(settings, endpoints, token, choose_store(options.object_store)))
+        asyncio.run(serve(settings, credentials, choose_store(options.object_store)))
     except (ShimUnavailable, OSError) as error:
         _log.critical("%s", error)
         return EXIT_FAILED

@@ -26,16 +26,19 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 )
 
 
-def open_channel(endpoint: str) -> grpc.aio.Channel:
-    """A channel to one server; it connects with the first call."""
-    return grpc.aio.insecure_channel(endpoint, options=CHANNEL_OPTIONS)
+def open_channel(endpoint: str, credentials: grpc.ChannelCredentials | None = None) -> grpc.aio.Channel:
+    """A channel to one server, with TLS where credentials are given; it connects with the first call."""
+    if credentials is None:
+        return grpc.aio.insecure_channel(endpoint, options=CHANNEL_OPTIONS)
+    return grpc.aio.secure_channel(endpoint, credentials, options=CHANNEL_OPTIONS)
 
 
 def open_stream(channel: grpc.aio.Channel, token: str) -> Stream:
-    """The agent's stream, authenticated by a bearer token."""
+    """The agent's stream, authenticated by a bearer token or, without one, by the channel's certificate."""
     connect = channel.stream_stream(
         METHOD,
         request_serializer=pb.AgentMessage.SerializeToString,
         response_deserializer=pb.ServerMessage.FromString,
     )
-    return connect(None, metadata=grpc.aio.Metadata(("authorization", f"Bearer {token}")))
+    metadata = [("authorization", f"Bearer {token}")] if token else []
+    return connect(None, metadata=grpc.aio.Metadata(*metadata))

@@ -54,12 +54,15 @@ def test_servers_and_token_fall_back_to_the_environment(tmp_path: Path, monkeypa
     assert choose_endpoints("c:3") == ("c:3",)
     monkeypatch.delenv("LATTICE_AGENT_TOKEN_FILE", raising=False)
     monkeypatch.setenv("LATTICE_AGENT_TOKEN", "secret")
-    assert choose_token("")() == "secret"
+    given = choose_token("")
+    assert given is not None
+    assert given() == "secret"
     assert "LATTICE_AGENT_TOKEN" not in os.environ, "children must not inherit it"
     file = tmp_path / "token"
     file.write_text("from file\n")
     monkeypatch.setenv("LATTICE_AGENT_TOKEN_FILE", str(file))
     token = choose_token("")
+    assert token is not None
     assert token() == "from file"
     file.write_text("rotated\n")
     assert token() == "rotated"
