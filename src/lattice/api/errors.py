@@ -27,6 +27,7 @@ STATUS = {
     "stale": 409,
     "too_large": 413,
     "quota": 422,
+    "policy": 422,
     "too_many": 429,
     "infeasible": 422,
     "internal": 500,

@@ -25,6 +25,7 @@ from lattice.ports.quorum import Membership, QuorumView
 from lattice.ports.replica import Replica
 from lattice.ports.scheduling import SchedulingView
 from lattice.ports.steps import StepDesk
+from lattice.ports.submit_filter import SubmitFilter
 
 
 @dataclass(kw_only=True)
@@ -57,6 +58,7 @@ class Services:
     notifications: NotificationPolicy = field(default_factory=NotificationPolicy)
     rules: tuple[IntentRule, ...] = ()  # which vCluster a submission gets that names none
     slurm: SlurmNames = field(default_factory=SlurmNames)
+    submit_filter: SubmitFilter | None = None
     ring: ChangeRing | None = None  # the server's own, which outlives these services; None = one of their own
     # Changes of limits build on what they read and are made one at a time.
     administration: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -1,12 +1,14 @@
 """What guards a server, put together from its configuration: the audit chain with its key, and the limits of each user."""
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
 from msgspec.structs import asdict
 
 from lattice.api.rates import DEFAULTS, GENEROUS, RateLimits
+from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
 from lattice.control.audit_keys import Signer
 from lattice.control.auditing import Auditing, AuditSettings
@@ -14,6 +16,7 @@ from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.audit import AuditError
 from lattice.ports.clock import Clock
 from lattice.ports.replica import Replica
+from lattice.ports.submit_filter import FilterFailed, SubmitFilter
 
 KEY_FILE = "audit.key"
 
@@ -43,3 +46,27 @@ def rate_limits(config: ServerConfig, replica: Replica) -> RateLimits:
     usual = GENEROUS if config.mode == "dev" else DEFAULTS
     given = {name: value for name, value in asdict(config.rate_limits).items() if value is not None}
     return RateLimits({**usual, **given}, time.monotonic, lambda: replica.state.settings)
+
+
+def submit_filter(config: ServerConfig) -> SubmitFilter | None:
+    """The site's filter, if there is one. Raises ConfigError."""
+    section = config.submission.filter
+    if not section.command and not section.python:
+        return None
+    if section.command and section.python:
+        raise ConfigError("submission.filter: give either `command` or `python`")
+    from lattice.integrations.submit_filter.programs import ProgramFilter, PythonFilter
+
+    accepts = section.on_failure == "accept"
+    if section.command:
+        if not os.access(section.command[0], os.X_OK):
+            raise ConfigError(f"submission.filter.command: {section.command[0]} is not there or cannot be executed")
+        return ProgramFilter(
+            section.command, timeout_s=section.timeout, at_once=section.at_once, accepts_on_failure=accepts
+        )
+    try:
+        return PythonFilter(
+            section.python, timeout_s=section.timeout, at_once=section.at_once, accepts_on_failure=accepts
+        )
+    except FilterFailed as error:
+        raise ConfigError(f"submission.filter.python: {error}") from error

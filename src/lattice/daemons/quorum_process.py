@@ -202,6 +202,7 @@ class QuorumProcess(ServerProcess):
             backups=self._backups,
             audit=None if loops is None else loops.auditing,
             limits=rate_limits(config, replica),
+            submit_filter=self._filter,
             discovery=self._believer.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )

@@ -90,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def check_settings(config: ServerConfig) -> None:
     """What can be said of the settings before anything is started. Raises ConfigError and SecretError."""
     from lattice.config.rules import intent_rules
+    from lattice.daemons.guards import submit_filter
     from lattice.daemons.identity import check_identity
     from lattice.daemons.outlets import Outlets
     from lattice.daemons.server_tls import check_tls
@@ -98,6 +99,7 @@ def check_settings(config: ServerConfig) -> None:
     check_tls(config)
     check_identity(config)
     intent_rules(config.submission)
+    submit_filter(config)
     Outlets(config, SystemClock())
 
 

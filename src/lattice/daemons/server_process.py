@@ -34,7 +34,7 @@ from lattice.control.settings import seconds_setting
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.intent import unknown_targets
 from lattice.daemons.agent_entrance import AgentEntrance
-from lattice.daemons.guards import begin_auditing, rate_limits
+from lattice.daemons.guards import begin_auditing, rate_limits, submit_filter
 from lattice.daemons.identity import Believer
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.outlets import Outlets
@@ -82,6 +82,7 @@ class ServerProcess:
         self._following_tls: asyncio.Task[None] | None = None
         self._outlets = Outlets(config, self._clock)
         self._rules = intent_rules(config.submission)
+        self._filter = submit_filter(config)
         self._data_dir = Path(config.data_dir)
         self._endpoints_file = self._data_dir / ENDPOINTS_FILE
         self._metrics = Metrics()
@@ -259,6 +260,7 @@ class ServerProcess:
             backups=self._backups,
             audit=loops.auditing,
             limits=rate_limits(config, self._replica),
+            submit_filter=self._filter,
             discovery=self._believer.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )

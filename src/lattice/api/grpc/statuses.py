@@ -28,6 +28,7 @@ STATUS = {
     "too_large": StatusCode.INVALID_ARGUMENT,
     "too_many": StatusCode.RESOURCE_EXHAUSTED,
     "quota": StatusCode.RESOURCE_EXHAUSTED,
+    "policy": StatusCode.FAILED_PRECONDITION,
     "infeasible": StatusCode.FAILED_PRECONDITION,
     "internal": StatusCode.INTERNAL,
     "unavailable": StatusCode.UNAVAILABLE,

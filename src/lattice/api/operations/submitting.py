@@ -11,6 +11,7 @@ from lattice.api.errors import ApiError
 from lattice.api.intake import Intake, take_in
 from lattice.api.lookup import find_number, view_of
 from lattice.api.operations.explaining import foresee
+from lattice.api.screening import screen
 from lattice.wire.allocations import AllocationView
 from lattice.wire.dependencies import read_dependencies
 from lattice.wire.explanations import ExplanationView
@@ -27,6 +28,7 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
         vcluster=context.services.default_vcluster,
     )
     intake = take_in(context, submit_command(request, submitter), names_vcluster=bool(request.vcluster))
+    await screen(context, intake)
     if request.depends_on:
         intake.command = await with_dependencies(context, intake.command, read_dependencies(request.depends_on))
     if request.dry_run:

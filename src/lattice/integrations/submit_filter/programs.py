@@ -1,0 +1,120 @@
+"""The site's submit filter: a program that reads JSON and writes JSON, or a Python function that takes and returns an object.
+
+Neither runs on the event loop. So many at once and no more; who waits longer for a turn than the time-out fails. A program is killed
+with all its processes when it takes too long. A function cannot be: its thread keeps its turn until it returns.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import os
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+
+from lattice.ports.submit_filter import FilterFailed
+
+MAX_ANSWER_BYTES = 1 << 20
+MAX_SAID = 400
+STANDARD_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+class ProgramFilter:
+    """Implements `SubmitFilter` by a command that is started for each submission."""
+
+    def __init__(
+        self, command: Sequence[str], *, timeout_s: float, at_once: int, accepts_on_failure: bool = False
+    ) -> None:
+        self._command = tuple(command)
+        self._timeout_s = timeout_s
+        self._turns = asyncio.Semaphore(at_once)
+        self._accepts_on_failure = accepts_on_failure
+
+    @property
+    def accepts_on_failure(self) -> bool:
+        return self._accepts_on_failure
+
+    async def ask(self, question: bytes) -> bytes:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                async with self._turns:
+                    return await self._run(question)
+        except TimeoutError:
+            raise FilterFailed(f"{self._command[0]} did not answer within {self._timeout_s:g} s") from None
+
+    async def _run(self, question: bytes) -> bytes:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env={"PATH": STANDARD_PATH, "LANG": "C.UTF-8"},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise FilterFailed(f"{self._command[0]} cannot be started: {error.strerror or error}") from None
+        try:
+            answer, said = await process.communicate(question)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        if process.returncode:
+            shown = said.decode(errors="replace").strip()[-MAX_SAID:]
+            raise FilterFailed(f"{self._command[0]} ended with exit code {process.returncode}: {shown}")
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise FilterFailed(f"{self._command[0]} answered with {len(answer):,} bytes")
+        return answer
+
+
+class PythonFilter:
+    """Implements `SubmitFilter` by `module:function`, called in a thread. Raises FilterFailed when it cannot be imported."""
+
+    def __init__(self, place: str, *, timeout_s: float, at_once: int, accepts_on_failure: bool = False) -> None:
+        self._place = place
+        self._function = _imported(place)
+        self._timeout_s = timeout_s
+        self._turns = asyncio.Semaphore(at_once)
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="submit-filter")
+        self._accepts_on_failure = accepts_on_failure
+
+    @property
+    def accepts_on_failure(self) -> bool:
+        return self._accepts_on_failure
+
+    async def ask(self, question: bytes) -> bytes:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._turns.acquire()
+                asked = asyncio.get_running_loop().run_in_executor(self._threads, self._call, question)
+                asked.add_done_callback(self._done)
+                return await asyncio.shield(asked)
+        except TimeoutError:
+            raise FilterFailed(f"{self._place} did not answer within {self._timeout_s:g} s") from None
+
+    def _done(self, asked: "asyncio.Future[bytes]") -> None:
+        self._turns.release()
+        if not asked.cancelled():
+            asked.exception()  # fetched, whoever waited for it
+
+    def _call(self, question: bytes) -> bytes:
+        try:
+            return msgspec.json.encode(self._function(msgspec.json.decode(question)))
+        except Exception as error:
+            raise FilterFailed(f"{self._place} raised {type(error).__name__}: {error}"[:MAX_SAID]) from error
+
+
+def _imported(place: str) -> Callable[[Any], Any]:
+    module, _, name = place.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except Exception as error:
+        raise FilterFailed(f"{place} cannot be imported: {error}") from error
+    if not callable(found):
+        raise FilterFailed(f"{place} is no function")
+    return found  # type: ignore[no-any-return]
