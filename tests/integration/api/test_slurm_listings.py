@@ -13,15 +13,15 @@ from tests.integration.api.world import World, in_world
 async def slurm(world: World, line: str | list[str], *, token: str | None = None, **environment: str) -> dict[str, Any]:
     """The answer to a command line."""
     program, *argv = line.split() if isinstance(line, str) else line
-    body = {"program": program, "argv": argv, "cwd": "/tmp", "environment": environment}  # noqa: S108 - never written to
+    body = {"program": program, "argv": argv, "cwd": "/tmp", "environment": environment}
     response = await world.call("POST", "/slurm/commands", body, token=token)
     assert response.status == 200, response.body
     return {"stdout": "", "stderr": "", "code": 0} | response.json()
 
 
-async def shown(world: World, line: str | list[str], **more: Any) -> list[str]:
+async def shown(world: World, line: str | list[str], token: str | None = None, **environment: str) -> list[str]:
     """The lines of a command that works."""
-    answer = await slurm(world, line, **more)
+    answer = await slurm(world, line, token=token, **environment)
     assert answer["code"] == 0, answer
     return answer["stdout"].splitlines()
 
@@ -169,5 +169,183 @@ def test_unknown_things_are_told_as_slurm_tells_them(line: str, code: int, text:
     async def scenario(world: World) -> None:
         answer = await slurm(world, line)
         assert (answer["code"], answer["stdout"] + answer["stderr"]) == (code, text)
+
+    scenario()
+
+
+@in_world
+async def test_arrays_have_one_line_for_what_waits_and_one_for_each_task_that_ran(world: World) -> None:
+    await array(world, "0-3%2")
+    await world.start_run(2)
+    world.scheduling.reasons[1] = "waiting for tasks of its group: 2 of 2 at a time run"
+    ids = ["-o", "%i %A %F %K %t %R"]
+    assert await shown(world, ["squeue", "-h", *ids]) == [
+        "1_[1-3%2] 1 1 1-3%2 PD (JobArrayTaskLimit)",
+        "1_0 2 1 0 R n1",
+    ]
+    assert await shown(world, ["squeue", "-h", "-r", "-o", "%i %A"]) == ["1_1 3", "1_2 4", "1_3 5", "1_0 2"]
+    assert await shown(world, ["squeue", "-h", "-j", "1_2", "-o", "%i"]) == ["1_2"]
+    assert await shown(world, ["squeue", "-h", "-j", "2", "-o", "%i"]) == ["1_0"]
+    assert await shown(world, "squeue -h -j 1_77") == []
+    await world.finish(2, exit_code=9)
+    await world.archive(2)  # now a row of its group
+    assert await shown(world, ["squeue", "-h", "-t", "all", "-j", "1", "-o", "%i %T %r"]) == [
+        "1_[1-3%2] PENDING JobArrayTaskLimit",
+        "1_0 FAILED NonZeroExitCode",
+    ]
+    assert await shown(world, "sacct -nXP -j 1 -o jobid,jobidraw,state,exitcode") == [
+        "1_[1-3%2]|1|PENDING|0:0",
+        "1_0|2|FAILED|9:0",
+    ]
+    assert await shown(world, "sacct -nXP -j 1_0 -o jobid") == ["1_0"]
+    assert await shown(world, "sacct -nP -j 1_0.batch -o jobid") == ["1_0.batch"]
+
+
+@in_world
+async def test_ended_jobs_are_remembered_for_five_minutes_and_by_sacct_for_good(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await world.finish(1)
+    await world.archive(1)
+    assert await shown(world, "squeue -h -j 1") == []
+    assert await shown(world, "squeue -h -t all -o %T") == ["COMPLETED"]
+    assert "JobState=COMPLETED" in "\n".join(await shown(world, "scontrol show job 1"))
+    world.clock.ms += 301_000
+    assert (await slurm(world, "squeue -j 1"))["stderr"] == "slurm_load_jobs error: Invalid job id specified\n"
+    assert (await slurm(world, "scontrol show job 1"))["code"] == 1
+    assert await shown(world, "squeue -h -t all") == []
+    assert await shown(world, "sacct -nXP -o State -j 1") == ["COMPLETED"]
+
+
+@pytest.mark.parametrize(
+    ("end", "job", "batch"),
+    [
+        ({"cause": Cause.EXIT}, "COMPLETED|0:0|None", "COMPLETED|0:0"),
+        ({"cause": Cause.EXIT, "exit_code": 7}, "FAILED|7:0|NonZeroExitCode", "FAILED|7:0"),
+        ({"cause": Cause.OOM, "exit_code": 137}, "OUT_OF_MEMORY|0:125|OutOfMemory", "OUT_OF_MEMORY|0:125"),
+        ({"cause": Cause.WALLTIME}, "TIMEOUT|0:0|TimeLimit", "CANCELLED|0:15"),
+    ],
+)
+def test_every_end_has_slurms_word_for_it(end: dict[str, Any], job: str, batch: str) -> None:
+    @in_world
+    async def scenario(world: World) -> None:
+        await world.submit()
+        await world.start_run(1)
+        await world.report(1, PartPhase.ENDED, **end)
+        lines = await shown(world, "sacct -nP -j 1 -o state,exitcode,reason")
+        assert lines == [job, f"{batch}|"]
+        row = await shown(world, ["squeue", "-h", "-t", "all", "-O", "JobArrayID,StateCompact,Reason"])
+        assert row[0].split()[2] == job.split("|")[2]
+
+    scenario()
+
+
+@in_world
+async def test_a_cancelled_job_tells_by_whom(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await world.call("DELETE", "/allocations/a1")
+    assert (await shown(world, "squeue -h -o %t")) == ["CG"]
+    await world.report(1, PartPhase.ENDED, cause=Cause.SIGNAL)
+    assert await shown(world, "sacct -nP -j 1 -o jobid,state,exitcode") == [
+        "1|CANCELLED by 65534|0:0",
+        "1.batch|CANCELLED|0:15",
+    ]
+
+
+@in_world
+async def test_jobs_of_other_tenants_are_not_seen(world: World) -> None:
+    physicist = world.token("bob", tenants=("physics",))
+    await world.submit(token=physicist, tenant="physics")
+    assert await shown(world, "squeue -h") == []
+    assert (await slurm(world, "squeue -j 1"))["code"] == 1
+    assert await shown(world, "sacct -nX -a -j 1") == []
+    assert (await slurm(world, "scontrol show job 1"))["code"] == 1
+    assert await shown(world, "squeue -h -o %u", token=physicist) == ["bob"]
+    assert await shown(world, "squeue -h -o %u", token=world.admin) == ["bob"]
+    assert await shown(world, "sacctmgr -nP show account", token=physicist) == ["physics|physics|physics"]
+
+
+@in_world
+async def test_squeue_picks_and_sorts(world: World) -> None:
+    await world.submit(name="b")
+    await world.submit(name="a", token=world.token("bob"))
+    await world.start_run(1)
+
+    async def ids(*words: str) -> str:
+        return " ".join(await shown(world, ["squeue", "-h", "-o", "%i", *words]))
+
+    assert await ids("-u", "bob") == "2"
+    assert await ids("--me") == "1"
+    assert await ids("-t", "PD") == "2"
+    assert await ids("-t", "R,pending") == "2 1"
+    assert await ids("-n", "a,b", "-S", "-j") == "1 2"
+    assert await ids("-S", "i") == "1 2"
+    assert await ids("-p", "nope") == ""
+    assert await ids("-A", "default") == "2 1"
+    assert await ids("-q", "high") == ""
+    assert await ids("-w", "n[1-2]") == "1"
+    assert await ids("-j1,2") == await ids("--job", "2,1,1") == "2 1"
+    assert await shown(world, "squeue -h", SQUEUE_FORMAT="%i^^^%%T", SQUEUE_STATES="R") == ["1^^^RUNNING"]
+    assert await shown(world, ["squeue", "-O", "JobID:4,State:.9|,bogus"]) == [
+        "JOBI    STATE|",
+        "2     PENDING|",
+        "1     RUNNING|",
+    ]
+    assert await shown(world, ["squeue", "-h", "-j", "1", "-o", "%V"], SLURM_TIME_FORMAT="%s") == ["1772700000"]
+    assert (await shown(world, "squeue --steps"))[1].split()[:2] == ["1.batch", "batch"]
+
+
+@in_world
+async def test_json_has_the_records_of_slurms_own(world: World) -> None:
+    await world.submit(name="b")
+    await world.start_run(1)
+    job = json.loads("\n".join(await shown(world, "squeue --json")))["jobs"][0]
+    assert (job["job_id"], job["job_state"], job["nodes"], job["user_name"]) == (1, "RUNNING", "n1", "alice")
+    node = json.loads("\n".join(await shown(world, "sinfo --json")))["nodes"][0]
+    assert (node["name"], node["state"], node["alloc_cpus"]) == ("n1", "allocated", 4)
+    past = json.loads("\n".join(await shown(world, "sacct --json -j 1")))["jobs"][0]
+    assert past["state"] == {"current": "RUNNING", "reason": "None"}
+    assert past["steps"][0]["step"]["id"] == "batch"
+
+
+@in_world
+async def test_what_snakemake_asks_for_accounts(world: World) -> None:
+    await world.submit()
+    account = (await shown(world, "sacct -nu alice -o Account%256"))[-1]
+    assert account.strip() == "default"
+    assert [line.strip() for line in await shown(world, "sacctmgr -n -s list user alice format=account%256")] == [
+        "default"
+    ]
+    assert [line.strip() for line in await shown(world, "sshare -U --format Account%256 --noheader")] == ["default"]
+
+
+@in_world
+async def test_sacctmgr_sshare_sprio_sdiag_and_sstat(world: World) -> None:
+    await world.submit()
+    await world.submit()
+    await world.start_run(1)
+    assert await shown(world, "sacctmgr -nP show qos format=name,priority") == ["low|2", "normal|5", "high|8"]
+    assert await shown(world, "sacctmgr -nP show cluster format=cluster") == ["lattice"]
+    assert "lattice|default|alice" in await shown(world, "sacctmgr -nP list assoc format=cluster,account,user")
+    assert (await slurm(world, "sacctmgr -i add user bob"))["code"] == 1
+    assert [line.split()[0] for line in (await shown(world, "sshare"))[2:]] == ["root", "default", "default"]
+    assert (await shown(world, "sprio"))[1].split()[:3] == ["2", "default", "500000"]
+    assert await shown(world, "sprio -j 99") == ["Unable to find jobs matching user/id(s) specified"]
+    assert "Jobs pending:   1" in await shown(world, "sdiag")
+    assert await shown(world, "sstat -nP -j 1.batch -o JobID,NTasks") == ["1.batch|1"]
+    nothing = await slurm(world, "sstat -n -j 2")
+    assert nothing["stderr"] == "sstat: error: No steps running for job 2\n"
+
+
+@pytest.mark.parametrize(
+    "program", ["squeue", "sacct", "sinfo", "scontrol", "sprio", "sshare", "sdiag", "sacctmgr", "sstat"]
+)
+def test_every_program_has_help_and_a_version(program: str) -> None:
+    @in_world
+    async def scenario(world: World) -> None:
+        assert (await shown(world, f"{program} --version")) == ["slurm 22.05.8"]
+        assert (await shown(world, f"{program} --help"))[0] == f"Usage: {program} [OPTIONS]"
+        assert (await slurm(world, f"{program} --no-such-option"))["code"] == 1
 
     scenario()

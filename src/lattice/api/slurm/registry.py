@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from lattice.api.context import Context
-from lattice.api.slurm import sacct, sbatch, scancel, scontrol, sinfo, squeue
+from lattice.api.slurm import sacct, sacctmgr, sbatch, scancel, scontrol, sdiag, sinfo, sprio, squeue, sshare, sstat
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
 Run = Callable[[Context, SlurmCommand], Awaitable[SlurmAnswer]]
@@ -13,9 +13,14 @@ SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
 
 PROGRAMS: Mapping[str, Run] = {
     "sacct": sacct.run,
+    "sacctmgr": sacctmgr.run,
     "sbatch": sbatch.run,
     "scancel": scancel.run,
     "scontrol": scontrol.run,
+    "sdiag": sdiag.run,
     "sinfo": sinfo.run,
+    "sprio": sprio.run,
     "squeue": squeue.run,
+    "sshare": sshare.run,
+    "sstat": sstat.run,
 }
