@@ -9,7 +9,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.core.machine.folded import task_record
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, TaskGroup
-from lattice.core.model.ids import allocation_id, parse_allocation_id, parse_task_id
+from lattice.core.model.ids import allocation_id, parse_allocation_id, parse_dag_id, parse_task_id
 from lattice.core.model.intervals import Intervals
 from lattice.wire.allocations import AllocationView, allocation_view, group_state, group_view
 from lattice.wire.tasks import parse_task_set, positions_named
@@ -62,7 +62,8 @@ async def find(context: Context, text: str, permission: Permission = Permission.
     number = await _number_behind(context, text)
     found = None if number is None else await find_number(context, number)
     if found is None or not _covers(context, Permission.READ, found):
-        raise ApiError("not_found", f'no allocation "{text[:60]}"', hint=_HINT)
+        hint = f"`lattice dag status {text}` shows a DAG" if text[:1] == "d" and parse_dag_id(text) else _HINT
+        raise ApiError("not_found", f'no allocation "{text[:60]}"', hint=hint)
     if not _covers(context, permission, found):
         raise ApiError(
             "forbidden",

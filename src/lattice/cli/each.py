@@ -13,6 +13,7 @@ from lattice_sdk.models import Allocation
 R = TypeVar("R")
 
 _SEVERAL = re.compile(r"a?\d+_.*[^\d].*")
+_DAG = re.compile(r"d(ag-)?\d+", re.ASCII)
 
 
 def for_each(names: Iterable[str], order: Callable[[str], R], context: Context) -> tuple[list[R], int]:
@@ -42,6 +43,11 @@ def order_each(names: Sequence[str], order: Callable[[str], R], told: Callable[[
 def names_several(name: str) -> bool:
     """Whether tasks of a group are named together: `a17_[3-7,9]`, `a17_3-7`."""
     return _SEVERAL.fullmatch(name) is not None
+
+
+def is_dag(name: str) -> bool:
+    """Whether it is the id of a DAG: `d17`."""
+    return _DAG.fullmatch(name) is not None
 
 
 def order_allocations(

@@ -1,7 +1,10 @@
-"""How an allocation ended, as an exit code and as a sentence."""
+"""How an allocation or a DAG ended, as an exit code and as a sentence."""
 
 from lattice.cli.errors import FAILED_WITHOUT_CODE, INTERRUPTED, OK
-from lattice_sdk.models import CANCELLED, COMPLETED, Allocation
+from lattice_sdk.models import CANCELLED, COMPLETED, FAILED, Allocation
+from lattice_sdk.models_dags import Dag
+
+_SHOWN = 5
 
 
 def ending_code(allocation: Allocation) -> int:
@@ -33,3 +36,21 @@ def ending_text(allocation: Allocation) -> str:
     ]
     why = ", ".join(figure for figure in figures if figure)
     return f"{told} ({why})" if why else told
+
+
+def dag_ending_code(dag: Dag) -> int:
+    """0 when it completed, 130 when cancelled, else the highest code of its allocations that failed, 125 without one."""
+    if dag.state == COMPLETED:
+        return OK
+    if dag.state == CANCELLED:
+        return INTERRUPTED
+    codes = [member.exit_code or 0 for member in dag.allocations if member.state == FAILED]
+    return max(codes, default=0) or FAILED_WITHOUT_CODE
+
+
+def dag_ending_text(dag: Dag) -> str:
+    """Its id and state, and which of its allocations failed."""
+    failed = [member.ref for member in dag.allocations if member.state == FAILED]
+    more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
+    why = f" ({', '.join(failed[:_SHOWN])}{more} failed)" if failed and dag.state == FAILED else ""
+    return f"{dag.id} {dag.state}{why}"

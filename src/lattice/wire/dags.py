@@ -1,5 +1,7 @@
 """DAGs on the wire: the submission, strictly read, and the views of a DAG, its members and its graph."""
 
+import re
+
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from lattice.core.machine.commands import Edge
@@ -107,6 +109,7 @@ class DagGraph(Struct, frozen=True, kw_only=True):
 
 
 Member = Allocation | TaskGroup
+_ID = re.compile(r"[ad]?\d", re.ASCII)  # of an allocation, a task or a DAG
 
 
 # from the request
@@ -148,7 +151,7 @@ def _read_member(wanted: DagSubmission, member: DagAllocation, place: int, refs:
 
 
 def _is_inside(clause: tuple[Wanted, ...], refs: set[str]) -> bool:
-    return not all(each.ref not in refs and each.ref.lstrip("a")[:1].isdigit() for each in clause)
+    return not all(each.ref not in refs and _ID.match(each.ref) for each in clause)
 
 
 def _submission(wanted: DagSubmission, member: DagAllocation, ref: str, field: str) -> Submission:

@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+from lattice.core.machine.commands import FoldTasks, SetTenant
+from lattice.core.model.tenants import Tenant
 from tests.integration.api.world import World, in_world
 
 FLOW = {
@@ -85,6 +87,8 @@ async def test_the_graph_comes_as_data_as_text_and_as_a_picture(world: World) ->
         ([{"id": "a", "entrypoint": "true", "depends_on": "b"}], 'depends on "b", which is not in the DAG'),
         ([{"id": "a", "entrypoint": "true", "unknown": 1}], "unknown"),
         ([{"id": "a", "entrypoint": "true", "depends_on": "a77:any"}], 'no allocation "a77"'),
+        ([{"id": "a", "entrypoint": "true", "depends_on": "d77:any"}], 'no DAG "d77"'),
+        ([{"id": "a", "entrypoint": "true", "uenv": "x"}], "allocations[0]: uenv is not supported by this version"),
     ],
 )
 def test_what_cannot_be_submitted_is_refused(members: list[dict[str, object]], said: str) -> None:
@@ -131,3 +135,59 @@ async def test_what_members_ask_for_and_will_not_get_is_said(world: World) -> No
     members = [{"id": "a", "entrypoint": "true", "notify": {"on": ["end"], "to": ["mail:a@b.example"]}}]
     made = (await world.call("POST", "/dags", {"allocations": members})).json()
     assert made["warnings"][0].startswith("a: ")
+
+
+@in_world
+async def test_a_misspelt_field_of_a_member_is_told_with_what_is_known(world: World) -> None:
+    refused = await world.call("POST", "/dags", {"allocations": [{"id": "a", "entrypoint": "true", "walltme": "1h"}]})
+    assert (refused.status, refused.error["hint"]) == (400, 'did you mean "walltime"?')
+
+
+@in_world
+async def test_work_may_wait_for_a_whole_dag(world: World) -> None:
+    dag = (await world.call("POST", "/dags", {"allocations": [{"id": "a", "entrypoint": "true"}]})).json()
+    waiting = await world.submit(depends_on=f"{dag['id']}:failure")
+    assert waiting["depends_on"] == f"{dag['id']}:failure"
+    assert waiting["reason"] == f"waiting for {dag['id']} to fail"
+    member = {"id": "x", "entrypoint": "true", "depends_on": [{"ref": dag["id"], "condition": "any"}]}
+    following = (await world.call("POST", "/dags", {"allocations": [member]})).json()
+    assert following["allocations"][0]["reason"] == f"waiting for {dag['id']} to end"
+    await world.start_run(2)
+    await world.finish(2)
+    ended = (await world.call("GET", f"/allocations/{waiting['id']}")).json()
+    assert (ended["cause"], ended["message"]) == ("dependency", f"{dag['id']} was to end with failure, it completed")
+    assert (await world.call("GET", f"/dags/{following['id']}")).json()["allocations"][0]["reason"] == ""
+    assert (await world.submit(depends_on=f"{dag['id']}"))["state"] == "Pending"
+
+
+@in_world
+async def test_what_a_dag_cannot_be_waited_for_with_is_refused(world: World) -> None:
+    dag = (await world.call("POST", "/dags", FLOW, token=world.token("ada"))).json()
+    for condition in ("after", "corresponding"):
+        refused = await world.call(
+            "POST", "/allocations", {"entrypoint": "x", "depends_on": f"{dag['id']}:{condition}"}
+        )
+        assert (refused.status, refused.error["requested"]) == (400, f"{dag['id']}:{condition}")
+    await world.do(SetTenant(tenant=Tenant(name="other"), create=True))
+    stranger = world.token("zoe", tenants=("other",))
+    body = {"entrypoint": "true", "depends_on": dag["id"], "tenant": "other"}
+    refused = await world.call("POST", "/allocations", body, token=stranger)
+    assert (refused.status, refused.error["message"]) == (404, f'unknown dependency: there is no DAG "{dag["id"]}"')
+    shown = await world.call("GET", f"/allocations/{dag['id']}")
+    assert (shown.status, shown.error["hint"]) == (404, f"`lattice dag status {dag['id']}` shows a DAG")
+
+
+@in_world
+async def test_tasks_follow_those_of_a_group_that_is_archived(world: World) -> None:
+    await world.submit(tasks="0-2")
+    for number, code in ((2, 0), (3, 1), (4, 0)):
+        await world.start_run(number)
+        await world.finish(number, exit_code=code)
+    hot = await world.submit(tasks="0-3", depends_on="a1:corresponding", hold=True)
+    await world.do(FoldTasks(numbers=(2, 3, 4)))
+    await world.archive(1)
+    cold = await world.submit(tasks="0-3", depends_on="a1:corresponding", hold=True)
+    for group in (hot, cold):
+        assert (group["tasks"]["pending"], group["tasks"]["cancelled"]) == (3, 1)
+        lost = (await world.call("GET", f"/allocations/{group['id']}_1")).json()
+        assert (lost["state"], lost["cause"]) == ("Cancelled", "dependency")

@@ -116,6 +116,8 @@ async def test_task_group_is_one_answer_with_counts(world: World) -> None:
         "completed": 0,
         "failed": 0,
         "cancelled": 0,
+        "concurrency": 20,
+        "pending_indices": "0-99",
     }
     task = (await world.call("GET", "/allocations/a1_3")).json()
     assert (task["number"], task["task_index"], task["group_id"]) == (5, 3, "a1")

@@ -119,3 +119,23 @@ def test_submit_says_what_the_work_waits_for(api: FakeApi, cli: Cli) -> None:
     assert body["mutex"] == "m"
     assert body["deadline"] == "2026-03-05T14:00:00Z"
     assert body["keep_on_invalid_dependency"] is True
+
+
+def test_a_dag_is_waited_for_and_its_end_is_the_exit_code(api: FakeApi, cli: Cli) -> None:
+    failed = [{**MEMBERS[0], "state": "Failed", "exit_code": 3}, {**MEMBERS[1], "state": "Failed", "exit_code": None}]
+    for state, members, code, told in (
+        ("Completed", MEMBERS, 0, "d21 Completed\n"),
+        ("Cancelled", failed, 130, "d21 Cancelled\n"),
+        ("Failed", failed, 3, "d21 Failed (a, b failed)\n"),
+        ("Failed", failed[1:], 125, "d21 Failed (b failed)\n"),
+    ):
+        api.on("GET", "/dags/d21", {**DAG, "state": state, "allocations": members})
+        outcome = cli("wait", "d21")
+        assert (outcome.code, outcome.out) == (code, told)
+
+
+def test_dags_and_allocations_are_cancelled_by_one_line(api: FakeApi, cli: Cli) -> None:
+    api.on("DELETE", "/dags/d21", Reply(status=202, json={**DAG, "state": "Running"}))
+    api.on("DELETE", "/allocations/a17", Reply(status=202, json={**allocation(17), "state": "Cancelled"}))
+    outcome = cli("cancel", "d21", "a17")
+    assert (outcome.code, outcome.out) == (0, "d21 is being cancelled (Running)\na17 cancelled\n")

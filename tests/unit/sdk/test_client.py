@@ -224,6 +224,17 @@ def test_waiting_ends_with_its_own_error_when_the_time_is_over(api: FakeApi, cli
         client.wait("a17", timeout=0)
 
 
+def test_a_dag_is_waited_for_by_its_allocations(api: FakeApi, client: Client) -> None:
+    member = {"ref": "a", "id": "a22", "number": 22, "state": "Running"}
+    dag = {"id": "d21", "number": 21, "state": "Running", "allocations": [member]}
+    api.on("GET", "/dags/d21", dag, {**dag, "state": "Completed"})
+    api.on("GET", "/allocations/a22/wait", ALLOCATION)
+    assert client.wait_dag("d21").state == "Completed"
+    api.on("GET", "/dags/d21", dag)
+    with pytest.raises(WaitTimedOut, match="d21 is still Running"):
+        client.wait_dag("d21", timeout=0)
+
+
 def test_logs_are_bytes(api: FakeApi, client: Client) -> None:
     api.on("GET", "/allocations/a17/logs", Reply(raw=b"\xff\x00line\n"))
     assert client.logs("a17", stream="stderr", tail=0, node="n1") == b"\xff\x00line\n"

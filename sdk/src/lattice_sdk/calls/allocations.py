@@ -122,7 +122,7 @@ class AllocationCalls:
         deadline = None if timeout is None else monotonic() + timeout
         while True:
             left = LONGEST_POLL_S if deadline is None else max(0.0, deadline - monotonic())
-            answer = yield _poll(allocation_id, min(left, LONGEST_POLL_S))
+            answer = yield poll(allocation_id, min(left, LONGEST_POLL_S))
             allocation = decoded(answer, Allocation)
             if allocation.is_terminal:
                 return allocation
@@ -145,7 +145,8 @@ def _page(wanted: AllocationFilter, limit: int, cursor: str) -> list[tuple[str, 
     return [*wanted.query(), ("limit", str(limit)), *given(cursor=cursor)]
 
 
-def _poll(allocation_id: str, poll_s: float) -> Request:
+def poll(allocation_id: str, poll_s: float) -> Request:
+    """Answered when the allocation has ended, or after so long."""
     return Request(
         method="GET",
         path=PREFIX + at("allocations", allocation_id, "wait"),

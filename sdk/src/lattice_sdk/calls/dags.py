@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from os import PathLike
+from time import monotonic
 
+from lattice_sdk.calls.allocations import LONGEST_POLL_S, poll
 from lattice_sdk.dags import normalised, read_dag_file
-from lattice_sdk.models import Page
+from lattice_sdk.errors import WaitTimedOut
+from lattice_sdk.models import TERMINAL_STATES, Page
 from lattice_sdk.models_dags import Dag, DagGraph
-from lattice_sdk.operation import Steps, at, everything, given, operation, read, write
+from lattice_sdk.operation import Steps, at, everything, given, operation, operation_named, read, write
 
 
 class DagCalls:
@@ -20,6 +23,22 @@ class DagCalls:
     def get_dag(self, dag_id: str) -> Steps[Dag]:
         """One DAG with its allocations, archived or not."""
         return read(at("dags", dag_id), Dag)
+
+    @operation_named("get_dag")
+    def wait_dag(self, dag_id: str, *, timeout: float | None = None) -> Steps[Dag]:
+        """The DAG once all of it has ended; WaitTimedOut when that takes longer than `timeout`."""
+        deadline = None if timeout is None else monotonic() + timeout
+        while True:
+            dag = yield from read(at("dags", dag_id), Dag)
+            if dag.is_ended:
+                return dag
+            left = LONGEST_POLL_S if deadline is None else max(0.0, deadline - monotonic())
+            if not left:
+                raise WaitTimedOut(f"{dag.id} is still {dag.state}")
+            # It ends together with the last of them, in whatever order they do.
+            waited = next((member.id for member in dag.allocations if member.state not in TERMINAL_STATES), "")
+            if waited:
+                yield poll(waited, min(left, LONGEST_POLL_S))
 
     @operation
     def list_dags(self, *, user: str = "", tenant: str = "", state: str = "") -> Steps[list[Dag]]:

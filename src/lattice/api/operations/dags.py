@@ -10,14 +10,16 @@ from lattice.api.answers import Drawn
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.dag_lookup import find_dag
 from lattice.api.dependencies import with_dependencies
 from lattice.api.errors import ApiError
 from lattice.api.intake import take_in
 from lattice.api.limits import MAX_PAGE
 from lattice.api.lookup import find_number
+from lattice.api.screening import screen
 from lattice.core.machine.commands import CancelDag, DagMember, SubmitDag
 from lattice.core.model.dags import Dag, DagState
-from lattice.core.model.ids import MAX_NUMBER, dag_id, parse_dag_id
+from lattice.core.model.ids import MAX_NUMBER, dag_id
 from lattice.core.model.settings import setting_value
 from lattice.wire.dag_drawing import dag_graph, draw_svg
 from lattice.wire.dags import (
@@ -75,7 +77,7 @@ async def submit_dag(context: Context, request: DagSubmission) -> DagView:
     )
     _check_bytes(command)
     accepted = await context.carry_out(command, request.request_id)
-    dag, is_archived = await _find(context, dag_id(accepted.number), Permission.READ)
+    dag, is_archived = await find_dag(context, dag_id(accepted.number), Permission.READ)
     view = await _full_view(context, dag, is_archived=is_archived)
     return replace(view, warnings=tuple(warnings)) if warnings else view
 
@@ -119,6 +121,7 @@ async def _member(context: Context, wanted: WantedMember, warnings: list[str]) -
             f'allocation "{wanted.ref}"', str(problem), current=problem.current, limit=problem.limit, hint=problem.hint
         ) from None
     intake = take_in(context, command, names_vcluster=bool(wanted.submission.vcluster))
+    await screen(context, intake)
     warnings += [f"{wanted.ref}: {text}" for text in intake.warnings]
     command = await with_dependencies(context, intake.command, wanted.outside)
     return DagMember(ref=wanted.ref, submission=command, needs=dag_edges(wanted.inside))
@@ -126,13 +129,13 @@ async def _member(context: Context, wanted: WantedMember, warnings: list[str]) -
 
 async def get_dag(context: Context, request: GetDag) -> DagView:
     """One DAG with its allocations, archived or not."""
-    dag, is_archived = await _find(context, request.id, Permission.READ)
+    dag, is_archived = await find_dag(context, request.id, Permission.READ)
     return await _full_view(context, dag, is_archived=is_archived)
 
 
 async def get_dag_graph(context: Context, request: GraphQuery) -> DagGraph | Drawn[DagGraph]:
     """Allocations and edges; with `format` a drawing of them."""
-    dag, _ = await _find(context, request.id, Permission.READ)
+    dag, _ = await find_dag(context, request.id, Permission.READ)
     graph = dag_graph(dag, await _members(context, dag))
     if request.format == "svg":
         svg = draw_svg(graph)
@@ -142,9 +145,9 @@ async def get_dag_graph(context: Context, request: GraphQuery) -> DagGraph | Dra
 
 async def cancel_dag(context: Context, request: CancelDagRequest) -> DagView:
     """Ends everything of the DAG that has not ended."""
-    dag, _ = await _find(context, request.id, Permission.CHANGE)
+    dag, _ = await find_dag(context, request.id, Permission.CHANGE)
     await context.carry_out(CancelDag(number=dag.number), request.request_id)
-    dag, is_archived = await _find(context, request.id, Permission.READ)
+    dag, is_archived = await find_dag(context, request.id, Permission.READ)
     return await _full_view(context, dag, is_archived=is_archived)
 
 
@@ -181,24 +184,6 @@ async def _candidates(context: Context, request: DagQuery, before: int, limit: i
         for number in sorted(known, reverse=True)
         if (tenants is None or known[number].tenant in tenants) and request.user in ("", known[number].user)
     ]
-
-
-async def _find(context: Context, text: str, permission: Permission) -> tuple[Dag, bool]:
-    number = parse_dag_id(text)
-    dag = None if number is None else context.state.dependencies.dags.get(number)
-    is_archived = False
-    if dag is None and number is not None:
-        dag = await context.services.replica.archived_dag(number)
-        is_archived = dag is not None
-    if dag is None or not context.covers(Permission.READ, user=dag.user, tenant=dag.tenant):
-        raise ApiError("not_found", f'no DAG "{text[:60]}"', hint="`lattice dag list` shows yours")
-    if not context.covers(permission, user=dag.user, tenant=dag.tenant):
-        raise ApiError(
-            "forbidden",
-            f"{dag_id(dag.number)} belongs to {dag.user}",
-            hint="only its owner and administrators may do this",
-        )
-    return dag, is_archived
 
 
 async def _members(context: Context, dag: Dag) -> list[Member]:

@@ -9,11 +9,11 @@ from lattice.api.answers import EventAnswer, ServerEvent
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.changes import Change
 from lattice.api.context import Context
-from lattice.api.errors import ApiError
+from lattice.api.dag_lookup import find_dag
 from lattice.api.limits import MAX_WATCHED_IDS
 from lattice.api.lookup import find
 from lattice.api.streams import Feed
-from lattice.core.model.ids import allocation_id, dag_id, parse_dag_id
+from lattice.core.model.ids import allocation_id, dag_id
 from lattice.wire.problems import BadField
 from lattice.wire.texts import parse_tag
 from lattice.wire.times import rfc3339
@@ -122,7 +122,7 @@ async def watch(context: Context, request: WatchQuery) -> EventAnswer[ChangeView
     dags = [text for text in texts if text[:1] == "d"]
     wanted = _Wanted(
         numbers=frozenset([(await find(context, text)).number for text in texts if text not in dags]),
-        dags=frozenset([await _dag_number(context, text) for text in dags]),
+        dags=frozenset([(await find_dag(context, text, Permission.READ))[0].number for text in dags]),
         user=request.user,
         tenant=context.chosen_tenant(Permission.READ, request.tenant) if request.tenant else "",
         project=request.project,
@@ -130,14 +130,6 @@ async def watch(context: Context, request: WatchQuery) -> EventAnswer[ChangeView
         whats=_whats(request.what),
     )
     return EventAnswer(_changes(context, wanted, _since(request)))
-
-
-async def _dag_number(context: Context, text: str) -> int:
-    number = parse_dag_id(text) or 0
-    dag = context.state.dependencies.dags.get(number) or await context.services.replica.archived_dag(number)
-    if dag is None or not context.covers(Permission.READ, user=dag.user, tenant=dag.tenant):
-        raise ApiError("not_found", f'no DAG "{text[:60]}"', hint="`lattice dag list` lists yours")
-    return dag.number
 
 
 def _whats(texts: list[str]) -> frozenset[str]:

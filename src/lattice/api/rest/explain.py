@@ -31,6 +31,10 @@ _WORDS = {
     "null": "null",
 }
 _MAX_SHOWN = 60
+# What is documented for submissions and is to come: no typing errors, and never ignored.
+_NOT_YET = frozenset(
+    {"uenv", "view", "image", "intent", "data", "connectivity", "checkpoint", "telemetry", "scale_policy"}
+)
 
 
 def explain_json(error: Exception, body: bytes, request: type) -> ApiError:
@@ -85,6 +89,10 @@ def explain_field(error: msgspec.ValidationError, request: type) -> ApiError:
 def _unknown_field(name: str, path: str, request: type) -> ApiError:
     struct = next(_structs(_type_at(request, path)), None)
     known = list(struct.__struct_encode_fields__) if struct is not None else []
+    if name in _NOT_YET:
+        return ApiError(
+            "invalid", f"{_in(path)}{name} is not supported by this version of Lattice", hint="leave it out"
+        )
     close = difflib.get_close_matches(name, known, n=1)
     hint = f'did you mean "{close[0]}"?' if close else f"known: {', '.join(known) or 'none'}"
     return ApiError("invalid", f'{_in(path)}unknown field "{name[:_MAX_SHOWN]}"', hint=hint)
@@ -119,6 +127,7 @@ def _type_at(request: object, path: str) -> object:
     here = request
     for name in filter(None, re.split(r"[.\[]", path)):
         if name.endswith("]"):
+            here = next((get_args(part)[0] for part in _parts(here) if get_origin(part) in (list, tuple)), None)
             continue
         struct = next((s for s in _structs(here) if name in s.__struct_encode_fields__), None)
         if struct is None:

@@ -1,15 +1,17 @@
 """`lattice cancel`: end allocations, by id or all one's own in some state."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
-from lattice.cli.each import order_allocations
+from lattice.cli.each import is_dag, order_allocations, order_each
 from lattice.cli.errors import OK, UsageError, describe, exit_code
 from lattice.cli.output import structured
 from lattice_sdk.errors import ApiError, Invalid
-from lattice_sdk.models import CancelOutcome
+from lattice_sdk.models import Allocation, CancelOutcome
+from lattice_sdk.models_dags import Dag
 from lattice_sdk.session import carried_error
 
 
@@ -25,7 +27,7 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="*", metavar="ID", help="an allocation, a task group, or tasks of it: a17_3, a17_[3-7,9]")
+    add("ids", nargs="*", metavar="ID", help="an allocation, a DAG, a task group, or tasks of it: a17_3, a17_[3-7,9]")
     add("--state", action="append", metavar="STATE", help="with --all-mine: only in this state")
     add("--project", metavar="NAME", help="with --all-mine: only of this project")
     add("--tag", action="append", metavar="KEY=VALUE", help="with --all-mine: only with this tag")
@@ -41,7 +43,16 @@ def run(options: Options, context: Context) -> int:
             raise UsageError(f"--{flag} goes with --all-mine", hint="lattice cancel --state=pending --all-mine")
     if not options.ids:
         raise UsageError("nothing to cancel was named", hint="name ids, or give --all-mine")
+    if any(is_dag(name) for name in options.ids):
+        return _cancel_some_dags(options.ids, context)
     return order_allocations(options.ids, context.client.cancel, lambda a: _told(a.state), context)
+
+
+def _cancel_some_dags(ids: Sequence[str], context: Context) -> int:
+    def order(name: str) -> Allocation | Dag:
+        return context.client.cancel_dag(name) if is_dag(name) else context.client.cancel(name)
+
+    return order_each(ids, order, lambda record: f"{record.id} {_told(record.state)}", context)
 
 
 def _told(state: str) -> str:
