@@ -2,9 +2,11 @@
 
 from msgspec import Struct, structs
 
+from lattice.api.auditing import record
 from lattice.api.context import Context, NoParameters
 from lattice.api.cursors import Page
 from lattice.api.errors import ApiError
+from lattice.core.model.audit import AuditOutcome
 from lattice.ports.backups import BackupError, BackupMissing, BackupRecord, Backups
 from lattice.wire.backups import BackupView, RestoreView
 
@@ -27,6 +29,7 @@ class RestoreBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 async def create_backup(context: Context, request: CreateBackup) -> BackupView:
     """A backup of the state as it is now."""
+    await record(context, "backup.create", request.path, outcome=AuditOutcome.BEGUN)
     try:
         return _view(await _desk(context).create(request.path, request.request_id or context.request_id))
     except BackupError as error:
@@ -48,11 +51,14 @@ async def verify_backup(context: Context, request: VerifyBackup) -> BackupView:
 
 async def restore_backup(context: Context, request: RestoreBackup) -> RestoreView:
     """Lets the next start of this server begin with a backup, which is checked now."""
+    await record(context, "backup.restore", request.path, outcome=AuditOutcome.BEGUN)
     try:
         found = await _desk(context).restore_at_start(request.path)
     except BackupError as error:
         raise _refused(error) from error
-    message = f"restart server {context.services.server_name}: it begins with this backup, and keeps what it has now aside"
+    message = (
+        f"restart server {context.services.server_name}: it begins with this backup, and keeps what it has now aside"
+    )
     return RestoreView(path=found.path, index=found.index, message=message)
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from lattice.api.answers import EventAnswer, ServerEvent, TextAnswer, TextPiece
+from lattice.api.auditing import record_access
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
@@ -62,6 +63,7 @@ async def logs(context: Context, request: LogQuery) -> TextAnswer:
     """What was written so far, node after node."""
     tail = _tail(request.tail)
     record = _single(await find(context, request.id, Permission.READ_OUTPUT))
+    await record_access(context, "allocation.logs", record)
     run = _run(record, request.run)
     if not run and not record.is_terminal:
         raise ApiError(
@@ -83,6 +85,7 @@ async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer[
     tail = _tail(request.tail)
     place = Place.parse(request.last_event_id) if request.last_event_id else None
     record = _single(await find(context, request.id, Permission.READ_OUTPUT))
+    await record_access(context, "allocation.logs", record, "followed")
     follower = Follower(
         context,
         record,

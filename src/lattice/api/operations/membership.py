@@ -4,9 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from lattice.api.auditing import record
 from lattice.api.context import Context, NoParameters
 from lattice.api.cursors import Page
 from lattice.api.errors import ApiError, unknown
+from lattice.core.model.audit import AuditOutcome
 from lattice.ports.quorum import Membership, MembershipRefused, ServerInfo
 from lattice.wire.quorum import InvitationView, RenewedView, ServerView, renewed_view, server_view
 from lattice.wire.times import rfc3339
@@ -36,8 +38,10 @@ async def list_servers(context: Context, request: NoParameters) -> Page[ServerVi
 
 async def invite_server(context: Context, request: InviteServer) -> InvitationView:
     """A single-use token by which a new server gets its certificates and joins."""
+    membership = _membership(context)
+    await record(context, "server.invite", request.name, outcome=AuditOutcome.BEGUN)
     try:
-        invited = await _membership(context).invite(request.name, request.valid_for_s)
+        invited = await membership.invite(request.name, request.valid_for_s)
     except MembershipRefused as error:
         raise _refused(error) from error
     return InvitationView(name=invited.name, token=invited.token, expires_at=rfc3339(invited.expires_at_ms))
@@ -47,6 +51,7 @@ async def promote_server(context: Context, request: NamedServer) -> Page[ServerV
     """Gives a server that has caught up its vote."""
     membership = _membership(context)
     await _check_known(membership, request.name)
+    await record(context, "server.promote", request.name, outcome=AuditOutcome.BEGUN)
     try:
         await membership.promote(request.name)
     except MembershipRefused as error:
@@ -57,6 +62,7 @@ async def promote_server(context: Context, request: NamedServer) -> Page[ServerV
 async def remove_server(context: Context, request: NamedServer) -> Page[ServerView]:
     """Takes a server out for good, or withdraws an invitation; refused where a majority would be lost."""
     membership = _membership(context)
+    await record(context, "server.remove", request.name, outcome=AuditOutcome.BEGUN)
     try:
         await membership.remove(request.name, request.request_id or context.request_id)
     except MembershipRefused as error:
@@ -66,7 +72,9 @@ async def remove_server(context: Context, request: NamedServer) -> Page[ServerVi
 
 async def renew_certificates(context: Context, request: RenewCertificates) -> Page[RenewedView]:
     """New keys and certificates for every server; nothing is restarted."""
-    return Page(items=[renewed_view(renewed) for renewed in await _membership(context).renew_all()])
+    membership = _membership(context)
+    await record(context, "server.renew", outcome=AuditOutcome.BEGUN)
+    return Page(items=[renewed_view(renewed) for renewed in await membership.renew_all()])
 
 
 def _membership(context: Context) -> Membership:

@@ -5,8 +5,10 @@ import time
 
 from msgspec import Struct
 
+from lattice.api.auditing import record
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
+from lattice.core.model.audit import AuditOutcome
 from lattice.ports.quorum import MembershipRefused, QuorumView, ServerState
 from lattice.wire.quorum import MemberView, QuorumStatusView, member_view
 
@@ -46,6 +48,7 @@ async def transfer_leader(context: Context, request: TransferRequest) -> QuorumS
     if request.to and states[request.to].replica is None:
         raise ApiError("conflict", f"server {request.to} cannot lead: {states[request.to].problem}")
     if request.to != quorum.leader_name and await _is_to_resign(context, request):
+        await record(context, "server.transfer", request.to, outcome=AuditOutcome.BEGUN)
         await quorum.resign(request.to)
     deadline = time.monotonic() + _TRANSFER_S
     while time.monotonic() < deadline:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from lattice.api.answers import EventAnswer, ServerEvent
+from lattice.api.auditing import record_access
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.cursors import Page
@@ -98,6 +99,7 @@ async def launch_step(context: Context, request: StepSubmission) -> StepInfo:
     allocation = _own(context, await find(context, request.id), request.id)
     if allocation.state not in (AllocationState.RUNNING, AllocationState.STARTING):
         raise _not_running(allocation)
+    await record_access(context, "allocation.launch", allocation)
     launch = launch_request(request, _launch_id(context, request.request_id, allocation))
     try:
         return step_info(await _desk(context).launch(allocation, launch))
@@ -130,6 +132,7 @@ async def follow_step(
     found = _single(await find(context, request.id, Permission.READ_OUTPUT))
     places = parse_places(request.last_event_id)
     view = await _view(context, found, request.step)
+    await record_access(context, "allocation.logs", found, f"step {request.step}")
     return EventAnswer(_events(context, found, view, places))
 
 

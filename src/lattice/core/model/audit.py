@@ -19,8 +19,7 @@ _encode = msgspec.json.Encoder().encode
 class AuditOutcome(StrEnum):
     DONE = "done"
     REFUSED = "refused"
-    BEGUN = "begun"  # recorded before it was done; `failed` follows if it did not work
-    FAILED = "failed"
+    BEGUN = "begun"  # recorded before it was done
 
 
 class AuditNote(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,0 +1,119 @@
+"""The site's submit filter: refuses, changes, warns, fails; whichever way a submission comes."""
+
+import asyncio
+import re
+import stat
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from lattice.integrations.submit_filter.programs import ProgramFilter, PythonFilter
+from tests.integration.api.world import World, in_world
+
+DOCS = Path(__file__).parents[3] / "docs/admin/submit-filter.md"
+
+
+def judge(asked: dict[str, Any]) -> object:
+    """A filter as a Python function."""
+    wanted = asked["submission"]
+    match wanted["name"]:
+        case "raise":
+            raise KeyError("tenant")
+        case "nonsense":
+            return ["accept"]
+        case "odd":
+            return {"action": "accept", "changes": {"user": "root"}}
+        case "wrong":
+            return {"action": "accept", "changes": {"name": "two\nlines"}}
+        case "away":
+            return {"action": "accept", "changes": {"vcluster": "nowhere"}}
+        case "no":
+            return {"action": "refuse", "message": f"{asked['user']} may not", "hint": "ask somebody"}
+        case _:
+            changes = {"tags": {"seen": "yes"}, "walltime_s": 60, "cpus": 2, "features": [], "hold": True}
+            return {"action": "accept", "changes": changes, "warnings": ["looked at"]}
+
+
+def python_filter(**options: Any) -> PythonFilter:  # noqa: ANN401 - as PythonFilter has them
+    return PythonFilter(f"{__name__}:judge", **{"timeout_s": 5.0, "at_once": 2, **options})
+
+
+def script_filter(path: Path, text: str, **options: Any) -> ProgramFilter:  # noqa: ANN401 - as ProgramFilter has them
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return ProgramFilter([str(path)], **{"timeout_s": 10.0, "at_once": 2, **options})
+
+
+def body(name: str) -> dict[str, Any]:
+    return {"name": name, "entrypoint": ["true"], "tags": {"a": "1"}}
+
+
+@in_world
+async def test_what_a_filter_changes_is_what_is_submitted_and_its_warnings_are_told(world: World) -> None:
+    world.services.submit_filter = python_filter()
+    answer = (await world.call("POST", "/allocations", body("train"))).json()
+    assert answer["warnings"] == ["looked at"]
+    assert (answer["tags"], answer["walltime_s"], answer["hold"]) == ({"seen": "yes"}, 60, "user")
+    assert answer["resources"]["cpus"] == 2
+    batch = await world.call("POST", "/allocations/batch", {"submissions": [body("one"), body("no")]})
+    first, second = batch.json()["items"]
+    assert first["allocation"]["tags"] == {"seen": "yes"}
+    assert second["error"]["message"] == "alice may not"
+
+
+@in_world
+async def test_a_refusal_reaches_the_user_in_the_words_of_the_site(world: World) -> None:
+    world.services.submit_filter = python_filter()
+    refused = await world.call("POST", "/allocations", body("no"))
+    assert refused.status == 422
+    assert refused.json()["error"] == {"code": "policy", "message": "alice may not", "hint": "ask somebody"}
+    member = {"name": "x", "entrypoint": ["true"]}
+    dag = await world.call("POST", "/dags", {"allocations": [member, {**member, "name": "no"}]})
+    assert dag.status == 422
+    assert not world.state.allocations
+
+
+@in_world
+async def test_changes_are_checked_like_what_users_write(world: World) -> None:
+    world.services.submit_filter = python_filter()
+    assert (await world.call("POST", "/allocations", body("away"))).status == 404
+    assert (await world.call("POST", "/allocations", body("wrong"))).status == 500
+    assert not world.state.allocations
+
+
+@in_world
+async def test_a_filter_that_fails_refuses_unless_the_site_chose_otherwise(world: World) -> None:
+    world.services.submit_filter = python_filter()
+    for name in ("raise", "nonsense", "odd"):
+        refused = await world.call("POST", "/allocations", body(name))
+        assert refused.status == 503, name
+        assert "filter" in refused.json()["error"]["message"]
+    world.services.submit_filter = python_filter(accepts_on_failure=True)
+    accepted = await world.call("POST", "/allocations", body("raise"))
+    assert accepted.json()["tags"] == {"a": "1"}
+
+
+@in_world
+async def test_a_program_that_hangs_is_killed_and_others_have_their_turn(world: World) -> None:
+    slow = f"#!{sys.executable}\nimport time\ntime.sleep(60)\n"
+    with TemporaryDirectory() as folder:
+        script = Path(folder) / "filter"
+        world.services.submit_filter = script_filter(script, slow, timeout_s=0.5, at_once=1)
+        calls = [world.call("POST", "/allocations", body(f"w{i}")) for i in range(3)]
+        answers = await asyncio.wait_for(asyncio.gather(*calls), 20)
+        assert [answer.status for answer in answers] == [503] * 3
+
+
+@in_world
+async def test_the_example_of_the_documentation_works(world: World) -> None:
+    example = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)[0]
+    with TemporaryDirectory() as folder:
+        script = Path(folder) / "filter"
+        world.services.submit_filter = script_filter(script, example)
+        refused = await world.call("POST", "/allocations", {**body("big"), "resources": {"nodes": 3}})
+        assert refused.json()["error"]["message"] == "more than 2 nodes need a project"
+        long = await world.call("POST", "/allocations", {**body("long"), "lifecycle": {"walltime": "2h"}})
+        assert long.json()["walltime_s"] == 3600
+        assert long.json()["warnings"] == ["the walltime was cut to one hour"]
+        assert "warnings" not in (await world.call("POST", "/allocations", body("plain"))).json()
