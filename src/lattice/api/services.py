@@ -10,7 +10,7 @@ from lattice.api.changes import ChangeRing
 from lattice.api.discovery import Discovery
 from lattice.api.notifications import NotificationPolicy
 from lattice.api.rates import RateLimits
-from lattice.api.slurm.names import SlurmNames
+from lattice.api.slurm_names import SlurmNames
 from lattice.api.streams import Feed
 from lattice.core.model.intent import IntentRule
 from lattice.core.model.observations import Observations

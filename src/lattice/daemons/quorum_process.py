@@ -13,7 +13,7 @@ from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.rest.app import RestApp, build_app
 from lattice.api.rest.forwarding import Forwarding
 from lattice.api.services import Services
-from lattice.api.slurm.names import slurm_names
+from lattice.api.slurm_names import slurm_names
 from lattice.config.schema import PeerSection, ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.core.model.observations import Observations

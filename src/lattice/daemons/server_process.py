@@ -24,7 +24,7 @@ from lattice.api.grpc.public import Health, UnusableCertificate, offer, tls_cred
 from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.rest.app import Entrance, build_app
 from lattice.api.services import Services
-from lattice.api.slurm.names import slurm_names
+from lattice.api.slurm_names import slurm_names
 from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults

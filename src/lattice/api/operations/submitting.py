@@ -8,9 +8,9 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.dependencies import with_dependencies
 from lattice.api.errors import ApiError
+from lattice.api.foresight import foresee
 from lattice.api.intake import Intake, take_in
 from lattice.api.lookup import find_number, view_of
-from lattice.api.operations.explaining import foresee
 from lattice.api.screening import screen
 from lattice.wire.allocations import AllocationView
 from lattice.wire.dependencies import read_dependencies

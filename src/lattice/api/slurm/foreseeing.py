@@ -2,7 +2,7 @@
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.operations.explaining import foresee
+from lattice.api.foresight import foresee
 from lattice.api.slurm.answering import complained
 from lattice.core.machine.commands import SubmitAllocation
 from lattice.slurm.hostlists import fold
