@@ -6,7 +6,7 @@ from lattice.slurm.hostlists import fold
 from lattice.slurm.states import State
 
 
-class StepRow(Struct, frozen=True, kw_only=True):
+class StepRow(Struct, frozen=True, kw_only=True, gc=False):
     """A step of a job; `name` is `batch`, `extern` or its number."""
 
     name: str
@@ -23,13 +23,13 @@ class StepRow(Struct, frozen=True, kw_only=True):
     peak_memory_mb: int = 0
 
 
-class JobRow(Struct, frozen=True, kw_only=True):
+class JobRow(Struct, frozen=True, kw_only=True, gc=False):
     """A job, an array task, or all tasks of an array that still wait (`waiting`)."""
 
     number: int
     name: str
     user: str
-    uid: int
+    uid: int = 0
     group: str = ""
     gid: int = 0
     partition: str

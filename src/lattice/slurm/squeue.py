@@ -160,7 +160,15 @@ class Writer:
         self._cluster = cluster
 
     def value_of(self, row: JobRow) -> Callable[[str], str]:
-        return lambda letter: _VALUES[letter](row, self._now, self._form) if letter != "cluster" else self._cluster
+        return lambda letter: self.reader(letter)(row)
+
+    def reader(self, letter: str) -> Callable[[JobRow], str]:
+        """What writes this column of any row."""
+        now, form, cluster = self._now, self._form, self._cluster
+        if letter == "cluster":
+            return lambda row: cluster
+        write = _VALUES[letter]
+        return lambda row: write(row, now, form)
 
 
 _Value = Callable[[JobRow, float, str], str]

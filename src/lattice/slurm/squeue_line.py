@@ -48,6 +48,8 @@ GRAMMAR = Grammar(
     ),
 )
 _ACTIVE = frozenset(state for state in State if state.is_active)
+# Columns that need no more than the head of a row.
+_BRIEF = frozenset("iAFKtTrRBNlLMVePjaquD")
 # Columns for which the scheduler or the steps have to be asked.
 _SLOW = frozenset({"p", "Q", "S", "Y", "stdout", "stderr", "derived-ec"})
 
@@ -83,6 +85,13 @@ class Query:
     def document(self) -> str:
         """`json`, `yaml` or nothing."""
         return self.line.which("json", "yaml")
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether the head of each row is enough."""
+        keys = {part.key for part in self.parts if isinstance(part, Field)}
+        sorts = {field.lstrip("+-") for field in self.sort.split(",")}
+        return keys <= _BRIEF and sorts <= _BRIEF | {"p", "Q", ""}
 
     @property
     def is_full(self) -> bool:

@@ -23,7 +23,8 @@ async def shown(world: World, line: str | list[str], token: str | None = None, *
     """The lines of a command that works."""
     answer = await slurm(world, line, token=token, **environment)
     assert answer["code"] == 0, answer
-    return answer["stdout"].splitlines()
+    text: str = answer["stdout"]
+    return text.splitlines()
 
 
 async def array(world: World, tasks: str = "0-3") -> None:

@@ -1,6 +1,7 @@
 """Allocations, tasks and task groups as rows of Slurm's listings."""
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 from msgspec.structs import replace
@@ -39,18 +40,23 @@ _OOM_SIGNAL = 125
 NEVER = "DependencyNeverSatisfied"
 
 
+class Depth(Enum):
+    """How much of a row is filled in: what most listings show, all that the record says, or also what has to be asked for."""
+
+    BRIEF = "brief"
+    USUAL = "usual"
+    FULL = "full"
+
+
 class JobRows:
-    """Makes the rows of one listing; what is alike for many of them is found out once.
+    """Makes the rows of one listing; what is alike for many of them is found out once."""
 
-    With `in_full` a row has what takes longer to find out: priority, expected start, steps.
-    """
-
-    def __init__(self, context: Context, *, in_full: bool = False) -> None:
+    def __init__(self, context: Context, depth: Depth = Depth.USUAL) -> None:
         self._context = context
         self._state = context.state
         self._names = context.services.slurm
         self._scheduling = context.services.scheduling
-        self._in_full = in_full
+        self._depth = depth
         self._now_ms = context.services.clock.now_ms()
         self._partitions: dict[str, str] = {}
         self._qos: dict[int, str] = {}
@@ -95,13 +101,11 @@ class JobRows:
         state = state_of(record.state, record.cause or "")
         hold = record.hold if hold is None else hold
         waits_for = record.waits_for if waits_for is None else waits_for
-        outlook = self._scheduling.outlook(number) if self._in_full and state.is_waiting else None
-        shares, request = record.shares, record.request
-        ntasks = asked.ntasks or max(1, (len(shares) or request.nodes) * asked.ntasks_per_node)
-        code, signal = exit_of(record, state)
+        outlook = self._scheduling.outlook(number) if self._depth is Depth.FULL and state.is_waiting else None
         row = JobRow(
             number=number,
             name=record.name,
+            user=record.account or record.user,
             partition=asked.partition or self._partition(record.vcluster),
             account=record.tenant,
             qos=asked.qos or self._qos_of(record.preemption_class),
@@ -112,29 +116,44 @@ class JobRows:
             array_index=array_index,
             waiting=waiting,
             array_limit=array_limit,
-            nodes=record.nodes if shares and not state.is_waiting else (),
-            min_nodes=request.nodes,
+            nodes=() if state.is_waiting else record.nodes,
+            min_nodes=record.request.nodes,
+            reservation=asked.reservation,
+            time_limit_s=asked.time_limit_s if asked.time_limit_s > 0 else record.walltime_s,
+            submitted_at=record.submitted_at / 1000,
+            started_at=None if state.is_waiting or not record.started_at else record.started_at / 1000,
+            ended_at=record.ended_at / 1000 if record.ended_at else None,
+        )
+        if self._depth is Depth.BRIEF:
+            return row
+        eligible_at = None if waits_for or hold else max(record.eligible_at, record.submitted_at) / 1000
+        dependency = self._dependency(waits_for, asked) if waits_for else ""
+        row = self._usual(replace(row, eligible_at=eligible_at, dependency=dependency), record, asked)
+        return row if self._depth is Depth.USUAL else self._filled(row, record, asked, outlook)
+
+    def _usual(self, row: JobRow, record: Allocation, asked: Asked) -> JobRow:
+        """The row with everything that the record itself says."""
+        request = record.request
+        ntasks = asked.ntasks or max(1, (len(record.shares) or request.nodes) * asked.ntasks_per_node)
+        code, signal = exit_of(record, row.state)
+        uid, gid = (asked.uid, asked.gid) if asked.uid or asked.gid else user_ids(row.user)
+        return replace(
+            row,
+            uid=uid,
+            gid=gid,
+            group=group_name(gid),
+            cancelled_by=uid if row.state is State.CANCELLED else None,
             max_nodes=request.max_nodes,
-            cpus=self._cpus(record, asked, ntasks, state),
+            cpus=self._cpus(record, asked, ntasks, row.state),
             ntasks=ntasks,
-            dependency=self._dependency(waits_for, asked) if waits_for else "",
-            time_limit_s=max(0, asked.time_limit_s) or record.walltime_s,
             exit_code=code,
             signal=signal,
+            deadline_at=record.deadline_at / 1000 if record.deadline_at else None,
             restarts=record.restart_count,
             cpu_s=record.cpu_s,
             peak_memory_mb=record.peak_memory_mb,
-            **self._user(record, asked, state),
-            **_moments(record, state, is_eligible=not waits_for and not hold),
             **_wishes(record, asked),
         )
-        return self._filled(row, record, asked, outlook) if self._in_full else row
-
-    def _user(self, record: Allocation, asked: Asked, state: State) -> dict[str, Any]:
-        name = record.account or record.user
-        uid, gid = (asked.uid, asked.gid) if asked.uid or asked.gid else user_ids(name)
-        by = uid if state is State.CANCELLED else None
-        return {"user": name, "uid": uid, "gid": gid, "group": group_name(gid), "cancelled_by": by}
 
     def _filled(self, row: JobRow, record: Allocation, asked: Asked, outlook: Outlook | None) -> JobRow:
         """The row with what takes longer to find out."""
@@ -240,17 +259,6 @@ def exit_of(record: Allocation, state: State) -> tuple[int, int]:
     return (0, record.signal) if record.signal else (record.exit_code or (0 if record.exit_code == 0 else 1), 0)
 
 
-def _moments(record: Allocation, state: State, *, is_eligible: bool) -> dict[str, Any]:
-    began = 0 if state.is_waiting else record.started_at
-    return {
-        "submitted_at": record.submitted_at / 1000,
-        "eligible_at": max(record.eligible_at, record.submitted_at) / 1000 if is_eligible else None,
-        "started_at": began / 1000 if began else None,
-        "ended_at": record.ended_at / 1000 if record.ended_at else None,
-        "deadline_at": record.deadline_at / 1000 if record.deadline_at else None,
-    }
-
-
 def _wishes(record: Allocation, asked: Asked) -> dict[str, Any]:
     """What was asked for and is shown as it was written."""
     request = record.request
@@ -264,7 +272,6 @@ def _wishes(record: Allocation, asked: Asked) -> dict[str, Any]:
         "features": asked.features or "&".join(request.features),
         "wanted_nodes": fold(request.node_list) if request.node_list else "",
         "excluded_nodes": fold(request.exclude) if request.exclude else "",
-        "reservation": asked.reservation,
         "may_requeue": record.requeue is not RequeuePolicy.NEVER,
         "is_batch": asked.program == "sbatch",
         "submit_host": asked.host,

@@ -19,7 +19,7 @@ from lattice.api.slurm.finding import (
     visible,
 )
 from lattice.api.slurm.helping import asks_for_help, helped
-from lattice.api.slurm.jobs import JobRows
+from lattice.api.slurm.jobs import Depth, JobRows
 from lattice.core.model.allocations import AllocationState, TaskGroup
 from lattice.slurm import sacct
 from lattice.slurm.documents import accounting_document, encoded
@@ -88,7 +88,7 @@ def _selected(rows: list[JobRow], query: Query, steps: Steps) -> Iterator[sacct.
 
 
 async def _rows(context: Context, query: Query, ids: list[JobId], now: float) -> list[JobRow]:
-    maker = JobRows(context, in_full=True)
+    maker = JobRows(context, Depth.FULL)
     rows: dict[tuple[bool, int], JobRow] = {}
     for made, entry in enumerate(await _entries(context, query, ids), start=1):
         row = maker.waiting_row(entry) if isinstance(entry, TaskGroup) else maker.row(entry)

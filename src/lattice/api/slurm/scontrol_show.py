@@ -15,7 +15,7 @@ from lattice.api.slurm.finding import (
     parse_job_id,
     visible,
 )
-from lattice.api.slurm.jobs import JobRows
+from lattice.api.slurm.jobs import Depth, JobRows
 from lattice.api.slurm.machine_rows import MachineRows
 from lattice.core.model.allocations import TaskGroup
 from lattice.slurm import scontrol
@@ -90,7 +90,7 @@ async def _job_rows(context: Context, wanted: str, now: float) -> list[JobRow] |
         entries = [entry async for entry in matching(context, everything, with_archive=True)]
     if entries is None:
         return None
-    maker = JobRows(context, in_full=True)
+    maker = JobRows(context, Depth.FULL)
     return [maker.waiting_row(entry) if isinstance(entry, TaskGroup) else maker.row(entry) for entry in entries]
 
 

@@ -20,7 +20,7 @@ from lattice.api.slurm.finding import (
     visible,
 )
 from lattice.api.slurm.helping import asks_for_help, check_clusters, helped
-from lattice.api.slurm.jobs import JobRows
+from lattice.api.slurm.jobs import Depth, JobRows
 from lattice.core.model.allocations import AllocationState, TaskGroup
 from lattice.slurm import formats, squeue
 from lattice.slurm.documents import encoded, jobs_document
@@ -61,7 +61,8 @@ async def _rows(context: Context, query: Query, now: float) -> list[JobRow] | No
     entries = await _entries(context, query, _filter(context, query, now))
     if entries is None:
         return None
-    maker = JobRows(context, in_full=query.is_full)
+    depth = Depth.FULL if query.is_full else Depth.BRIEF if query.is_brief else Depth.USUAL
+    maker = JobRows(context, depth)
     rows = []
     for made, entry in enumerate(entries, start=1):
         row = maker.waiting_row(entry) if isinstance(entry, TaskGroup) else maker.row(entry)
@@ -142,9 +143,9 @@ async def _lines(context: Context, query: Query, rows: list[JobRow], now: float)
         return lines + _step_lines(query, rows, now)
     if not query.line.has("noheader"):
         lines.append(formats.line(query.parts, squeue.header_of))
-    writer = squeue.Writer(now, query.time_form, context.services.slurm.cluster)
+    write = formats.line_writer(query.parts, squeue.Writer(now, query.time_form, context.services.slurm.cluster).reader)
     for made, row in enumerate(rows, start=1):
-        lines.append(formats.line(query.parts, writer.value_of(row)))
+        lines.append(write(row))
         if made % AT_ONCE == 0:
             await asyncio.sleep(0)
     return lines

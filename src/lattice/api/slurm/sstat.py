@@ -7,7 +7,7 @@ from lattice.api.context import Context
 from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.finding import behind, parse_job_id
 from lattice.api.slurm.helping import asks_for_help, helped
-from lattice.api.slurm.jobs import JobRows
+from lattice.api.slurm.jobs import Depth, JobRows
 from lattice.core.model.allocations import TaskGroup
 from lattice.slurm import sacct
 from lattice.slurm.faults import Fault, error
@@ -102,7 +102,7 @@ async def _steps(context: Context, wanted: str, *, with_all: bool) -> list[tuple
     job = parse_job_id(wanted)
     if job is None:
         raise error("sstat", f"Invalid job id: {wanted}")
-    maker = JobRows(context, in_full=True)
+    maker = JobRows(context, Depth.FULL)
     found = []
     for entry in await behind(context, job) or ():
         if isinstance(entry, TaskGroup):
