@@ -172,6 +172,13 @@ def test_signals_reach_the_tasks_and_a_second_interrupt_ends_them(cluster: Local
         assert step.stdout.readline() == "int\n"
         step.send_signal(signal.SIGINT)
         assert step.wait(30) == 130
+    with begun(
+        cluster, alloc, "-n", "1", "bash", "-c", "trap 'exit 5' INT; echo ready; while :; do sleep 0.1; done"
+    ) as step:
+        assert step.stdout is not None
+        assert step.stdout.readline() == "ready\n"
+        step.send_signal(signal.SIGINT)
+        assert step.wait(30) == 5
 
 
 def test_steps_wait_for_each_other_unless_they_overlap(cluster: LocalCluster, alloc: str) -> None:

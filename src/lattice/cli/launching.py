@@ -76,8 +76,8 @@ class Attendance:
             self._context.streams.complain(f"lattice: {self._step.id}: {line}\n")
         if result.exit_code and not result.failures and result.message:
             self._context.streams.complain(f"lattice: {self._step.id}: {result.message}\n")
-        if result.exit_code and self._interrupts:
-            return INTERRUPTED
+        if result.exit_code and self._interrupts > 1:
+            return INTERRUPTED  # we ended it; what tasks made of the first one is theirs to say
         return min(result.exit_code, 255)
 
     # Signals.
@@ -159,7 +159,9 @@ class Attendance:
 def _terminal_size() -> os.terminal_size | None:
     for number in (0, 1, 2):
         with contextlib.suppress(OSError):
-            return os.get_terminal_size(number)
+            size = os.get_terminal_size(number)
+            if size.lines and size.columns:  # a terminal may not know its size
+                return size
     return None
 
 

@@ -60,6 +60,7 @@ def view_of(live: LiveStep) -> StepView:
         input_nodes=plan.input_nodes() if plan else (),
         closed_nodes=tuple(node for node in plan.layout.nodes if node not in live.open_nodes) if plan else (),
         has_ended=bool(live.ended_at),
+        ended_at=live.ended_at,
         exit_code=counted_status(ends, was_ended=live.is_ending),
         lost=sum(end.is_lost for end in ends),
         message=live.message,

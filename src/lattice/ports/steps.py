@@ -150,6 +150,7 @@ class StepView(Struct, frozen=True, kw_only=True):
     input_nodes: tuple[str, ...] = ()
     closed_nodes: tuple[str, ...] = ()  # whose tasks are over, or lost
     has_ended: bool = False
+    ended_at: int = 0
     exit_code: int = 0
     lost: int = 0
     message: str = ""
