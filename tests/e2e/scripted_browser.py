@@ -32,10 +32,11 @@ def log_in(url: str, user: str, ca_file: str, *, visits: bool = True) -> str:
     """Where the browser ends; with `visits` off the last address is only read off."""
     _, page, _ = ask("GET", url, ca_file)
     action = re.search(r'action="([^"]*)"', page)
-    hidden = re.findall(r'name="([^"]*)" value="([^"]*)"', page)
-    fields = {unescape(name): unescape(value) for name, value in hidden} | {"user": user, "password": "sesame"}
+    hidden = re.findall(r'type="hidden" name="([^"]*)" value="([^"]*)"', page)
+    fields = {unescape(name): unescape(value) for name, value in hidden}
+    fields |= {"user": user, "sub": user, "password": "sesame"}
     parts = urlsplit(url)
-    target = f"{parts.scheme}://{parts.netloc}{unescape(action[1]) if action else parts.path}"
+    target = f"{parts.scheme}://{parts.netloc}{unescape(action[1])}" if action else url
     _, _, location = ask("POST", target, ca_file, urlencode(fields))
     if visits:
         ask("GET", location, ca_file)

@@ -1,5 +1,6 @@
 """People log in at an identity provider: a server in production mode, a provider of its own process, the real command line."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -58,7 +59,7 @@ class Site:
         self.url = ""
         self.data = folder / "data"
 
-    def config(self, **more: Any) -> Path:  # noqa: ANN401 - anything that YAML can say
+    def config(self, mode: str = "production", **more: Any) -> Path:  # noqa: ANN401 - anything that YAML can say
         certificate, key = self.authority.issue("server")
         secret = self.folder / "secret"
         secret.write_text("s" * 40)
@@ -74,8 +75,18 @@ class Site:
             **more,
         }
         path = self.folder / "server.yaml"
-        path.write_text(yaml.safe_dump({"mode": "production", "data_dir": str(self.data), "api": api}))
+        path.write_text(yaml.safe_dump({"mode": mode, "data_dir": str(self.data), "api": api}))
         return path
+
+    def wait_for(self, server: "subprocess.Popen[str]") -> None:
+        endpoints = self.data / "endpoints.json"
+
+        def listens() -> bool:
+            assert server.poll() is None, server.communicate()[1]
+            return endpoints.exists()
+
+        eventually(listens, "the server listens", within_s=30)
+        self.url = json.loads(endpoints.read_text())["rest"]
 
     def control(self, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - anything that JSON can say
         parts = urlsplit(self.issuer)
@@ -137,14 +148,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         assert provider.stdout is not None
         found = Site(folder, provider.stdout.readline().strip(), authority)
         with running(SERVER, "--config", found.config()) as server:
-            endpoints = found.data / "endpoints.json"
-
-            def listens() -> bool:
-                assert server.poll() is None, server.communicate()[1]
-                return endpoints.exists()
-
-            eventually(listens, "the server listens", within_s=30)
-            found.url = json.loads(endpoints.read_text())["rest"]
+            found.wait_for(server)
             yield found
 
 
@@ -316,3 +320,40 @@ def test_production_refuses_to_start_without_what_makes_it_safe(
     )
     assert (outcome.returncode, complaint in outcome.stderr) == (2, True), outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def test_login_at_a_provider_of_somebody_else(tmp_path: Path) -> None:
+    """oidc-provider-mock: its access tokens say nothing, so the cluster is shown the other one."""
+    port = free_port()
+    issuer = f"http://localhost:{port}"
+    program = Path(sys.executable).with_name("oidc-provider-mock")
+    site = Site(tmp_path, issuer, SiteAuthority(tmp_path / "tls"))
+    claims = json.dumps({"tenants": ["default"], "lattice_role": "operator", "unix": "ada1"})
+    with running(program, "--port", port):
+
+        def answers() -> bool:
+            connection = http.client.HTTPConnection("localhost", port, timeout=5)
+            with contextlib.suppress(OSError), contextlib.closing(connection):
+                connection.request("PUT", "/users/ada", claims, {"Content-Type": "application/json"})
+                return connection.getresponse().status == 204
+            return False
+
+        eventually(answers, "the provider listens", within_s=30)
+        oidc = {
+            "login_token": "id_token",
+            "scopes": ["openid", "profile"],
+            "account_claim": "unix",
+            "public_client_secret": "known-to-everybody",
+        }
+        with running(SERVER, "--config", site.config("dev", oidc=oidc)) as server:
+            site.wait_for(server)
+            ada = Person(site, tmp_path, "ada")
+            outcome = ada.run("login")
+            assert outcome.returncode == 0, outcome.stderr
+            who = json.loads(ada.run("whoami", "-o", "json").stdout)
+            assert (who["user"], who["account"], who["roles"]) == ("ada", "ada1", ["Operator"])

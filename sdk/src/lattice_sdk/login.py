@@ -23,6 +23,7 @@ from lattice_sdk.provider import (
     Provider,
     ProviderRefused,
     Tokens,
+    as_client,
     ask_for_device_code,
     ask_for_tokens,
     authorization_url,
@@ -59,9 +60,13 @@ class Terms:
     provider: Provider
     client_id: str
     scope: str
+    client_secret: str = ""
     ca_file: str = ""
     port: int = PORT
     within_s: float = WITHIN_S
+
+    def signed(self, form: Mapping[str, str]) -> dict[str, str]:
+        return as_client(form, self.client_id, self.client_secret)
 
 
 def log_in(discovery: Discovery, person: Person, *, flow: str, ca_file: str = "", port: int = PORT) -> Login:
@@ -75,7 +80,14 @@ def log_in(discovery: Discovery, person: Person, *, flow: str, ca_file: str = ""
         person.warn(f"{discovery.issuer} is not https: whoever is in between learns who you are")
     provider = find_provider(discovery.issuer, ca_file)
     scope = " ".join(discovery.scopes) or "openid"
-    terms = Terms(provider=provider, client_id=discovery.client_id, scope=scope, ca_file=ca_file, port=port)
+    terms = Terms(
+        provider=provider,
+        client_id=discovery.client_id,
+        client_secret=discovery.client_secret or "",
+        scope=scope,
+        ca_file=ca_file,
+        port=port,
+    )
     tokens = _flow(flow or choose_flow(provider, os.environ))(terms, person)
     kind = discovery.token or "access_token"
     token = getattr(tokens, kind, "")
@@ -88,6 +100,7 @@ def log_in(discovery: Discovery, person: Person, *, flow: str, ca_file: str = ""
         kind=kind,
         expires_at=ends_at(token, tokens.expires_in, time),
         refresh_token=tokens.refresh_token,
+        client_secret=terms.client_secret,
         ca_file=ca_file,
     )
 
@@ -135,12 +148,12 @@ def by_hand(terms: Terms, person: Person) -> Tokens:
 
 def by_device(terms: Terms, person: Person) -> Tokens:
     """The person types a code in elsewhere; the provider is asked until that is done."""
-    code = ask_for_device_code(terms.provider, terms.client_id, terms.scope, terms.ca_file)
+    code = ask_for_device_code(terms.provider, terms.signed({"scope": terms.scope}), terms.ca_file)
     person.show(f"Open {code.verification_uri} on any device and enter the code {code.user_code}")
     if code.verification_uri_complete:
         person.show(f"or open {code.verification_uri_complete}")
     interval_s, deadline = max(code.interval, 0.05), monotonic() + min(code.expires_in, 3600)
-    form = {"grant_type": DEVICE_GRANT, "device_code": code.device_code, "client_id": terms.client_id}
+    form = terms.signed({"grant_type": DEVICE_GRANT, "device_code": code.device_code})
     while monotonic() < deadline:
         sleep(interval_s)
         try:
@@ -168,10 +181,9 @@ def _with_code(terms: Terms, query: Mapping[str, str], redirect: str, verifier: 
         "grant_type": "authorization_code",
         "code": query["code"],
         "redirect_uri": redirect,
-        "client_id": terms.client_id,
         "code_verifier": verifier,
     }
-    return ask_for_tokens(terms.provider, form, terms.ca_file)
+    return ask_for_tokens(terms.provider, terms.signed(form), terms.ca_file)
 
 
 def _listening(port: int) -> socket.socket:

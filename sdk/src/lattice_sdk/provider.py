@@ -28,6 +28,7 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str | None = None
     scopes: tuple[str, ...] = ()
     token: str | None = None
+    client_secret: str | None = None
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,22 +88,26 @@ def find_provider(issuer: str, ca_file: str = "") -> Provider:
     return found
 
 
+def as_client(form: Mapping[str, str], client_id: str, client_secret: str) -> dict[str, str]:
+    """The form with who sends it; few providers want a secret from programs on people's machines."""
+    known = {"client_id": client_id, **({"client_secret": client_secret} if client_secret else {})}
+    return {**form, **known}
+
+
 def ask_for_tokens(provider: Provider, form: Mapping[str, str], ca_file: str = "") -> Tokens:
     """Tokens for a code, a device code or a refresh token; ProviderRefused when there are none."""
     return _posted(provider.token_endpoint, form, ca_file, Tokens)
 
 
-def ask_for_device_code(provider: Provider, client_id: str, scope: str, ca_file: str = "") -> DeviceCode:
+def ask_for_device_code(provider: Provider, form: Mapping[str, str], ca_file: str = "") -> DeviceCode:
     """The beginning of a login on another device."""
-    form = {"client_id": client_id, "scope": scope}
     return _posted(provider.device_authorization_endpoint, form, ca_file, DeviceCode)
 
 
-def revoke(provider: Provider, client_id: str, token: str, hint: str, ca_file: str = "") -> bool:
+def revoke(provider: Provider, form: Mapping[str, str], ca_file: str = "") -> bool:
     """Whether the provider took the token back; False where it offers nothing of the kind."""
     if not provider.revocation_endpoint:
         return False
-    form = {"client_id": client_id, "token": token, "token_type_hint": hint}
     status, _ = _exchange("POST", provider.revocation_endpoint, form, ca_file)
     return status < 400
 

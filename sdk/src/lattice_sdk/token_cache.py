@@ -28,6 +28,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str = "access_token"
     expires_at: float = 0.0
     refresh_token: str = ""
+    client_secret: str = ""
     ca_file: str = ""
 
 
@@ -156,13 +157,13 @@ class CachedToken:
 
 def renew(login: Login, now: Callable[[], float] = time) -> Login:
     """The same person with a new token; LoginFailed when the provider gives none."""
-    from lattice_sdk.provider import ask_for_tokens, find_provider
+    from lattice_sdk.provider import as_client, ask_for_tokens, find_provider
 
     if not login.refresh_token:
         raise LoginFailed("it has no refresh token")
     provider = find_provider(login.issuer, login.ca_file)
-    form = {"grant_type": "refresh_token", "refresh_token": login.refresh_token, "client_id": login.client_id}
-    tokens = ask_for_tokens(provider, form, login.ca_file)
+    form = {"grant_type": "refresh_token", "refresh_token": login.refresh_token}
+    tokens = ask_for_tokens(provider, as_client(form, login.client_id, login.client_secret), login.ca_file)
     token = getattr(tokens, login.kind)
     if not token:
         raise LoginFailed(f"the identity provider gave no {login.kind} this time")

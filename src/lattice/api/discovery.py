@@ -12,3 +12,4 @@ class Discovery(Struct, frozen=True, kw_only=True):
     idp_url: str | None = None
     scopes: tuple[str, ...] = ()
     token: str | None = None
+    client_secret: str | None = None

@@ -84,6 +84,8 @@ class OidcSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     recheck: Literal["none", "userinfo", "introspection"] = "none"  # how long streams find out about revoked tokens
     client_secret: str = ""  # a reference; only for introspection
     ca_file: str = ""  # whom to trust instead of the system's authorities
+    # Some providers give programs on people's machines a "secret", too; it is told to everybody who wants to log in.
+    public_client_secret: str = ""
     # What `lattice login` asks for, and which of the tokens it gets is shown to this cluster.
     scopes: list[str] = field(default_factory=lambda: ["openid", "profile", "offline_access"])
     login_token: Literal["access_token", "id_token"] = "access_token"  # noqa: S105 - a kind of token

@@ -14,6 +14,7 @@ from lattice.api.discovery import Discovery
 from lattice.config.load import ConfigError
 from lattice.config.schema import ApiSection, ServerConfig
 from lattice.config.secrets import resolve
+from lattice.daemons.vaults import vault_of
 from lattice.ports.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def check_identity(config: ServerConfig) -> None:
             raise ConfigError(f"api.oidc_issuer: {api.oidc_issuer} is not https; whoever is in between could log in")
         _log.warning("api.oidc_issuer is plain http: whoever is in between could log in as anybody")
     if api.oidc.recheck == "introspection":
-        resolve(api.oidc.client_secret, key="api.oidc.client_secret", mode=config.mode)
+        resolve(api.oidc.client_secret, key="api.oidc.client_secret", mode=config.mode, vault=vault_of(config))
 
 
 def discovery_of(api: ApiSection) -> Discovery:
@@ -76,6 +77,7 @@ def discovery_of(api: ApiSection) -> Discovery:
         client_id=api.oidc_client_id,
         scopes=tuple(api.oidc.scopes),
         token=api.oidc.login_token,
+        client_secret=api.oidc.public_client_secret or None,
     )
 
 
@@ -91,7 +93,9 @@ def _policy(config: ServerConfig) -> OidcPolicy:
     api, oidc = config.api, config.api.oidc
     secret = ""
     if oidc.recheck == "introspection":
-        secret = resolve(oidc.client_secret, key="api.oidc.client_secret", mode=config.mode).decode()
+        secret = resolve(
+            oidc.client_secret, key="api.oidc.client_secret", mode=config.mode, vault=vault_of(config)
+        ).decode()
     return OidcPolicy(
         client_id=api.oidc_client_id,
         audiences=tuple(oidc.audiences),

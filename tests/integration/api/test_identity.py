@@ -149,6 +149,7 @@ async def test_public_addresses_need_no_token(world: World) -> None:
         "idp_url": None,
         "scopes": [],
         "token": None,
+        "client_secret": None,
     }
 
 

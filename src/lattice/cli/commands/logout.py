@@ -9,7 +9,7 @@ from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.output import structured
 from lattice_sdk.errors import LoginFailed
-from lattice_sdk.provider import find_provider, revoke
+from lattice_sdk.provider import as_client, find_provider, revoke
 from lattice_sdk.token_cache import Login
 
 
@@ -35,13 +35,17 @@ def run(options: Options, context: Context) -> int:
     return OK
 
 
+def _named(token: str, hint: str) -> dict[str, str]:
+    return {"token": token, "token_type_hint": hint}
+
+
 def _revoked(login: Login, context: Context) -> bool:
     """Best effort: the login is forgotten here whatever the provider says."""
     tokens = [(login.refresh_token, "refresh_token"), (login.token, "access_token")]
     try:
         provider = find_provider(login.issuer, login.ca_file)
         outcomes = [
-            revoke(provider, login.client_id, token, hint, login.ca_file)
+            revoke(provider, as_client(_named(token, hint), login.client_id, login.client_secret), login.ca_file)
             for token, hint in tokens
             if token and not (hint == "access_token" and login.kind != hint)
         ]
