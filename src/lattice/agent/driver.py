@@ -39,6 +39,7 @@ from lattice.agent.state import (
     Connected,
     Disconnected,
     EpochBegun,
+    FinishRun,
     ForgetRun,
     Instruction,
     LaunchRun,
@@ -235,6 +236,8 @@ class Driver:
                 self._ask_shim("update", key, walltime_s=walltime_s)
             case SignalRun(key=key, signal=signal, to=to):
                 self._ask_shim("signal", key, signal=signal, to=to)
+            case FinishRun(key=key, exit_code=exit_code):
+                self._ask_shim("finish", key, exit_code=exit_code)
             case PauseRun(key=key, is_paused=is_paused):
                 self._ask_shim("pause" if is_paused else "resume", key)
             case RenewToken(key=key, token=token):

@@ -8,6 +8,7 @@ from lattice.agent.state import (
     Acknowledged,
     Cause,
     EarlySignal,
+    FinishAsked,
     PauseAsked,
     Phase,
     RunFiles,
@@ -93,6 +94,8 @@ def stimulus_of(message: pb.ServerMessage) -> Stimulus | None:
         case "signal_run":
             asked = message.signal_run
             return SignalAsked(key=key_of(asked.key), signal=asked.signal, to=asked.to)
+        case "finish_run":
+            return FinishAsked(key=key_of(message.finish_run.key), exit_code=message.finish_run.exit_code)
         case "pause_run":
             return PauseAsked(key=key_of(message.pause_run.key), is_paused=message.pause_run.paused)
         case "report_ack":

@@ -48,6 +48,7 @@ class Run:
         "error",
         "event_fd",
         "exit_code",
+        "finish_code",
         "grace_s",
         "group",
         "key",
@@ -106,6 +107,7 @@ class Run:
         self.error = ""
         self.cause = ""
         self.exit_code = 0
+        self.finish_code = -1  # how it is said to have ended, whatever became of its processes
         self.signal = 0
         self.rusage = (0.0, 0.0)
         self.usage = Usage()
@@ -147,6 +149,8 @@ class Run:
         killed = self.signal == signal.SIGKILL or self.exit_code == SHELL_SAW_KILL
         if self.error:
             self.cause, self.exit_code, self.signal = "launch", 0, 0
+        elif self.finish_code >= 0:
+            self.cause, self.exit_code, self.signal = "exit", self.finish_code, 0
         elif self.ending:
             self.cause = self.ending
         elif usage.oom_kills and killed:

@@ -93,7 +93,7 @@ class RunTable:
         if operation in ("signal", "pause", "resume"):
             key = _key(request)
             return self._interventions.handle(str(operation), key, self._runs.get(key), request)
-        actions = {"stop": self._stop, "update": self._update, "forget": self._forget}
+        actions = {"stop": self._stop, "update": self._update, "forget": self._forget, "finish": self._finish_as}
         action = actions.get(str(operation))
         if action is None:
             return _refusal(f"unknown op {operation!r}")
@@ -124,6 +124,13 @@ class RunTable:
         grace_s = seconds(request, "grace_s", run.grace_s)
         self._terminate(run, "stopped", grace_s, str(request.get("why") or ""))
         return {"ok": True, "phase": run.phase}
+
+    def _finish_as(self, key: Key, request: Body) -> Body:
+        run = self._live.get(key)
+        if run is not None and not run.ending and not run.main_gone:
+            run.finish_code = integer(request, "exit_code", 0, 255)
+            self._terminate(run, "stopped", 0.0, "")
+        return {"ok": True}
 
     def _update(self, key: Key, request: Body) -> Body:
         run = self._live.get(key)

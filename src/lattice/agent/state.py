@@ -221,6 +221,11 @@ class SignalAsked(msgspec.Struct, frozen=True, kw_only=True):
     to: str
 
 
+class FinishAsked(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    exit_code: int
+
+
 class PauseAsked(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     is_paused: bool
@@ -288,6 +293,7 @@ Stimulus = (
     | StopAsked
     | UpdateAsked
     | SignalAsked
+    | FinishAsked
     | PauseAsked
     | Acknowledged
     | RunStarted
@@ -343,6 +349,13 @@ class SignalRun(msgspec.Struct, frozen=True, kw_only=True):
     to: str
 
 
+class FinishRun(msgspec.Struct, frozen=True, kw_only=True):
+    """End it as if it had ended by itself with this code."""
+
+    key: RunKey
+    exit_code: int
+
+
 class PauseRun(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     is_paused: bool
@@ -391,6 +404,7 @@ Instruction = (
     | StopRun
     | UpdateRun
     | SignalRun
+    | FinishRun
     | PauseRun
     | RenewToken
     | SettleOutput

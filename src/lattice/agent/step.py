@@ -25,6 +25,8 @@ from lattice.agent.state import (
     Disconnected,
     End,
     EpochBegun,
+    FinishAsked,
+    FinishRun,
     ForgetRun,
     Instruction,
     LaunchRun,
@@ -87,6 +89,10 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return _update_asked(state, stimulus)
         case SignalAsked(key=key, signal=signal, to=to):
             return _signal_asked(state, key, signal, to)
+        case FinishAsked(key=key, exit_code=exit_code):
+            run = state.runs.get(key)
+            is_running = run is not None and run.phase is Phase.RUNNING
+            return [FinishRun(key=key, exit_code=exit_code)] if is_running else []
         case PauseAsked(key=key, is_paused=is_paused):
             return _pause_asked(state, key, is_paused=is_paused)
         case Acknowledged(key=key, seq=seq):

@@ -115,6 +115,14 @@ class SignalRunOrder(Struct, frozen=True, kw_only=True, gc=False):
     to: SignalTarget
 
 
+class FinishOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """End the run as if it had ended by itself with this code: for work that only holds nodes for somebody else's."""
+
+    number: int
+    run: int
+    exit_code: int
+
+
 class PauseOrder(Struct, frozen=True, kw_only=True, gc=False):
     """Let the run stand still, and its walltime with it, or go on."""
 
@@ -123,7 +131,7 @@ class PauseOrder(Struct, frozen=True, kw_only=True, gc=False):
     is_paused: bool
 
 
-Order = StartOrder | StopOrder | UpdateOrder | SignalRunOrder | PauseOrder
+Order = StartOrder | StopOrder | UpdateOrder | SignalRunOrder | FinishOrder | PauseOrder
 
 
 class AgentLinks(Protocol):

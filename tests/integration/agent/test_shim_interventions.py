@@ -111,3 +111,12 @@ def test_wrong_words_are_refused(shim: ShimProcess, agent: Client) -> None:
     assert not agent.ask("signal", number=1, run=1, signal=99)["ok"]
     early = {"signal": 10, "before_s": 1.0, "to": "moon"}
     assert not agent.ask("start", **shim.request(2, "true"), early=early)["ok"]
+
+
+def test_a_run_is_finished_with_the_code_that_was_asked_for(shim: ShimProcess, agent: Client) -> None:
+    agent.ask("start", **shim.request(1, "sleep", "300"))
+    assert agent.ask("finish", number=1, run=1, exit_code=7)["ok"]
+    event = agent.ended(1)
+    assert (event["cause"], event["exit_code"], event["signal"]) == ("exit", 7, 0)
+    assert agent.ask("finish", number=1, run=1, exit_code=3)["ok"]
+    assert shim.status(1)["exit_code"] == 7

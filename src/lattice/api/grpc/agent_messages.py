@@ -8,6 +8,7 @@ from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
 from lattice.ports.agents import (
     Beat,
+    FinishOrder,
     Greeting,
     Order,
     PauseOrder,
@@ -135,6 +136,8 @@ def order_message(order: Order) -> pb.ServerMessage:
             return pb.ServerMessage(update_run=update)
         case SignalRunOrder():
             return pb.ServerMessage(signal_run=pb.SignalRun(key=key, signal=order.signal, to=order.to))
+        case FinishOrder():
+            return pb.ServerMessage(finish_run=pb.FinishRun(key=key, exit_code=order.exit_code))
         case PauseOrder():
             return pb.ServerMessage(pause_run=pb.PauseRun(key=key, paused=order.is_paused))
         case _:
