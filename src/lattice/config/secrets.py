@@ -8,6 +8,7 @@ Errors of this boundary::
 import logging
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
@@ -18,8 +19,8 @@ class SecretError(Exception):
     """A secret that cannot be had; the text names the key, never the secret."""
 
 
-def resolve(reference: str, *, key: str, mode: str) -> bytes:
-    """The secret behind the reference, without a trailing line break."""
+def resolve(reference: str, *, key: str, mode: str, vault: Callable[[str], bytes] | None = None) -> bytes:
+    """The secret behind the reference, without a trailing line break. `vault` reads what stands behind vault://."""
     scheme, separator, rest = reference.partition("://")
     if not separator:
         return _plain(reference, key, mode)
@@ -31,10 +32,19 @@ def resolve(reference: str, *, key: str, mode: str) -> bytes:
             if not secret:
                 raise SecretError(f"{key}: the environment variable {rest} is not set")
         case "vault":
-            raise SecretError(f"{key}: vault:// needs a vault to ask, and none is configured; use file:// or env://")
+            secret = _from_vault(rest, key, vault)
         case _:
             raise SecretError(f"{key}: unknown kind of reference {scheme}://; use file://, env:// or vault://")
     return secret
+
+
+def _from_vault(path: str, key: str, vault: Callable[[str], bytes] | None) -> bytes:
+    if vault is None:
+        raise SecretError(f"{key}: vault:// needs a vault to ask: set vault.address and vault.token")
+    try:
+        return vault(path)
+    except SecretError as error:
+        raise SecretError(f"{key}: {error}") from None
 
 
 def _plain(reference: str, key: str, mode: str) -> bytes:

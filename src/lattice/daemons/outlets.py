@@ -1,13 +1,14 @@
 """Where notifications leave this server, as its configuration says; nothing is imported for what is off."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parseaddr
 
 from lattice.api.notifications import NotificationPolicy
 from lattice.config.load import ConfigError
 from lattice.config.schema import MailSection, ServerConfig, WebhookSection
 from lattice.config.secrets import resolve
+from lattice.daemons.vaults import vault_of
 from lattice.ports.clock import Clock
 from lattice.ports.notifications import Sender
 from lattice.wire.notifications import MAIL, WEBHOOK
@@ -17,13 +18,13 @@ class Outlets:
     """Senders by channel, and what the API says of them. Raises ConfigError and SecretError."""
 
     def __init__(self, config: ServerConfig, clock: Clock) -> None:
-        section = config.notifications
+        section, vault = config.notifications, vault_of(config)
         senders: dict[str, Sender] = {}
         if section.mail.host:
-            senders[MAIL] = _mail(section.mail, config.mode)
+            senders[MAIL] = _mail(section.mail, config.mode, vault)
         secret = b""
         if section.webhook.enabled:
-            secret = resolve(section.webhook.secret, key="notifications.webhook.secret", mode=config.mode)
+            secret = resolve(section.webhook.secret, key="notifications.webhook.secret", mode=config.mode, vault=vault)
             senders[WEBHOOK] = _webhook(section.webhook, secret, clock)
         self.senders: Mapping[str, Sender] = senders
         self.policy = NotificationPolicy(
@@ -35,14 +36,14 @@ class Outlets:
         )
 
 
-def _mail(section: MailSection, mode: str) -> Sender:
+def _mail(section: MailSection, mode: str, vault: Callable[[str], bytes] | None) -> Sender:
     from lattice.integrations.mail.sender import MailSender
 
     if "@" not in parseaddr(section.sender)[1]:
         raise ConfigError("notifications.mail.sender: give the address from which mails are sent")
     password = ""
     if section.user:
-        password = resolve(section.password, key="notifications.mail.password", mode=mode).decode()
+        password = resolve(section.password, key="notifications.mail.password", mode=mode, vault=vault).decode()
     return MailSender(
         section.host,
         section.port,

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from lattice.config.load import ConfigError, load
+from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
 from lattice.daemons.beginning import Beginning
+from lattice.daemons.vaults import vault_of
 from lattice.observe.logging import configure
 
 EXIT_FAILED = 1
@@ -43,6 +45,9 @@ def build_parser() -> argparse.ArgumentParser:
         dest="overrides",
         metavar="KEY=VALUE",
         help="lay one value over the file, as in node_agent.grace_period_s=2; may be repeated",
+    )
+    parser.add_argument(
+        "--show-config", action="store_true", help="print the settings in force, without secrets, and leave"
     )
     begin = parser.add_mutually_exclusive_group()
     begin.add_argument("--bootstrap", action="store_true", help="begin a new quorum; refused where one was begun")
@@ -74,9 +79,12 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     options = build_parser().parse_args(arguments)
     try:
+        _refuse_plain_secrets(options.overrides)
         config = load(options.config, ServerConfig, options.overrides)
         configure("server", config.log_level, fields={"server": config.name})
-        secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode)
+        if options.show_config:
+            _show(config)
+        secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode, vault=vault_of(config))
         beginning = _beginning(options, config)
         check_settings(config)
     except (ConfigError, SecretError) as error:
@@ -85,6 +93,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _recover(config, options.recover_from)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     _leave(run(config, secret, beginning, options.join_token_file))
+
+
+def _refuse_plain_secrets(overrides: Sequence[str]) -> None:
+    """The command line is there for everybody to read."""
+    for override in overrides:
+        key, _, value = override.partition("=")
+        if value and is_secret_key(key.strip()) and not is_reference(value.strip()):
+            raise ConfigError(
+                f"--set {key}: a secret may not stand on the command line; use file://, env:// or vault://"
+            )
+
+
+def _show(config: ServerConfig) -> NoReturn:
+    import yaml
+
+    sys.stdout.write(yaml.safe_dump(redacted(config), sort_keys=False, allow_unicode=True))
+    _leave(0)
 
 
 def check_settings(config: ServerConfig) -> None:
