@@ -1,13 +1,12 @@
 """The quorum's own certificates: an authority made at bootstrap, what it issues, how both are replaced.
 
 Members trust nobody but this authority, in both directions and on both ports. What is issued lies in a folder of its own, and
-`current` points at the newest one: a rotation is one rename, and etcd reads the pair anew with every handshake. An authority is
-replaced in three steps, with a rolling restart after the first and the third, because etcd reads whom it trusts only when it starts:
-`begin_succession` (old and new are trusted), `issue` from the new one everywhere, `finish_succession` (the old one is forgotten).
+`current` points at the newest one: a rotation is one rename, and etcd reads the pair anew with every handshake. The authority itself
+lasts as long as its cluster: whoever is to be shut out for good is shut out by a restore into a new one, with a new authority.
 ::
 
     FOLDER/            0700
-      ca.crt           whom to trust: one certificate, two during a succession
+      ca.crt           whom to trust
       ca.key           only where certificates are issued
       current          -> issued-N
       issued-N/        member.crt member.key client.crt client.key
@@ -185,27 +184,6 @@ def rotate(folder: CertificateFolder, hosts: Sequence[str], *, name: str = "", l
     install(folder, issue(folder, hosts, name=name, lifetime=lifetime))
 
 
-def begin_succession(folder: CertificateFolder) -> None:
-    """Makes the next authority: it issues from now on, and both are trusted. Refuses while a succession is under way."""
-    if len(_trusted(folder)) > 1:
-        raise CertificateError("the authority is being replaced already; finish that first")
-    key, certificate = _new_authority()
-    # Trust first: a crash in between leaves the old authority in charge.
-    _replace(folder.trusted, _pem(certificate) + _read(folder.trusted))
-    _replace(folder.authority_key, pem_of_key(key))
-
-
-def finish_succession(folder: CertificateFolder) -> None:
-    """Forgets the old authority. Refuses while this server's own certificate is still from the old one."""
-    newest, *older = _trusted(folder)
-    if not older:
-        return
-    for path in (folder.member_certificate, folder.client_certificate):
-        if not _is_from(_load_certificate(path), newest):
-            raise CertificateError(f"{path} is still from the old authority; issue new certificates first")
-    _replace(folder.trusted, _pem(newest))
-
-
 def _issued(folder: CertificateFolder) -> list[int]:
     names = (path.name.removeprefix("issued-") for path in folder.path.glob("issued-*"))
     return [int(name) for name in names if name.isdecimal()]
@@ -217,7 +195,7 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 def _new_authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     key = new_key()
-    # A name of its own: two authorities of one name could not be told apart during a succession.
+    # A name of its own: two authorities of one name could not be told apart.
     serial = x509.random_serial_number()
     name = _name(f"lattice-quorum-{serial:x}"[:60])
     usage = x509.KeyUsage(
@@ -325,14 +303,6 @@ def _load_certificate(path: Path) -> x509.Certificate:
         return x509.load_pem_x509_certificate(_read(path))
     except ValueError as error:
         raise CertificateError(f"{path} cannot be read: {error}") from error
-
-
-def _is_from(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except Exception:  # noqa: BLE001 - the library raises several unrelated kinds, all meaning no
-        return False
-    return True
 
 
 def _read(path: Path) -> bytes:

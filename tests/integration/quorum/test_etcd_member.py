@@ -16,8 +16,6 @@ import pytest
 
 from lattice.quorum.certificates import (
     CertificateFolder,
-    begin_succession,
-    finish_succession,
     rotate,
 )
 from lattice.quorum.etcd_client import EtcdClient, EtcdError
@@ -256,17 +254,6 @@ def test_certificates_are_rotated_under_a_running_member(tmp_path: Path, certifi
                 client.reload()
                 assert await log.append(last, b"entry") == last + 1
             assert member.pid == pid
-            begin_succession(certificates)
-            await member.stop()
-            await member.restart()
-            rotate(certificates, ["127.0.0.1"])
-            client.reload()
-            assert await log.append(5, b"entry") == 6
-            finish_succession(certificates)
-            await member.stop()
-            await member.restart()
-            client.reload()
-            assert await log.append(6, b"entry") == 7
             await log.close()
 
     in_time(scenario())

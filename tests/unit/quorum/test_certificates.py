@@ -12,9 +12,7 @@ from lattice.quorum.certificates import (
     CertificateError,
     CertificateFolder,
     Credentials,
-    begin_succession,
     create_authority,
-    finish_succession,
     install,
     issue,
     rotate,
@@ -93,22 +91,6 @@ def test_a_joining_server_gets_what_it_needs_and_issues_only_with_the_authority_
         issue(joined, ["quorum-3.example"])
     install(joined, with_authority(folder, credentials))
     assert isinstance(issue(joined, ["quorum-3.example"]), Credentials)
-
-
-def test_an_authority_is_replaced_while_both_are_trusted(folder: CertificateFolder) -> None:
-    old_certificate, old_trusted = folder.member_certificate.read_bytes(), folder.trusted.read_bytes()
-    begin_succession(folder)
-    assert trusts(folder.trusted.read_bytes(), old_certificate, "localhost")
-    with pytest.raises(CertificateError, match="already"):
-        begin_succession(folder)
-    with pytest.raises(CertificateError, match="old authority"):
-        finish_succession(folder)
-    rotate(folder, ["quorum-1.example"])
-    assert trusts(folder.trusted.read_bytes(), folder.member_certificate.read_bytes(), "localhost")
-    assert not trusts(old_trusted, folder.member_certificate.read_bytes(), "localhost")
-    finish_succession(folder)
-    assert not trusts(folder.trusted.read_bytes(), old_certificate, "localhost")
-    assert trusts(folder.trusted.read_bytes(), folder.member_certificate.read_bytes(), "localhost")
 
 
 def test_a_key_of_another_authority_is_noticed(folder: CertificateFolder, tmp_path: Path) -> None:
