@@ -26,7 +26,7 @@ class Load:
     Every run writes into a journal when it begins and ends, so that one that was started twice is seen.
     """
 
-    def __init__(self, cluster: LocalCluster, scratch: Path, *, clients: int = CLIENTS, pause_s: float = 0.2) -> None:
+    def __init__(self, cluster: LocalCluster, scratch: Path, *, clients: int = CLIENTS, pause_s: float = 0.5) -> None:
         self._cluster = cluster
         self._journal = scratch / f"journal-{secrets.token_hex(3)}"
         self._prefix = secrets.token_hex(4)
