@@ -78,6 +78,11 @@ def memory_text(allocation: Allocation) -> str:
     return f"{allocation.peak_memory_mb:g} MB ({percent_text(allocation.memory_efficiency)} of what it held)"
 
 
+def task_text(allocation: Allocation) -> str:
+    """The name of a task by its index; nothing for what is no task."""
+    return "" if allocation.task_index is None else f"{allocation.group_id}_{allocation.task_index}"
+
+
 COLUMNS: tuple[Column[Allocation], ...] = (
     Column("ID", lambda a: a.id),
     Column("NAME", lambda a: a.name),
@@ -95,6 +100,7 @@ COLUMNS: tuple[Column[Allocation], ...] = (
     Column("CPU_EFF", lambda a: percent_text(a.cpu_efficiency), is_wide=True),
     Column("MEM_EFF", lambda a: percent_text(a.memory_efficiency), is_wide=True),
     Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
+    Column("TASK", task_text, is_sparse=True),
     Column("REASON", why_text, is_sparse=True),
 )
 
@@ -126,6 +132,7 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
     """One allocation in full, as far as there is something to say."""
     pairs = [
         ("Allocation", allocation.id),
+        ("Task", task_text(allocation)),
         ("Name", allocation.name),
         ("State", allocation.state),
         ("User", allocation.user),
@@ -136,6 +143,11 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("Nodes", nodes_text(allocation)),
         ("On", ",".join(allocation.nodes)),
         ("Walltime", walltime_text(allocation)),
+        ("Tags", ", ".join(f"{key}={value}" for key, value in sorted(allocation.tags.items()))),
+        ("DAG", allocation.dag_id or ""),
+        ("Depends on", allocation.depends_on),
+        ("Mutex", allocation.mutex),
+        ("Deadline", allocation.deadline or ""),
         ("Submitted", allocation.submitted_at or ""),
         ("Not before", allocation.eligible_at or ""),
         ("Started", allocation.started_at or ""),

@@ -1,5 +1,6 @@
 """Task groups and reports at the command line: several tasks by one name, output of all of them, sums of what ended."""
 
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -35,7 +36,7 @@ def test_status_of_several_tasks_is_a_list(api: FakeApi, cli: Cli) -> None:
 
 
 def test_a_group_in_full_says_what_became_of_its_tasks_and_what_they_used(api: FakeApi, cli: Cli) -> None:
-    used = {"cpu_s": 3725.0, "peak_memory_mb": 96, "cpu_efficiency": 91.25, "memory_efficiency": 18.75}
+    used: dict[str, Any] = {"cpu_s": 3725.0, "peak_memory_mb": 96, "cpu_efficiency": 91.25, "memory_efficiency": 18.75}
     api.on("GET", "/allocations/a17", allocation(tasks=COUNTS, **used))
     api.on("GET", "/allocations/a17/explanation", {"id": "a17"})
     lines = cli("status", "a17", "--verbose").lines
@@ -104,3 +105,20 @@ def test_several_rows_have_a_total_and_csv_has_none(api: FakeApi, cli: Cli) -> N
     assert len(lines) == 3
     assert cli("report", "-o", "json").json["total"]["name"] == "total"
     assert cli("report", "--by=shoe").code == 2
+
+
+def test_tasks_are_shown_by_their_index(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/allocations", {"items": [allocation(18, group_id="a17", task_index=0)]})
+    assert cli("status", "a17", "--tasks").table()[1][-1] == "a17_0"
+
+
+def test_what_an_allocation_waits_for_is_shown_in_full(api: FakeApi, cli: Cli) -> None:
+    waiting = allocation(
+        18, state="Pending", depends_on="a17:success", mutex="db", dag_id="d3", tags={"b": "2", "a": "1"}
+    )
+    api.on("GET", "/allocations/a18", waiting)
+    api.on("GET", "/allocations/a18/explanation", {"id": "a18"})
+    shown = cli("status", "a18", "--verbose").out
+    for name, text in (("DAG", "d3"), ("Depends on", "a17:success"), ("Mutex", "db"), ("Tags", "a=1, b=2")):
+        assert f"{name}:".ljust(13) in shown
+        assert f" {text}\n" in shown

@@ -37,7 +37,7 @@ def test_wide_shows_who_where_and_how_it_ended(api: FakeApi, cli: Cli) -> None:
     head, row = cli("status", "-o", "wide").lines
     first, second = head.split()[7:13], head.split()[13:]
     assert first == ["TENANT", "PROJECT", "USER", "NODELIST", "CAUSE", "EXIT"]
-    assert second == ["CPU_EFF", "MEM_EFF", "SUBMITTED", "REASON"]
+    assert second == ["CPU_EFF", "MEM_EFF", "SUBMITTED", "TASK", "REASON"]
     assert (
         "default  -        alice  n0,n1,n2,n3,+2  signal  signal 9  -        -        2026-03-05T10:00:00.123Z" in row
     )
