@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ class Slurm:
         return outcome
 
     def lines(self, *words: str, **environment: str) -> list[str]:
-        return self.run(*words, **environment).stdout.splitlines()
+        return self.run(*words, check=True, **environment).stdout.splitlines()
 
     def submit(self, *words: str) -> str:
         return self.run("sbatch", "--parsable", *words).stdout.strip()
@@ -93,16 +94,15 @@ def test_reasons_are_single_words_that_slurm_knows(slurm: Slurm) -> None:
         "Dependency": slurm.submit("-d", f"afterok:{running[0]}", "--wrap", "true"),
     }
     for reason, job in jobs.items():
-        shown = eventually(lambda job=job, reason=reason: _reason(slurm, job) == reason, f"{job} waits for {reason}")
-        assert shown
+        eventually(partial(_waits_for, slurm, job, reason), f"{job} waits for {reason}")
     assert slurm.lines("squeue", "-h", "-j", jobs["Dependency"], "-o", "%E") == [f"afterok:{running[0]}(unfulfilled)"]
     slurm.run("scancel", *running, *jobs.values())
     for job in running:
         slurm.wait_state(job, "CANCELLED")
 
 
-def _reason(slurm: Slurm, job: str) -> str:
-    return " ".join(slurm.lines("squeue", "-h", "-j", job, "-o", "%r"))
+def _waits_for(slurm: Slurm, job: str, reason: str) -> bool:
+    return slurm.lines("squeue", "-h", "-j", job, "-o", "%r") == [reason]
 
 
 def test_arrays_are_shown_by_task(slurm: Slurm) -> None:
