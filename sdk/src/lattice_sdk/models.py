@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from msgspec import UNSET, Struct, UnsetType, field
 
 from lattice_sdk.models_notifications import NotifyRequest
+from lattice_sdk.models_slurm import SlurmRequest
 
 T = TypeVar("T")
 Figure = int | float
@@ -127,6 +128,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
     deadline: str | None = None
     dag_id: str | None = None
     avoided: list[str] = []
+    slurm: SlurmRequest | UnsetType = UNSET  # of work that a Slurm command submitted
     tasks: TaskCounts | UnsetType | None = UNSET
     details: Details | UnsetType | None = UNSET
     warnings: list[str] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -213,6 +215,8 @@ class Tenant(Struct, frozen=True, kw_only=True):
     fair_share_target: Figure | None = None
     burst_allowance: Figure | None = None
     created_at: str | None = None
+    members: tuple[str, ...] = ()
+    admins: tuple[str, ...] = ()
     in_use: InUse = field(default_factory=InUse)
 
 

@@ -1,7 +1,8 @@
 """Who may come in: the bearer token, and whether its roles reach the operation at all. The same on every wire."""
 
 from lattice.api.auditing import denied, refused_login
-from lattice.api.auth.rbac import Reach, reach_of
+from lattice.api.auth.membership import with_membership
+from lattice.api.auth.rbac import may_at_all
 from lattice.api.errors import ApiError, starting
 from lattice.api.operations.table import Operation
 from lattice.api.services import Services
@@ -18,7 +19,7 @@ async def admit(services: Services, operation: Operation, authorization: str) ->
     except Unauthenticated as error:
         refused_login(services, str(error))
         raise
-    if reach_of(identity, operation.permission) is Reach.NONE:
+    if not may_at_all(identity, operation.permission):
         denied(services, identity, operation.name, str(operation.permission))
         raise _not_permitted(identity, operation)
     services.limits.spend(identity, operation.name)
@@ -42,6 +43,8 @@ async def authenticate(services: Services, authorization: str, *, anew: bool = F
         identity = verifier.verify(token)
     if identity.kind == "allocation":
         _check_allocation(services, identity.allocation)
+    elif identity.kind == "user":
+        return with_membership(identity, services.memberships.of(identity.user, services.replica.state.tenants))
     return identity
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from lattice.api.auth.rbac import Permission, Reach, reach_of
+from lattice.api.auth.rbac import Permission, Reach, reach_in, reach_of
 from lattice.api.errors import ApiError, refused, unknown
 from lattice.api.limits import MAX_REQUEST_ID
 from lattice.api.services import Services
@@ -40,7 +40,7 @@ class Context:
 
     def covers(self, permission: Permission, *, user: str, tenant: str) -> bool:
         """Whether the permission reaches what belongs to this user of this tenant."""
-        reach = self.reach(permission)
+        reach = reach_in(self.identity, permission, tenant)
         if reach is Reach.ALL:
             return True
         if reach is Reach.NONE or tenant not in self.identity.tenants:
@@ -49,7 +49,7 @@ class Context:
 
     def covers_tenant(self, permission: Permission, tenant: str) -> bool:
         """Whether the permission reaches everything of this tenant."""
-        reach = self.reach(permission)
+        reach = reach_in(self.identity, permission, tenant)
         return reach is Reach.ALL or (reach is Reach.TENANT and tenant in self.identity.tenants)
 
     def visible_tenants(self, permission: Permission) -> tuple[str, ...] | None:

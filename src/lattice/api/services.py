@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from lattice.api.auth.membership import Memberships
 from lattice.api.changes import ChangeRing
 from lattice.api.discovery import Discovery
 from lattice.api.notifications import NotificationPolicy
@@ -50,6 +51,7 @@ class Services:
     backups: Backups | None = None
     audit: AuditDesk | None = None  # None on a server that follows
     steps: StepDesk | None = None  # None on a server that follows
+    memberships: Memberships = field(default_factory=Memberships)
     discovery: Discovery = field(default_factory=Discovery)
     revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed
     server_name: str = "server"

@@ -1,7 +1,7 @@
 """Whether the caller of a long stream may still have it: the token's own end, and every few minutes everything else anew."""
 
 from lattice.api.admission import authenticate
-from lattice.api.auth.rbac import Reach, reach_of
+from lattice.api.auth.rbac import may_at_all
 from lattice.api.errors import ApiError
 from lattice.api.operations.table import Operation
 from lattice.api.services import Services
@@ -33,8 +33,11 @@ class Standing:
             return
         self._due_ms = now_ms + self._services.revalidate_every_s * 1000
         identity = await authenticate(self._services, self._authorization, anew=True)
-        is_same = (identity.roles, identity.tenants) == (self._identity.roles, self._identity.tenants)
-        if not is_same or reach_of(identity, self._operation.permission) is Reach.NONE:
+        if _powers(identity) != _powers(self._identity) or not may_at_all(identity, self._operation.permission):
             raise ApiError(
                 "unauthenticated", "what you may do has changed since the stream was opened", hint="open it again"
             )
+
+
+def _powers(identity: Identity) -> tuple[object, ...]:
+    return identity.roles, identity.tenants, identity.admin_of

@@ -32,6 +32,7 @@ class Identity(Struct, frozen=True, kw_only=True):
     kind: Kind = "user"
     allocation: int | None = None
     node: str | None = None
+    admin_of: tuple[str, ...] = ()  # tenants that the cluster's state lets them administer
 
 
 class Verifier(Protocol):

@@ -18,7 +18,7 @@ from lattice.core.model.tenants import (
 from lattice.core.model.weights import FACTORS, check_weights
 from lattice.wire.problems import BadField
 from lattice.wire.submissions import MAX_CLASS, MAX_NODES, walltime_s
-from lattice.wire.texts import check_names
+from lattice.wire.texts import check_names, check_users
 from lattice.wire.times import rfc3339
 
 MAX_COUNT = 10**9
@@ -42,6 +42,8 @@ class TenantView(Struct, frozen=True, kw_only=True):
     fair_share_target: float | None
     burst_allowance: float | None
     created_at: str | None
+    members: tuple[str, ...]
+    admins: tuple[str, ...]
     in_use: UseView
 
 
@@ -93,6 +95,8 @@ class TenantFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     node_hours_budget: float | UnsetType | None = UNSET
     fair_share_target: float | UnsetType | None = UNSET
     burst_allowance: float | UnsetType | None = UNSET
+    members: list[str] | UnsetType = UNSET
+    admins: list[str] | UnsetType = UNSET
 
 
 class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,6 +143,8 @@ def tenant_view(tenant: Tenant, use: TenantUse) -> TenantView:
         fair_share_target=tenant.fair_share_target,
         burst_allowance=tenant.burst_allowance,
         created_at=rfc3339(tenant.created_at),
+        members=tenant.members,
+        admins=tenant.admins,
         in_use=UseView(nodes=use.nodes, allocations=use.allocations),
     )
 
@@ -188,6 +194,9 @@ def changed_tenant(old: Tenant, fields: TenantFields) -> Tenant:
     ):
         _check_number(changes, field, 0, MAX_COUNT)
     _check_number(changes, "max_class", 0, MAX_CLASS)
+    for field in ("members", "admins"):
+        if isinstance(users := changes.get(field), list):
+            changes[field] = check_users(users, field)
     return replace(old, **changes)
 
 

@@ -8,6 +8,7 @@ MAX_NAME = 128
 MAX_TAGS = 64
 MAX_TAG_VALUE = 1024
 MAX_LIST = 10_000
+MAX_USER = 128
 MAX_VARIABLES = 4096
 MAX_PATH = 4096
 # The kernel refuses to execute with a longer single argument or variable.
@@ -46,6 +47,16 @@ def check_names(texts: Sequence[str], field: str) -> tuple[str, ...]:
     if len(texts) > MAX_LIST:
         raise BadField(field, "has too many entries", current=f"{len(texts):,}", limit=f"{MAX_LIST:,}")
     return tuple(dict.fromkeys(check_name(text, f"{field}[{place}]") for place, text in enumerate(texts)))
+
+
+def check_users(texts: Sequence[str], field: str) -> tuple[str, ...]:
+    """Names of users as tokens have them, each once, in the order given."""
+    if len(texts) > MAX_LIST:
+        raise BadField(field, "has too many entries", current=f"{len(texts):,}", limit=f"{MAX_LIST:,}")
+    for place, text in enumerate(texts):
+        if not 0 < len(text) <= MAX_USER or not text.isprintable() or any(char in text for char in " ,"):
+            raise BadField(f"{field}[{place}]", f'"{text[:60]}" cannot be the name of a user')
+    return tuple(dict.fromkeys(texts))
 
 
 def check_path(text: str, field: str) -> str:

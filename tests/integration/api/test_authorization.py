@@ -367,3 +367,42 @@ async def test_what_runs_on_a_node_is_told_to_those_who_may_know_of_it(world: Wo
         seen[user] = answer.json()["allocations"]
         assert answer.json()["holding"] == "whole"
     assert seen == {"paul": [], "bob": ["a1"], "op": ["a1"]}
+
+
+@in_world
+async def test_tenants_may_be_given_members_and_administrators_in_the_state(world: World) -> None:
+    await furnish(world)
+    nina = world.token("nina", tenants=())
+    assert (await world.call("GET", "/allocations/a1", token=nina)).status == 404
+    change = {"members": ["nina", "zoe@example.org"]}
+    assert (await world.call("PUT", "/tenants/chemistry", change, token=world.admin)).status == 200
+    assert (await world.call("GET", "/allocations/a1", token=nina)).status == 200
+    assert (await world.call("DELETE", "/allocations/a1", token=nina)).status == 403
+    own = await world.call("POST", "/allocations", {"entrypoint": ["true"], "project": "kryptonite"}, token=nina)
+    assert (own.status, own.json()["tenant"]) == (201, "chemistry")
+    assert (
+        await world.call("PUT", "/tenants/chemistry", {"members": [], "admins": ["nina"]}, token=world.admin)
+    ).status == 200
+    project = {"tenant": "chemistry", "name": "new"}
+    reading = world.token("nina", tenants=(), scope="readonly")
+    assert (await world.call("POST", "/projects", project, token=reading)).status == 403
+    assert (await world.call("POST", "/projects", project, token=nina)).status == 201
+    both = world.token("nina", tenants=("physics",))
+    refused = await world.call("POST", "/projects", {"tenant": "physics", "name": "new"}, token=both)
+    assert refused.status == 403, "an administrator of one tenant is a member of the other"
+    assert (await world.call("DELETE", "/allocations/a1", token=both)).status == 202
+    bad = await world.call("PUT", "/tenants/chemistry", {"admins": ["a b"]}, token=world.admin)
+    assert (bad.status, "cannot be the name of a user" in bad.error["message"]) == (400, True)
+
+
+@in_world
+async def test_a_stream_ends_when_its_caller_leaves_the_tenant(world: World) -> None:
+    await furnish(world)
+    await world.call("PUT", "/tenants/chemistry", {"members": ["nina"]}, token=world.admin)
+    nina = world.token("nina", tenants=())
+    stream = await world.open("/events", token=nina)
+    await world.call("PUT", "/tenants/chemistry", {"members": []}, token=world.admin)
+    world.clock.ms += 301_000
+    await world.submit(token=world.token("alice", tenants=("chemistry",)), project="kryptonite")
+    events = [event async for event in _all(stream)]
+    assert (events[-1].event, events[-1].data["code"]) == ("error", "unauthenticated")

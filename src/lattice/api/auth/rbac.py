@@ -136,6 +136,21 @@ def roles_of(scopes: Iterable[str], kind: Kind, role_claims: Iterable[str] = ())
     return tuple(named) or tuple(claimed) or (Role.USER,)
 
 
+def reach_in(identity: Identity, permission: Permission, tenant: str) -> Reach:
+    """How far the caller may go with what belongs to this tenant, which the state may let them administer."""
+    reach = reach_of(identity, permission)
+    if tenant in identity.admin_of:
+        reach = max(reach, TABLE[Role.TENANT_ADMIN, permission])
+    return reach
+
+
+def may_at_all(identity: Identity, permission: Permission) -> bool:
+    """Whether the caller reaches anything with the permission."""
+    if reach_of(identity, permission) is not Reach.NONE:
+        return True
+    return bool(identity.admin_of) and TABLE[Role.TENANT_ADMIN, permission] is not Reach.NONE
+
+
 def reach_of(identity: Identity, permission: Permission) -> Reach:
     """How far the caller may go; NONE for a role that the table does not know."""
     reach = Reach.NONE

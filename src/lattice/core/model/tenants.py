@@ -35,6 +35,8 @@ class Tenant(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     fair_share_target: float | None = None
     burst_allowance: float | None = None
     created_at: int = 0
+    members: tuple[str, ...] = ()  # users who belong to it, besides those whose token says so
+    admins: tuple[str, ...] = ()  # users who administer it
 
 
 class Project(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

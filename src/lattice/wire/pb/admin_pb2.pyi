@@ -42,21 +42,68 @@ class SlurmCommandRequest(_message.Message):
     request_id: str
     def __init__(self, program: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., environment: _Optional[_Mapping[str, str]] = ..., script: _Optional[str] = ..., script_path: _Optional[str] = ..., host: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., umask: _Optional[int] = ..., resume: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class SlurmStep(_message.Message):
+    __slots__ = ("allocation", "step", "tasks", "label", "stdin", "fed", "pty", "stdout", "stderr", "append", "resume")
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    STDIN_FIELD_NUMBER: _ClassVar[int]
+    FED_FIELD_NUMBER: _ClassVar[int]
+    PTY_FIELD_NUMBER: _ClassVar[int]
+    STDOUT_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    APPEND_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    allocation: str
+    step: int
+    tasks: int
+    label: bool
+    stdin: str
+    fed: bool
+    pty: bool
+    stdout: str
+    stderr: str
+    append: bool
+    resume: str
+    def __init__(self, allocation: _Optional[str] = ..., step: _Optional[int] = ..., tasks: _Optional[int] = ..., label: _Optional[bool] = ..., stdin: _Optional[str] = ..., fed: _Optional[bool] = ..., pty: _Optional[bool] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., append: _Optional[bool] = ..., resume: _Optional[str] = ...) -> None: ...
+
+class SlurmProgram(_message.Message):
+    __slots__ = ("argv", "environment", "resume")
+    class EnvironmentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    environment: _containers.ScalarMap[str, str]
+    resume: str
+    def __init__(self, argv: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., resume: _Optional[str] = ...) -> None: ...
+
 class SlurmAnswer(_message.Message):
-    __slots__ = ("stdout", "stderr", "code", "needs", "path", "resume")
+    __slots__ = ("stdout", "stderr", "code", "needs", "path", "resume", "attend", "spawn")
     STDOUT_FIELD_NUMBER: _ClassVar[int]
     STDERR_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
     NEEDS_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
+    ATTEND_FIELD_NUMBER: _ClassVar[int]
+    SPAWN_FIELD_NUMBER: _ClassVar[int]
     stdout: str
     stderr: str
     code: int
     needs: str
     path: str
     resume: str
-    def __init__(self, stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., code: _Optional[int] = ..., needs: _Optional[str] = ..., path: _Optional[str] = ..., resume: _Optional[str] = ...) -> None: ...
+    attend: SlurmStep
+    spawn: SlurmProgram
+    def __init__(self, stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., code: _Optional[int] = ..., needs: _Optional[str] = ..., path: _Optional[str] = ..., resume: _Optional[str] = ..., attend: _Optional[_Union[SlurmStep, _Mapping]] = ..., spawn: _Optional[_Union[SlurmProgram, _Mapping]] = ...) -> None: ...
 
 class ListTenantsRequest(_message.Message):
     __slots__ = ()
@@ -71,7 +118,7 @@ class UseView(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., allocations: _Optional[int] = ...) -> None: ...
 
 class TenantView(_message.Message):
-    __slots__ = ("name", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "created_at", "in_use")
+    __slots__ = ("name", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "created_at", "members", "admins", "in_use")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_CONCURRENT_ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
@@ -84,6 +131,8 @@ class TenantView(_message.Message):
     FAIR_SHARE_TARGET_FIELD_NUMBER: _ClassVar[int]
     BURST_ALLOWANCE_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    ADMINS_FIELD_NUMBER: _ClassVar[int]
     IN_USE_FIELD_NUMBER: _ClassVar[int]
     name: str
     max_nodes: int
@@ -97,8 +146,10 @@ class TenantView(_message.Message):
     fair_share_target: float
     burst_allowance: float
     created_at: str
+    members: _containers.RepeatedScalarFieldContainer[str]
+    admins: _containers.RepeatedScalarFieldContainer[str]
     in_use: UseView
-    def __init__(self, name: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., created_at: _Optional[str] = ..., in_use: _Optional[_Union[UseView, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., created_at: _Optional[str] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., in_use: _Optional[_Union[UseView, _Mapping]] = ...) -> None: ...
 
 class ListTenantsResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -109,7 +160,7 @@ class ListTenantsResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[TenantView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class CreateTenantRequest(_message.Message):
-    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "cleared")
+    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "members", "admins", "cleared")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -122,6 +173,8 @@ class CreateTenantRequest(_message.Message):
     NODE_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
     FAIR_SHARE_TARGET_FIELD_NUMBER: _ClassVar[int]
     BURST_ALLOWANCE_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    ADMINS_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -135,8 +188,10 @@ class CreateTenantRequest(_message.Message):
     node_hours_budget: float
     fair_share_target: float
     burst_allowance: float
+    members: _containers.RepeatedScalarFieldContainer[str]
+    admins: _containers.RepeatedScalarFieldContainer[str]
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetTenantRequest(_message.Message):
     __slots__ = ("name",)
@@ -145,7 +200,7 @@ class GetTenantRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class UpdateTenantRequest(_message.Message):
-    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "cleared")
+    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "members", "admins", "cleared")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -158,6 +213,8 @@ class UpdateTenantRequest(_message.Message):
     NODE_HOURS_BUDGET_FIELD_NUMBER: _ClassVar[int]
     FAIR_SHARE_TARGET_FIELD_NUMBER: _ClassVar[int]
     BURST_ALLOWANCE_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    ADMINS_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -171,8 +228,10 @@ class UpdateTenantRequest(_message.Message):
     node_hours_budget: float
     fair_share_target: float
     burst_allowance: float
+    members: _containers.RepeatedScalarFieldContainer[str]
+    admins: _containers.RepeatedScalarFieldContainer[str]
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TenantUsageRequest(_message.Message):
     __slots__ = ("name", "days", "user", "project")

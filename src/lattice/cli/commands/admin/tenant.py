@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
-from lattice.cli.fields import FLOAT, INTEGER, TEXT, Field, add_fields, chosen_name, given_fields
+from lattice.cli.fields import FLOAT, INTEGER, LIST_OF_NAMES, TEXT, Field, add_fields, chosen_name, given_fields
 from lattice.cli.output import Column, show_list, show_one, structured
 from lattice_sdk.models import Tenant
 
@@ -21,6 +21,8 @@ FIELDS = (
     Field("node_hours_budget", FLOAT, "node hours of a billing period"),
     Field("fair_share_target", FLOAT, "share of the cluster, 0 to 1"),
     Field("burst_allowance", FLOAT, "how far above its share, 1.5 = half as much again"),
+    Field("members", LIST_OF_NAMES, "users who belong to it besides those whose token says so, with commas"),
+    Field("admins", LIST_OF_NAMES, "users who administer it, with commas"),
 )
 
 
@@ -40,6 +42,8 @@ class Options:
     node_hours_budget: str | None = None
     fair_share_target: str | None = None
     burst_allowance: str | None = None
+    members: str | None = None
+    admins: str | None = None
 
 
 def _limit(value: float | None) -> str:
@@ -61,8 +65,12 @@ COLUMNS: tuple[Column[Tenant], ...] = (
 )
 
 
+def _written(value: object) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value or "")
+
+
 def _sheet(tenant: Tenant) -> list[tuple[str, str]]:
-    fields = [(field.title, str(getattr(tenant, field.name) or "")) for field in FIELDS]
+    fields = [(field.title, _written(getattr(tenant, field.name))) for field in FIELDS]
     return [
         ("Tenant", tenant.name),
         *fields,
