@@ -149,14 +149,26 @@ def offer_programs(state_dir: Path) -> str:
     try:
         directory.mkdir(exist_ok=True)
         directory.chmod(0o755)
-        link = directory / COMMAND
-        if not link.is_symlink() or link.readlink() != program:
-            link.unlink(missing_ok=True)
-            link.symlink_to(program)
+        for each in (program, *_slurm_programs()):
+            _link(directory / each.name, each)
     except OSError as error:
         _log.warning("workloads will not find `%s`: %s", COMMAND, error)
         return ""
     return str(directory)
+
+
+def _slurm_programs() -> list[Path]:
+    """The Slurm commands that lie beside this installation, if they were made."""
+    folder = Path(sys.prefix) / "libexec" / "slurm"
+    if not folder.is_dir():
+        return []
+    return [each for each in sorted(folder.iterdir()) if each.suffix == "" and each.is_file() and each.name[0] != "."]
+
+
+def _link(link: Path, program: Path) -> None:
+    if not link.is_symlink() or link.readlink() != program:
+        link.unlink(missing_ok=True)
+        link.symlink_to(program)
 
 
 def build_environment(

@@ -20,6 +20,7 @@ from lattice.core.model.allocations import (
 from lattice.core.model.dependencies import waiting_sentence
 from lattice.core.model.efficiency import used_percent
 from lattice.core.model.ids import allocation_id, dag_id
+from lattice.wire.asked import AskedView, asked_view
 from lattice.wire.dependencies import dependencies_text
 from lattice.wire.run_files import OutputFiles
 from lattice.wire.tasks import indices_text
@@ -167,6 +168,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     deadline: str | UnsetType | None = UNSET
     dag_id: str | UnsetType = UNSET
     avoided: tuple[str, ...] | UnsetType = UNSET  # nodes whose prologue failed for it
+    slurm: AskedView | UnsetType = UNSET  # of work that a Slurm command submitted
     tasks: TaskCounts | UnsetType = UNSET
     details: DetailsView | UnsetType | None = UNSET
     warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
@@ -282,6 +284,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         deadline=rfc3339(record.deadline_at) or UNSET,
         dag_id=dag_id(record.dag) if record.dag else UNSET,
         avoided=record.avoided or UNSET,
+        slurm=asked_view(record.asked) if record.asked is not None else UNSET,
     )
 
 

@@ -1,0 +1,39 @@
+"""What a Slurm command asked for, as the API shows it."""
+
+from msgspec import Struct
+
+from lattice.core.model.asked import Asked
+
+
+class AskedView(Struct, frozen=True, kw_only=True, gc=False):
+    """In the words of the command; figures of 0 and empty texts were not asked for. Files are patterns, not names."""
+
+    program: str
+    partition: str
+    qos: str
+    ntasks: int
+    ntasks_per_node: int
+    cpus_per_task: int
+    memory_mb: int
+    memory_per_cpu_mb: int
+    gres: str
+    features: str
+    reservation: str
+    comment: str
+    wckey: str
+    dependency: str
+    array: str
+    command: str
+    arguments: str
+    work_dir: str
+    stdin: str
+    stdout: str
+    stderr: str
+    host: str
+
+
+_FIELDS = AskedView.__struct_fields__
+
+
+def asked_view(asked: Asked) -> AskedView:
+    return AskedView(**{name: getattr(asked, name) for name in _FIELDS})
