@@ -21,6 +21,13 @@ UNAVAILABLE = {errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG, errno.EOPNO
 # PyDLL keeps the interpreter's lock: the child must come back holding it.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _python = ctypes.pythonapi
+_NO_SIGNALS = bytes(128)  # a sigset_t
+
+
+def unblock_signals() -> None:
+    """Let every signal through. `signal.pthread_sigmask` also says which ones were blocked, and handles an exception for each
+    that has no name: that costs as much as the fork itself."""
+    _libc.pthread_sigmask(signal.SIG_SETMASK, _NO_SIGNALS, None)
 
 
 def fork_into(folder: str) -> int | None:

@@ -16,7 +16,7 @@ import signal
 import termios
 
 from lattice.agent.cgroups import Cgroup
-from lattice.agent.shim_fork import fork_into
+from lattice.agent.shim_fork import fork_into, unblock_signals
 from lattice.agent.shim_tree import ProcessTree
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
@@ -205,7 +205,7 @@ def spawn(
     report: int,
 ) -> int:
     """Fork the workload; its pid. `report` is closed by exec or carries why there was none."""
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
     try:
         pid = fork_into(group.folder) if group.folder else None
         join_files = group.join_files
@@ -216,7 +216,7 @@ def spawn(
             _become(launch, join_files, inheritance, wiring, report)
         return pid
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+        unblock_signals()
 
 
 def _become(
@@ -254,7 +254,7 @@ def _become(
         stage = "files"
         wiring.open_files()
         stage = "exec"
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        unblock_signals()
         _exec(launch)
     except OSError as error:
         code = error.errno or 0
