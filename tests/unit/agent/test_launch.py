@@ -108,12 +108,19 @@ def test_members_of_a_task_group_learn_their_place_in_it() -> None:
     assert "LATTICE_TOKEN_FILE" not in environment
 
 
-def test_work_finds_our_command_last_in_its_path_and_no_other_program_of_ours(tmp_path: Path) -> None:
+def test_work_finds_our_commands_last_in_its_path_and_no_other_program_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm = tmp_path / "prefix" / "libexec" / "slurm"
+    (slurm / "python").mkdir(parents=True)
+    for name in (".forward", "aliases.sh", "sbatch"):
+        (slurm / name).touch()
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "prefix"))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "lattice").symlink_to("/gone/lattice")
     programs = offer_programs(tmp_path)
     assert offer_programs(tmp_path) == programs, "twice is harmless"
-    assert os.listdir(programs) == ["lattice"]
+    assert sorted(os.listdir(programs)) == ["lattice", "sbatch"]
     assert os.access(f"{programs}/lattice", os.X_OK)
     plain = build_environment(RunOrder(key=KEY), ALICE, "n1", "", programs)
     assert plain["PATH"] == f"{STANDARD_PATH}:{programs}"
