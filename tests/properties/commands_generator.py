@@ -21,6 +21,7 @@ from lattice.core.model.allocations import (
     Request,
     RequeuePolicy,
 )
+from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal, key_id
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
 from lattice.core.model.notifications import Notify, NotifyDefault, Occasion
 from lattice.core.model.reservations import AdvanceReservation
@@ -31,6 +32,7 @@ from tests.properties.dependency_generator import draw_dag, with_dependencies
 TENANTS = ("physics", "ml")
 USERS = ("ada", "bob", "eve")
 MANY = 25
+AUDIT_KEY = AuditKey(id=key_id("ab" * 32), public="ab" * 32, server="s1")
 NODES = tuple(f"n{i}" for i in range(8))
 
 
@@ -62,6 +64,7 @@ class CommandGenerator:
             (1, self.lose),
             (3, self.telling),
             (2, self.record_steps),
+            (4, self.audit),
         )
         self._weights = [weight for weight, _ in self._makers]
 
@@ -71,6 +74,7 @@ class CommandGenerator:
         commands.append(cmd.SetVcluster(vcluster=Vcluster(name="batch", default_walltime_s=60), create=True))
         shared = Vcluster(name="shared", node_sharing=NodeSharing.SHARED, default_walltime_s=60)
         commands.append(cmd.SetVcluster(vcluster=shared, create=True))
+        commands.append(cmd.AddAuditKey(key=AUDIT_KEY))
         return [cmd.Envelope(at=self.at, command=command, actor="root") for command in commands]
 
     def next(self) -> cmd.Envelope:
@@ -88,6 +92,27 @@ class CommandGenerator:
         self.sent.append(envelope)
         del self.sent[:-50]
         return envelope
+
+    def audit(self) -> cmd.AnyCommand:
+        """Seals and shortens the audit chain, now and then wrongly."""
+        rnd, book = self.random, self.state.audit
+        last = rnd.choice((book.head.last, book.head.last, book.head.sealed + 1))
+        seal = AuditSeal(
+            first=book.head.sealed + 1,
+            last=last,
+            previous=book.head.sealed_link,
+            head=book.link_at(last) or "",
+            key=rnd.choice((AUDIT_KEY.id, AUDIT_KEY.id, AUDIT_KEY.id, "unknown")),
+            sealed_at=self.at,
+        )
+        return rnd.choice(
+            (
+                cmd.SealAudit(seal=seal),
+                cmd.SealAudit(seal=seal),
+                cmd.ArchiveAudit(last=rnd.choice((book.head.sealed, last))),
+                cmd.RecordAudit(notes=(AuditNote(kind="login.refused", count=rnd.randrange(1, 9)),)),
+            )
+        )
 
     # what users do
 

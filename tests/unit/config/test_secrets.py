@@ -39,7 +39,7 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     [
         ("file:///nowhere/at/all", "cannot read"),
         ("env://LATTICE_NOT_SET_ANYWHERE", "is not set"),
-        ("vault://secret/x", "none is configured"),
+        ("vault://secret/x", "set vault.address"),
         ("ftp://x", "unknown kind of reference"),
         ("", "empty"),
     ],
