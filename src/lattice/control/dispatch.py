@@ -16,7 +16,6 @@ from lattice.control.loop import Alarm, Slices, keep_turning
 from lattice.control.orders import is_renewed, start_order, stop_order, update_order
 from lattice.control.runs import open_parts
 from lattice.control.settings import seconds_setting
-from lattice.control.slurm_variables import SlurmSettings
 from lattice.core.machine.commands import Envelope, ReportPart, RollbackRun
 from lattice.core.machine.events import (
     AllocationPlaced,
@@ -31,6 +30,7 @@ from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
 from lattice.ports.replica import Replica
 from lattice.wire.allocations import decode_work
+from lattice.wire.slurm_variables import SlurmSettings
 
 _log = logging.getLogger(__name__)
 

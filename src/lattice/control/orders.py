@@ -1,7 +1,6 @@
 """Orders as they follow from the state. Pure: the same state gives the same order, however often it is asked."""
 
 from lattice.control.run_files import early_order, file_names
-from lattice.control.slurm_variables import SlurmSettings, run_variables
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Part, StopIntent
 from lattice.core.model.ids import allocation_id
@@ -9,6 +8,7 @@ from lattice.core.model.nodes import Share
 from lattice.core.model.tenants import Fencing
 from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
 from lattice.wire.allocations import Work
+from lattice.wire.slurm_variables import SlurmSettings, run_variables
 
 INDEX = "${INDEX}"
 NATIVE = SlurmSettings()

@@ -16,7 +16,6 @@ from lattice.control.node_watch import NodeWatch, WatchSettings
 from lattice.control.notifying import Notifying, NotifyingSettings
 from lattice.control.reconcile import Reconcile, ReconcileSettings
 from lattice.control.scheduling import Scheduling, SchedulingSettings
-from lattice.control.slurm_variables import SlurmSettings
 from lattice.control.steps import StepBook, StepSettings
 from lattice.control.tracing import TraceCapture
 from lattice.core.model.allocations import Allocation
@@ -30,6 +29,7 @@ from lattice.ports.replica import Replica
 from lattice.ports.steps import StepLinks
 from lattice.quorum.object_snapshots import SnapshotUploads
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
+from lattice.wire.slurm_variables import SlurmSettings
 
 
 class Links(AgentLinks, StepLinks, Protocol):
