@@ -132,6 +132,9 @@ class Scheduling:
         explanation = None if self._plan is None else self._plan.explain(number)
         return "" if explanation is None else explanation.reason
 
+    def behind(self) -> frozenset[int]:
+        return frozenset() if self._plan is None or self._status.last_error else self._plan.explanations.behind_others()
+
     def outlook(self, number: int) -> Outlook | None:
         explanation = None if self._plan is None else self._plan.explain(number)
         return None if explanation is None else _outlook(explanation)

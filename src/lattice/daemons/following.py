@@ -10,6 +10,9 @@ class NoScheduling:
     def reason_for(self, number: int) -> str:
         return ""
 
+    def behind(self) -> frozenset[int]:
+        return frozenset()
+
     def outlook(self, number: int) -> Outlook | None:
         return None
 

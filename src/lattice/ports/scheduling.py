@@ -39,6 +39,10 @@ class SchedulingView(Protocol):
         """Why this allocation or task group waits, in one sentence; empty when the last cycle said nothing of it."""
         ...
 
+    def behind(self) -> frozenset[int]:
+        """Numbers of all allocations and groups that wait for nothing but their turn; for lists of many."""
+        ...
+
     def outlook(self, number: int) -> Outlook | None:
         """The last cycle's view of a waiting allocation, task or group; None when it said nothing of it."""
         ...

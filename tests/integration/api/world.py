@@ -62,6 +62,9 @@ class FakeScheduling:
     def reason_for(self, number: int) -> str:
         return self.reasons.get(number, "")
 
+    def behind(self) -> frozenset[int]:
+        return frozenset(number for number, text in self.reasons.items() if text.startswith("waiting behind"))
+
     def outlook(self, number: int) -> Outlook | None:
         return Outlook(reason=self.reasons[number]) if number in self.reasons else None
 

@@ -61,6 +61,7 @@ class JobRows:
         self._partitions: dict[str, str] = {}
         self._qos: dict[int, str] = {}
         self._words: dict[str, str] = {}
+        self._behind = self._scheduling.behind()
 
     def row(self, record: Allocation) -> JobRow:
         """The row of a job or of a single task."""
@@ -191,6 +192,8 @@ class JobRows:
             return NEVER if is_hopeless(waits_for) else "Dependency"
         if record.eligible_at > self._now_ms:
             return "BeginTime"
+        if number in self._behind:
+            return "Priority"
         sentence = self._scheduling.reason_for(number)
         if not sentence and record.asked is not None and record.asked.never:
             return record.asked.never

@@ -16,7 +16,7 @@ from lattice.core.model.tenants import Vcluster
 from lattice.core.model.units import format_duration
 from lattice.core.scheduler.backfill import earliest_start
 from lattice.core.scheduler.feasibility import Demand, suitable_nodes
-from lattice.core.scheduler.proposals import Explanation, Reservation
+from lattice.core.scheduler.proposals import Explanation, Reservation, WaitingTable
 from lattice.core.scheduler.room import Room
 from lattice.core.scheduler.score import Scores
 from lattice.core.scheduler.snapshot import HOLDS, STATES, Shape, Snapshot
@@ -47,7 +47,7 @@ _OUT_OF_SERVICE = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Explanations(Mapping[int, Explanation]):
+class Explanations(WaitingTable):
     """Every row that still waits, by number; a pending task is found under its own number as well."""
 
     snapshot: Snapshot
@@ -75,6 +75,10 @@ class Explanations(Mapping[int, Explanation]):
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.why != Why.PLACED))
+
+    def behind_others(self) -> frozenset[int]:
+        rows = (self.why == Why.BEHIND) & (self._ahead > 0)
+        return frozenset(self.snapshot.queue.number[rows].tolist() if self.snapshot.nodes.ids else ())
 
     @cached_property
     def _by_number(self) -> tuple[Ints, Rows]:

@@ -1,5 +1,6 @@
 """What a plan says: who starts where, for whom nodes are kept, and why the others wait."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -37,6 +38,14 @@ class Explanation(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, float] = {}
 
 
+class WaitingTable(Mapping[int, Explanation]):
+    """Explanations by number."""
+
+    @abstractmethod
+    def behind_others(self) -> frozenset[int]:
+        """The numbers of all that wait for nothing but their turn, found at once."""
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """The outcome of one cycle.
 
@@ -46,7 +55,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     placements: tuple[Placement, ...] = ()
     reservations: tuple[Reservation, ...] = ()
-    explanations: Mapping[int, Explanation]
+    explanations: WaitingTable
     considered: int = 0
     wake_at: int | None = None
 

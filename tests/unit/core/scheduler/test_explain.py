@@ -15,6 +15,7 @@ def test_without_nodes() -> None:
     first, second = world.submit(), world.submit()
     plan = world.plan()
     assert reason(plan, first) == reason(plan, second) == "no nodes registered"
+    assert plan.explanations.behind_others() == frozenset()
 
 
 def test_a_vcluster_without_nodes() -> None:
@@ -103,6 +104,7 @@ def test_those_behind_the_first_are_told_how_many_are_ahead() -> None:
     assert ranks == [0, 1, 2, 3]
     assert reason(plan, numbers[2]) == "waiting behind 1 other"
     assert reason(plan, numbers[4]) == "waiting behind 3 others"
+    assert plan.explanations.behind_others() == frozenset(numbers[2:])
 
 
 @pytest.mark.parametrize(("hold", "text"), [(Hold.USER, "held by user"), (Hold.OPERATOR, "held by operator")])
