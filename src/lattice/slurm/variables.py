@@ -65,7 +65,7 @@ def tasks_on_nodes(nodes: int, ntasks: int, per_node: int, cpus: Sequence[int], 
     return [max(1, count // max(1, cpus_per_task)) for count in cpus]
 
 
-def job_variables(facts: JobFacts) -> dict[str, str]:
+def batch_variables(facts: JobFacts) -> dict[str, str]:
     """What the batch script finds."""
     count = len(facts.nodes)
     folded = fold(facts.nodes)

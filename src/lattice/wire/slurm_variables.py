@@ -6,7 +6,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, TaskGroup
 from lattice.core.model.asked import Asked
 from lattice.core.model.nodes import Share
-from lattice.slurm.variables import ArrayFacts, JobFacts, job_variables
+from lattice.slurm.variables import ArrayFacts, JobFacts, batch_variables
 
 _NOTHING_ASKED = Asked(program="")
 
@@ -28,7 +28,7 @@ def run_variables(
             return {}
         asked = _NOTHING_ASKED
     group = state.groups.get(allocation.group)
-    return job_variables(
+    return batch_variables(
         JobFacts(
             number=allocation.number,
             name=allocation.name,
