@@ -172,7 +172,7 @@ class _Check:
     def _take_entry(self, text: bytes) -> None:
         try:
             seq = msgspec.json.decode(text, type=_Place).seq
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, ValueError):
             raise self._broken("the line is no entry") from None
         head = self._head
         if head is not None and head.complete:
@@ -205,7 +205,7 @@ class _Check:
     def _read(self, text: bytes, kind: type[T]) -> T:
         try:
             read = msgspec.json.decode(text, type=kind)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, ValueError) as error:  # the latter for what is no UTF-8
             raise self._broken(f"the line cannot be read: {error}") from None
         # One way of writing only: what means the same but reads otherwise was changed.
         if _encode(read) != text:
@@ -217,7 +217,8 @@ class _Check:
         public = known.get(key)
         if public is None:
             raise self._broken(f"key {key} is not among those that are trusted")
-        if not _is_signed(public, message, signature):
+        # Hex has two ways of writing the same bytes; only one of them was exported.
+        if signature != signature.lower() or not _is_signed(public, message, signature):
             raise self._broken(f"the signature by key {key} is wrong")
         self._used[key] = None
 

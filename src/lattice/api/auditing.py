@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+import msgspec
+
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, refused
@@ -144,7 +146,7 @@ async def entries_of(services: Services, stretch: Stretch) -> AsyncIterator[Audi
             for each in read_lines(data):
                 if isinstance(each, AuditEntry):
                     yield each
-        except ValueError as error:
+        except (msgspec.MsgspecError, ValueError) as error:
             raise ApiError("unavailable", f"archived audit entries are damaged: {stretch.name}") from error
         return
     for chained in list(services.replica.state.audit.entries.values()):

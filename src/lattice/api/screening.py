@@ -5,6 +5,8 @@ What the filter changes is checked like what a user writes. When it fails, the s
 
 import logging
 
+import msgspec
+
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.intake import Intake
@@ -28,7 +30,7 @@ async def screen(context: Context, intake: Intake) -> None:
         if answer.action == "refuse":
             raise _refused(answer)
         command = changed(intake.command, answer.changes)
-    except (FilterFailed, ValueError) as error:
+    except (FilterFailed, msgspec.MsgspecError, ValueError) as error:
         _log.error("the submit filter failed: %s", error, extra={"user": context.user})
         if not asked.accepts_on_failure:
             raise _unjudged(error) from error
