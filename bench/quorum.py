@@ -1,5 +1,6 @@
 """Three servers: how fast they take submissions, how soon each is durable, what the loss of the leader costs, how a new one catches up."""
 
+import asyncio
 import itertools
 import re
 import shutil
@@ -17,7 +18,10 @@ import yaml
 
 from bench.cluster import DEFAULT_TIMINGS, percentile, submission
 from bench.submitting import LUA
+from lattice.quorum.certificates import CertificateFolder
+from lattice.quorum.etcd_client import EtcdClient
 from lattice.testing import LocalCluster, eventually
+from lattice.wire.pb import etcd_pb2 as pb
 from lattice_sdk import Client, Submission
 
 SERVERS = 3
@@ -75,6 +79,8 @@ def quorum_latency() -> dict[str, float]:
     with _three() as cluster:
         urls = cluster.urls
         name = cluster.leader()
+        alone = asyncio.run(_puts(cluster, name))
+        print(f"  a put to etcd alone: p50 {percentile(alone, 0.5):.1f} ms", file=sys.stderr)
         threads = [
             threading.Thread(target=_steady, args=(cluster, url, number, times, leader if server == name else None))
             for number, (server, url) in enumerate(urls.items())
@@ -88,6 +94,20 @@ def quorum_latency() -> dict[str, float]:
         "quorum_p99_ms": percentile(times, 0.99),
         "quorum_leader_p50_ms": percentile(leader, 0.5),
     }
+
+
+async def _puts(cluster: LocalCluster, leader: str, count: int = 100) -> list[float]:
+    """What the disks and the three members take, in milliseconds, whatever is built upon them."""
+    member = cluster.process("etcd", leader)
+    assert member is not None
+    certificates = CertificateFolder(cluster.directory / "servers" / leader / "data" / "certificates")
+    times = []
+    async with EtcdClient([member.addresses[0].removeprefix("https://")], certificates) as client:
+        for _ in range(count):
+            begun = time.perf_counter()
+            await client.put(pb.PutRequest(key=b"bench", value=bytes(300)))
+            times.append((time.perf_counter() - begun) * 1000)
+    return times
 
 
 def _steady(
