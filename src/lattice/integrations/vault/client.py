@@ -71,6 +71,7 @@ class VaultClient:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
                 body = answer.read(MAX_ANSWER_BYTES + 1)
         except urllib.error.HTTPError as error:
+            error.close()
             raise VaultError(_refusal(error.code, path)) from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
