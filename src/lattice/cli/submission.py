@@ -66,6 +66,7 @@ class SubmitOptions:
     signal: str = ""
     wait: bool = False
     dry_run: bool = False
+    is_batch: bool = False  # the script has #SBATCH lines, and no #LATTICE lines
 
 
 def build_submission(options: SubmitOptions, context: Context) -> Submission:

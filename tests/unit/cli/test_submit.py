@@ -216,11 +216,11 @@ def test_a_missing_script_is_not_taken_for_a_command(api: FakeApi, cli: Cli) -> 
 
 
 def test_lines_that_look_like_directives_and_do_not_count_are_mentioned(api: FakeApi, cli: Cli) -> None:
-    path = cli.write("s.sh", "#!/bin/sh\n#SBATCH --nodes=4\n#LATTICEX\ntrue\n#LATTICE --nodes=9\n")
-    outcome = cli("submit", path)
+    text = "#!/bin/sh\n#SBATCH --nodes=4\n#LATTICE --name=x\n#LATTICEX\ntrue\n#LATTICE --nodes=9\n"
+    outcome = cli("submit", cli.write("s.sh", text))
     assert outcome.code == 0
-    assert "#SBATCH lines are not read" in outcome.err
-    assert "(line 5)" in outcome.err
+    assert "#SBATCH lines are passed over" in outcome.err
+    assert "(line 6)" in outcome.err
     assert "nodes" not in api.last().json["resources"]
 
 

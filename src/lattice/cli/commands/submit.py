@@ -113,7 +113,9 @@ def _fill_resources(group: argparse._ArgumentGroup) -> None:
 def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--walltime", metavar="TIME", help="longest time it may run: 90s, 30m, 24h, HH:MM:SS")
-    add("--signal", metavar="S@SEC", help="a signal so long before the walltime: USR1@90; B:USR1@90 to the script alone")
+    add(
+        "--signal", metavar="S@SEC", help="a signal so long before the walltime: USR1@90; B:USR1@90 to the script alone"
+    )
     add("--begin", metavar="TIME", help="not before: RFC 3339, 16:30 or now+2h")
     add("--depends-on", action="append", metavar="LIST", help="after others: a1:success,a2?a3:any (, = and, ? = or)")
     add("--mutex", metavar="NAME", help="one at a time of yours with this name")
@@ -141,7 +143,8 @@ def complete(values: Values, parser: argparse.ArgumentParser, process: Process) 
     script = load_script(path, process)
     title = "stdin" if path == STDIN else path
     directives = read_directives(script, title)
-    _warn(title, directives.late, directives.foreign, process)
+    is_batch = directives.foreign > 0 and not directives.found
+    _warn(title, directives.late, 0 if is_batch else directives.foreign, process)
     if not values.get("quiet"):
         _note_flags(words[1:], parser, process)
     merged = _merged([*(_given(d, title, parser) for d in directives.found), values])
@@ -149,7 +152,8 @@ def complete(values: Values, parser: argparse.ArgumentParser, process: Process) 
         **merged,
         "script": script,
         "script_args": words[1:],
-        "default_name": name_after(title),
+        "default_name": path if is_batch and path != STDIN else "" if is_batch else name_after(title),
+        "is_batch": is_batch,
     }
 
 
@@ -180,7 +184,7 @@ def _warn(title: str, late: list[int], foreign: int, process: Process) -> None:
         lines = ", ".join(map(str, late))
         process.streams.complain(f"Warning: {title}: #LATTICE after the first command does not count (line {lines})\n")
     if foreign:
-        process.streams.complain(f"Warning: {title}: #SBATCH lines are not read by this version of Lattice\n")
+        process.streams.complain(f"Warning: {title}: #SBATCH lines are passed over, because there are #LATTICE lines\n")
 
 
 def _note_flags(arguments: list[str], parser: argparse.ArgumentParser, process: Process) -> None:
@@ -194,11 +198,24 @@ def _note_flags(arguments: list[str], parser: argparse.ArgumentParser, process: 
 
 
 def run(options: SubmitOptions, context: Context) -> int:
+    if options.is_batch:
+        return _run_batch(options, context)
     submission = build_submission(options, context)
     if options.dry_run:
         return _dry_run(submission, options, context)
     allocation = context.client.submit(submission, request_id=options.request_id)
     tell_of_submission(allocation, context)
+    return _finish(allocation, options, context)
+
+
+def _run_batch(options: SubmitOptions, context: Context) -> int:
+    from lattice.cli.batch_script import submit_batch_script
+
+    number = submit_batch_script(options, context)
+    return _finish(context.client.get_allocation(number), options, context) if number else OK
+
+
+def _finish(allocation: Allocation, options: SubmitOptions, context: Context) -> int:
     remember(context, allocations=[allocation.id])
     is_told = not options.wait and structured(context, allocation)
     if not is_told and context.output in {"table", "wide"}:
