@@ -74,6 +74,29 @@ def test_a_watch_sees_an_allocation_from_its_beginning_to_its_end(cluster: Local
         assert seen[-1] == "Completed"
 
 
+def test_a_watch_is_taken_up_where_it_was_cut_off(cluster: LocalCluster) -> None:
+    token = bearer(cluster)
+    with allocations(cluster) as service:
+        first = service.Submit(pb.SubmitRequest(entrypoint=["true"]), metadata=token).allocation
+        cluster.wait_end(first.id)
+
+        def kinds(wanted: pb.WatchRequest, most: int) -> tuple[list[str], str]:
+            seen, place = [], ""
+            for event in service.Watch(wanted, metadata=token, timeout=60):
+                place = event.event_id or place
+                if event.HasField("change"):
+                    seen.append(event.change.kind)
+                if len(seen) == most or seen[-1:] == ["ended"]:
+                    break
+            return seen, place
+
+        whole, _ = kinds(pb.WatchRequest(ids=[first.id], since=0), 100)
+        for cut in range(1, len(whole)):
+            before, place = kinds(pb.WatchRequest(ids=[first.id], since=0), cut)
+            after, _ = kinds(pb.WatchRequest(ids=[first.id], last_event_id=place), 100)
+            assert before + after == whole
+
+
 def test_health_and_reflection_say_what_is_there(cluster: LocalCluster) -> None:
     with channel_to(addresses(cluster)[0]) as channel:
         health = health_pb2_grpc.HealthStub(channel)

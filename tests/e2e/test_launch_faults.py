@@ -1,18 +1,15 @@
-"""Deaths in the middle of a launch: of the server, an agent, a shim."""
+"""Deaths in the middle of a launch: of the server, an agent, a shim. That of a leader is in test_next_leader."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lattice.testing import LocalCluster, eventually
+from tests.e2e.launching import COUNTING, check_complete, launched, rest_of
 
 pytestmark = pytest.mark.e2e
-
-# Counts aloud until it is let go, then ends with a code of its own.
-COUNTING = "n=0; while [ ! -e {scratch}/go ]; do n=$((n+1)); echo line $n; sleep 0.02; done; echo $n > {scratch}/last.$PMI_RANK"
 
 
 @pytest.fixture(scope="module")
@@ -33,33 +30,7 @@ def cluster(fault_cluster: LocalCluster) -> Iterator[LocalCluster]:
 def begun(cluster: LocalCluster, *words: str) -> tuple[str, "subprocess.Popen[str]"]:
     submitted = cluster.submit(["sleep", "600"], resources={"nodes": 2}, lifecycle={"requeue": "never"})
     cluster.wait_state(submitted["id"], "Running")
-    program = Path(sys.executable).with_name("lattice")
-    step = subprocess.Popen(
-        [str(program), "launch", "--alloc", submitted["id"], *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=cluster.environment(),
-    )
-    return str(submitted["id"]), step
-
-
-def rest_of(step: "subprocess.Popen[str]") -> tuple[str, str]:
-    """What is left of its output, beginning with what was read ahead, when it has ended."""
-    assert step.stdout is not None
-    assert step.stderr is not None
-    output, errors = step.stdout.read(), step.stderr.read()
-    step.wait(60)
-    return output, errors
-
-
-def check_complete(output: str, scratch: Path) -> None:
-    """Every line of each rank once, in order, up to the last one that it wrote."""
-    for rank in (0, 1):
-        last = int((scratch / f"last.{rank}").read_text())
-        lines = [line.partition(": ")[2] for line in output.splitlines() if line.startswith(f"{rank}: ")]
-        assert lines == [f"line {number}" for number in range(1, last + 1)]
+    return str(submitted["id"]), launched(cluster, submitted["id"], *words)
 
 
 @pytest.mark.parametrize("role", ["server", "agent"])
@@ -102,21 +73,3 @@ def test_ranks_of_a_dead_shim_are_reported_by_number(cluster: LocalCluster) -> N
         _, errors = rest_of(step)
     assert step.returncode == 125
     assert f"tasks 2-3 on {node}: lost" in errors
-
-
-def test_a_launch_goes_on_under_the_next_leader(scratch: Path) -> None:
-    script = COUNTING.format(scratch=scratch) + "; exit $((PMI_RANK * 7))"
-    with LocalCluster(nodes=2, servers=3) as cluster:
-        alloc, step = begun(cluster, "-n", "2", "--label", "--no-kill", "sh", "-c", script)
-        with step:
-            assert step.stdout is not None
-            first = step.stdout.readline()
-            leader = cluster.leader()
-            for role in ("server", "etcd"):
-                cluster.kill(role, leader)
-            eventually(lambda: cluster.leader() != leader, "another leader", within_s=30)
-            (scratch / "go").touch()
-            output, errors = rest_of(step)
-        assert step.returncode == 7, errors
-        check_complete(first + output, scratch)
-        assert len(cluster.get(f"/allocations/{alloc}/steps")["items"]) == 1

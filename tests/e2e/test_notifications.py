@@ -1,16 +1,12 @@
 """Mails and webhooks of real work on a real cluster, to a real mail server and a real web server; also across deaths of the server."""
 
-import threading
-from collections import deque
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from lattice.testing import LocalCluster, eventually
-from lattice_sdk import Event
 from tests.hooks import Hooks
 from tests.mailbox import Mailbox
 
@@ -119,35 +115,6 @@ def test_rules_choose_the_vcluster_and_one_that_does_not_exist_is_reported_at_th
     assert told.stderr == 'Note: vCluster default was chosen by rule "sweeps"\n'
     log = (site.cluster.directory / "server.log").read_text()
     assert 'rule 1 names the vCluster \\"gone\\", which does not exist' in log
-
-
-def test_the_next_leader_sends_what_the_last_could_not_and_goes_on_with_its_watchers() -> None:
-    with Mailbox() as mails, LocalCluster(nodes=1, servers=3, settings=settings(mails)) as cluster:
-        mails.answer = lambda: 451
-        seen: list[Event] = []
-        stream = cluster.client(retry_for_s=60).watch(what=["allocation"])
-        threading.Thread(target=lambda: deque(map(seen.append, stream), maxlen=0), daemon=True).start()
-        done = cluster.run(["true"], notify={"on": ["end"], "to": ["mail:ada@site.test"]})
-        eventually(lambda: mails.tries, "a first try")
-        leader = cluster.leader()
-        cluster.kill("server", leader)
-        mails.answer = lambda: 250
-        eventually(lambda: mails.letters, "the mail", within_s=40)
-        after = cluster.run(["true"], within_s=40, notify={"on": ["end"], "to": ["mail:bob@site.test"]})
-        eventually(lambda: mails.of("bob@site.test"), "the next mail")
-        assert len(mails.of("ada@site.test")) == 1
-        for allocation_id in (done["id"], after["id"]):
-            eventually(partial(has_ended, seen, allocation_id), "the watcher saw it end")
-            assert len(kinds(seen, allocation_id)) == len(set(kinds(seen, allocation_id)))
-        assert "gap" not in {event.kind for event in seen}
-
-
-def has_ended(seen: list[Event], allocation_id: str) -> bool:
-    return "ended" in kinds(seen, allocation_id)
-
-
-def kinds(seen: list[Event], allocation_id: str) -> list[str]:
-    return [event.kind for event in list(seen) if event.id == allocation_id]
 
 
 def settle(site: Site) -> None:
