@@ -28,7 +28,7 @@ from lattice.ports.quorum import CertificateState, ReplicaAt
 from lattice.quorum.certificates import CertificateError, create_authority, install, issue
 from lattice.quorum.clock_skew import SkewWatch
 from lattice.quorum.directory import ServerDirectory, ServerEntry
-from lattice.quorum.etcd_client import EtcdClient, EtcdError
+from lattice.quorum.etcd_client import EtcdClient, EtcdError, bring_home
 from lattice.quorum.etcd_member import EtcdMember
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.tls import PeerTls
@@ -36,7 +36,6 @@ from lattice.quorum.tls import PeerTls
 MEASURE_EVERY_S = 10.0
 _PUBLISH_TRIES = 20
 _PAUSE_S = 0.25
-_LOOK_HOME_EVERY_S = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -201,16 +200,8 @@ class PeerPlane:
         await self.directory.open()
         self._tasks = [
             asyncio.create_task(self.membership.keep_renewed(), name="certificates"),
-            asyncio.create_task(self._return_home(), name="own member"),
+            asyncio.create_task(bring_home(self._clients, self._member.serves), name="own member"),
         ]
-
-    async def _return_home(self) -> None:
-        """Clients that moved on to another member come back to our own when that one serves again. Runs until cancelled."""
-        while True:
-            await asyncio.sleep(_LOOK_HOME_EVERY_S)
-            if any(client.is_away for client in self._clients) and await self._member.serves():
-                for client in self._clients:
-                    client.prefer_first()
 
     def serve(self) -> None:
         """The state is complete: the others may ask."""

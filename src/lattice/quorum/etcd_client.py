@@ -24,6 +24,7 @@ from lattice.wire.pb import etcd_pb2_grpc as stubs
 CALL_TIMEOUT_S = 3.0
 MAX_MESSAGE_BYTES = 64 << 20
 _FAREWELL_S = 5.0
+_LOOK_HOME_EVERY_S = 5.0
 # A stream ends when its member has lost the majority, instead of staying silent.
 _NEEDS_LEADER = grpc.aio.Metadata(("hasleader", "true"))
 _OPTIONS: tuple[tuple[str, int], ...] = (
@@ -280,6 +281,17 @@ class EtcdClient:
             farewell = asyncio.get_running_loop().create_task(connection.channel.close(grace_s or None))
             self._farewells.add(farewell)
             farewell.add_done_callback(self._farewells.discard)
+
+
+async def bring_home(
+    clients: Sequence[EtcdClient], serves: Callable[[], Awaitable[bool]], every_s: float = _LOOK_HOME_EVERY_S
+) -> None:
+    """Clients that moved on go back to their first endpoint when that `serves` again. Runs until it is cancelled."""
+    while True:
+        await asyncio.sleep(every_s)
+        if any(client.is_away for client in clients) and await serves():
+            for client in clients:
+                client.prefer_first()
 
 
 def _closed_under_us(connection: _Connection) -> BaseException:

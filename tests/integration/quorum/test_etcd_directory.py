@@ -10,9 +10,10 @@ import pytest
 
 from lattice.quorum import invitations
 from lattice.quorum.directory import ServerDirectory, ServerEntry
+from lattice.quorum.etcd_client import EtcdClient, EtcdUnavailable, bring_home
 from lattice.quorum.invitations import InvitationError
 from lattice.wire.pb import etcd_pb2 as pb
-from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd, until
+from tests.integration.quorum.etcd_world import Etcd, free_address, in_time, running_etcd, until
 
 
 @pytest.fixture(scope="module")
@@ -136,5 +137,32 @@ def test_an_invitation_ends_in_time_although_etcd_keeps_it_longer(etcd: Etcd, mo
             assert await invitations.pending(client) == []
             with pytest.raises(InvitationError, match="has ended; make a new one"):
                 await invitations.redeem(client, token.id, token.secret, b"keys")
+
+    in_time(scenario())
+
+
+def test_a_client_that_moved_on_comes_back_when_its_own_member_serves(etcd: Etcd) -> None:
+    async def scenario() -> None:
+        own, other = free_address(), etcd.members["s1"].client_listen
+        answers = [False, True]
+
+        async def serves() -> bool:
+            return answers.pop(0) if len(answers) > 1 else answers[0]
+
+        async with EtcdClient([own, other], etcd.certificates) as client:
+            with pytest.raises(EtcdUnavailable):
+                await client.status()
+            assert (await client.status()).leader
+            assert (client.is_away, client.endpoint) == (True, other)
+            returning = asyncio.create_task(bring_home([client], serves, every_s=0.01))
+
+            async def is_back() -> bool:
+                return not client.is_away
+
+            await until(is_back, "it is back")
+            assert client.endpoint == own
+            assert answers == [True]
+            returning.cancel()
+            await asyncio.gather(returning, return_exceptions=True)
 
     in_time(scenario())
