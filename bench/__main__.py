@@ -20,6 +20,7 @@ from bench.footprint import idle_node, server_memory
 from bench.groups import group_rate, group_size
 from bench.grpc import grpc_rate
 from bench.launching import launch_command
+from bench.listing import squeue_command
 from bench.planning import cycle_figures
 from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_rate
 from bench.replaying import replay_quality, replay_speed
@@ -41,6 +42,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "dag-release": dag_release,
     "watch-latency": watch_latency,
     "status-command": status_command,
+    "squeue-command": squeue_command,
     "recovery": recovery,
     "restart": restart,
     "server-memory": server_memory,

@@ -46,6 +46,8 @@ FIGURES = (
     Figure("watch_p50_ms", "change of state to watcher, idle cluster, p50", "ms", 50, 15),
     Figure("watch_p99_ms", "change of state to watcher, idle cluster, p99", "ms", 100, 30),
     Figure("status_s", "`lattice status` with 1,000 allocations, whole command", "s", 0.25, 0.15),
+    Figure("squeue_10k_ms", "`squeue` with 10,000 pending, whole command", "ms", 500, 150),
+    Figure("squeue_one_ms", "`squeue -j ID` beside them, whole command", "ms", 100, 25),
     Figure("recovery_s", "kill -9 of the server with 10,000 queued until a full listing", "s", 3, 1.5),
     Figure("recovery_lost", "acknowledged submissions lost by that", "", 0),
     Figure("restart_s", "start from a snapshot of 100,000 allocations plus 50,000 commands", "s", 10, 5),
