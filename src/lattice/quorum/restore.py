@@ -78,6 +78,11 @@ def check_fresh(data_dir: Path) -> None:
     """Refuses a folder that holds anything of a cluster, except what an interrupted restore left."""
     if (data_dir / SCRATCH).exists():
         _undo(data_dir)
+    if (data_dir / RESTORED).exists():
+        raise BackupError(
+            f"{data_dir} holds a backup that was restored, and no server has begun with it yet; "
+            "start one there with --bootstrap and nothing else, or empty the directory"
+        )
     for name in (*_PLACES, ETCD):
         if (data_dir / name).exists():
             raise BackupError(

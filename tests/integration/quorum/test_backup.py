@@ -141,6 +141,15 @@ def test_a_restore_that_fails_leaves_nothing_and_may_be_repeated(
     assert sorted(path.name for path in data.iterdir()) == ["archive.db", "log.db", "snapshots"]
 
 
+def test_a_restore_that_no_server_has_begun_with_says_how_to_go_on(made: tuple[Path, str, int], tmp_path: Path) -> None:
+    restore.restore(made[0], tmp_path / "data", "etcd")
+    with pytest.raises(BackupError, match="start one there with --bootstrap and nothing else"):
+        restore.restore(made[0], tmp_path / "data", "etcd")
+    restore.log_has_begun(tmp_path / "data")
+    with pytest.raises(BackupError, match="holds a cluster already"):
+        restore.restore(made[0], tmp_path / "data", "etcd")
+
+
 def test_a_damaged_backup_is_not_restored(made: tuple[Path, str, int], tmp_path: Path) -> None:
     shutil.copytree(made[0], tmp_path / "bad")
     (tmp_path / "bad" / "archive.db").write_bytes(b"nothing")
