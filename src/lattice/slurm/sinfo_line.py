@@ -75,6 +75,8 @@ def read_query(argv: Sequence[str], environment: Mapping[str, str]) -> Query:
     """Raises Fault for a line that sinfo refuses."""
     line = read_line(GRAMMAR, argv)
     states = line.items("states")
+    if line.has("iterate") and not line.last("iterate").isdigit():
+        raise Fault(f"sinfo: error: --iterate={line.last('iterate')}")
     for word in (word for text in states for word in text.split("&")):
         if not is_state_word(word):
             raise Fault(f'sinfo: error: Bad state string: "{word}"', f"sinfo: error: valid states: {STATE_WORDS}")

@@ -350,3 +350,29 @@ def test_every_program_has_help_and_a_version(program: str) -> None:
         assert (await slurm(world, f"{program} --no-such-option"))["code"] == 1
 
     scenario()
+
+
+@in_world
+async def test_others_do_not_see_what_only_the_owner_may_read(world: World) -> None:
+    submitted = await world.call(
+        "POST",
+        "/slurm/commands",
+        {"program": "sbatch", "argv": ["--comment=mine", "--wrap", "true"], "cwd": "/home/alice", "environment": {}},
+    )
+    assert submitted.json()["stdout"] == "Submitted batch job 1\n"
+    columns = ["squeue", "-h", "-o", "%i %Z %k"]
+    assert await shown(world, columns) == ["1 /home/alice mine"]
+    assert await shown(world, columns, token=world.token("bob")) == ["1 (null) (null)"]
+    assert await shown(world, columns, token=world.admin) == ["1 /home/alice mine"]
+    assert "StdOut=/home/alice/slurm-1.out" in "\n".join(await shown(world, "scontrol show job 1"))
+    assert "alice/" not in "\n".join(await shown(world, "scontrol show job 1", token=world.token("bob")))
+
+
+@in_world
+async def test_a_listing_that_repeats_itself_says_when_it_is_due(world: World) -> None:
+    answer = await slurm(world, "squeue -h -i 60")
+    assert answer["resume"] == str(world.clock.ms + 60_000)
+    body = {"program": "squeue", "argv": ["-h", "-i", "60"], "resume": str(world.clock.ms - 1)}
+    again = (await world.call("POST", "/slurm/commands", body)).json()
+    assert again["resume"] == answer["resume"]
+    assert "resume" not in await slurm(world, "squeue -h")

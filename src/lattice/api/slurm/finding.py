@@ -14,8 +14,8 @@ from lattice.core.model import intervals
 from lattice.core.model.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
 
 MIN_JOB_AGE_S = 300
-# Rows that are made before others get their turn: some milliseconds.
-AT_ONCE = 250
+# Records that are looked at before others get their turn: about a millisecond.
+AT_ONCE = 500
 _ID = re.compile(r"(\d+)(?:\+\d+)?(?:_(?:(\d+)|\[([\d,\-:%]*)\]|\*))?(?:\.(\w+))?$")
 
 

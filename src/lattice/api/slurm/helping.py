@@ -1,12 +1,20 @@
 """What the programs that list have in common: help, version, and the name of the cluster."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
 from lattice.api.context import Context
 from lattice.api.slurm.answering import version_line
 from lattice.slurm.faults import error
 from lattice.slurm.getopt import Grammar
 from lattice.slurm.listing import ListingLine
 from lattice.slurm.options import Takes
-from lattice.wire.slurm import SlurmAnswer
+from lattice.slurm.times import format_date
+from lattice.wire.slurm import SlurmAnswer, SlurmCommand
+
+_POLL_S = 20.0
 
 
 def asks_for_help(line: ListingLine) -> bool:
@@ -23,6 +31,26 @@ def helped(grammar: Grammar, line: ListingLine) -> SlurmAnswer:
         short = f"-{option.short}, " if option.short else "    "
         shown.append(f"  {short}--{option.name}{'' if option.takes is Takes.NOTHING else '=value'}")
     return SlurmAnswer(stdout="\n".join(shown) + "\n")
+
+
+async def repeated(
+    context: Context, command: SlurmCommand, every: str, make: Callable[[], Awaitable[SlurmAnswer]]
+) -> SlurmAnswer:
+    """The answer, and with `--iterate` the word with which the program asks for the next one, which comes when it is due."""
+    clock = context.services.clock
+    if not every:
+        return await make()
+    if command.resume.isdigit():
+        left_s = (int(command.resume) - clock.now_ms()) / 1000
+        await asyncio.sleep(max(0.0, min(left_s, _POLL_S)))
+        if left_s > _POLL_S:
+            return SlurmAnswer(resume=command.resume)
+    answer = await make()
+    if answer.code:
+        return answer
+    now_ms = clock.now_ms()
+    due = str(now_ms + max(1, int(every)) * 1000)
+    return replace(answer, stdout=f"{format_date(now_ms / 1000)}\n{answer.stdout}\n", resume=due)
 
 
 def check_clusters(context: Context, program: str, line: ListingLine) -> None:

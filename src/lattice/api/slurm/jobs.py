@@ -1,11 +1,13 @@
 """Allocations, tasks and task groups as rows of Slurm's listings."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
 from enum import Enum
 from typing import Any
 
 from msgspec.structs import replace
 
+from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.slurm.accounts import group_name, user_ids
 from lattice.api.slurm.steps import steps_of
@@ -27,6 +29,8 @@ from lattice.slurm.rows import JobRow, StepRow
 from lattice.slurm.states import State, end_reason, state_of
 from lattice.wire.tasks import indices_text
 
+# Rows that are made before others get their turn: some milliseconds.
+AT_ONCE = 250
 _NOTHING_ASKED = Asked()
 _CONDITIONS = {
     Condition.SUCCESS: "afterok",
@@ -72,6 +76,13 @@ class JobRows:
             array_index=record.task_index if record.group else None,
             array_limit=group.concurrency if group is not None else 0,
         )
+
+    async def rows(self, entries: Iterable[Allocation | TaskGroup]) -> AsyncIterator[JobRow]:
+        """One row for each; a group stands for its tasks that wait. Others get their turn in between."""
+        for made, entry in enumerate(entries, start=1):
+            yield self.waiting_row(entry) if isinstance(entry, TaskGroup) else self.row(entry)
+            if made % AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def waiting_row(self, group: TaskGroup) -> JobRow:
         """The one row of all tasks that still wait as entries of their group."""
@@ -135,6 +146,7 @@ class JobRows:
     def _usual(self, row: JobRow, record: Allocation, asked: Asked) -> JobRow:
         """The row with everything that the record itself says."""
         request = record.request
+        asked = self._permitted(record, asked)
         ntasks = asked.ntasks or max(1, (len(record.shares) or request.nodes) * asked.ntasks_per_node)
         code, signal = exit_of(record, row.state)
         uid, gid = (asked.uid, asked.gid) if asked.uid or asked.gid else user_ids(row.user)
@@ -156,8 +168,18 @@ class JobRows:
             **_wishes(record, asked),
         )
 
+    def _permitted(self, record: Allocation, asked: Asked) -> Asked:
+        """What was asked for without what only its owner and administrators may read."""
+        context = self._context
+        if record.user == context.user or record.asked is None:
+            return asked
+        if context.covers(Permission.READ_DETAILS, user=record.user, tenant=record.tenant):
+            return asked
+        return replace(asked, command="", arguments="", work_dir="", stdin="", stdout="", stderr="", comment="")
+
     def _filled(self, row: JobRow, record: Allocation, asked: Asked, outlook: Outlook | None) -> JobRow:
         """The row with what takes longer to find out."""
+        asked = self._permitted(record, asked)
         stdout = _file(asked.stdout or _default_output(row, asked), row)
         expected = None if outlook is None or outlook.predicted_start is None else outlook.predicted_start / 1000
         return replace(

@@ -8,7 +8,6 @@ from lattice.api.context import Context
 from lattice.api.slurm.accounts import user_name
 from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.finding import (
-    AT_ONCE,
     Entry,
     JobFilter,
     JobId,
@@ -19,7 +18,7 @@ from lattice.api.slurm.finding import (
     visible,
 )
 from lattice.api.slurm.helping import asks_for_help, helped
-from lattice.api.slurm.jobs import Depth, JobRows
+from lattice.api.slurm.jobs import AT_ONCE, Depth, JobRows
 from lattice.core.model.allocations import AllocationState, TaskGroup
 from lattice.slurm import sacct
 from lattice.slurm.documents import accounting_document, encoded
@@ -88,14 +87,10 @@ def _selected(rows: list[JobRow], query: Query, steps: Steps) -> Iterator[sacct.
 
 
 async def _rows(context: Context, query: Query, ids: list[JobId], now: float) -> list[JobRow]:
-    maker = JobRows(context, Depth.FULL)
     rows: dict[tuple[bool, int], JobRow] = {}
-    for made, entry in enumerate(await _entries(context, query, ids), start=1):
-        row = maker.waiting_row(entry) if isinstance(entry, TaskGroup) else maker.row(entry)
+    async for row in JobRows(context, Depth.FULL).rows(await _entries(context, query, ids)):
         if _keeps(query, row):
-            rows[isinstance(entry, TaskGroup), row.number] = row
-        if made % AT_ONCE == 0:
-            await asyncio.sleep(0)
+            rows[bool(row.waiting), row.number] = row
     return sorted(rows.values(), key=lambda row: row.number)
 
 

@@ -1,5 +1,6 @@
 """`scontrol show`: one record after the other."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from lattice.api.auth.rbac import Permission
@@ -15,9 +16,8 @@ from lattice.api.slurm.finding import (
     parse_job_id,
     visible,
 )
-from lattice.api.slurm.jobs import Depth, JobRows
+from lattice.api.slurm.jobs import AT_ONCE, Depth, JobRows
 from lattice.api.slurm.machine_rows import MachineRows
-from lattice.core.model.allocations import TaskGroup
 from lattice.slurm import scontrol
 from lattice.slurm.faults import error
 from lattice.slurm.hostlists import BadHostlist, expand, fold
@@ -72,10 +72,12 @@ async def _jobs(context: Context, command: SlurmCommand, line: ListingLine, want
     if not rows:
         return printed("No jobs in the system")
     form = command.environment.get("SLURM_TIME_FORMAT", "")
-    texts = (
-        scontrol.job_text(row, now, one_line=line.has("oneliner"), in_detail=line.has("details", "verbose"), form=form)
-        for row in rows
-    )
+    texts = []
+    for made, row in enumerate(rows, start=1):
+        is_detailed = line.has("details", "verbose")
+        texts.append(scontrol.job_text(row, now, one_line=line.has("oneliner"), in_detail=is_detailed, form=form))
+        if made % AT_ONCE == 0:
+            await asyncio.sleep(0)
     return _records(texts, line)
 
 
@@ -90,8 +92,7 @@ async def _job_rows(context: Context, wanted: str, now: float) -> list[JobRow] |
         entries = [entry async for entry in matching(context, everything, with_archive=True)]
     if entries is None:
         return None
-    maker = JobRows(context, Depth.FULL)
-    return [maker.waiting_row(entry) if isinstance(entry, TaskGroup) else maker.row(entry) for entry in entries]
+    return [row async for row in JobRows(context, Depth.FULL).rows(entries)]
 
 
 async def _steps(context: Context, command: SlurmCommand, line: ListingLine, wanted: str) -> SlurmAnswer:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.slurm.answering import require
-from lattice.api.slurm.helping import asks_for_help, check_clusters, helped
+from lattice.api.slurm.helping import asks_for_help, check_clusters, helped, repeated
 from lattice.api.slurm.machine_rows import MachineRows
 from lattice.slurm import formats, sinfo
 from lattice.slurm.documents import encoded, nodes_document
@@ -26,7 +26,11 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     require(context, Permission.READ_NODES)
     query = read_query(command.argv, command.environment)
     check_clusters(context, "sinfo", line)
-    rows = MachineRows(context)
+    return await repeated(context, command, line.last("iterate"), lambda: _listing(context, query))
+
+
+async def _listing(context: Context, query: Query) -> SlurmAnswer:
+    line, rows = query.line, MachineRows(context)
     if line.has("reservation"):
         return _answer(query, _reservations(rows.reservations(), query))
     nodes = {name: node for name, node in rows.nodes().items() if query.takes(node)}

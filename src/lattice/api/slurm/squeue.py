@@ -8,7 +8,6 @@ from lattice.api.context import Context
 from lattice.api.slurm.accounts import user_name
 from lattice.api.slurm.answering import complained, require
 from lattice.api.slurm.finding import (
-    AT_ONCE,
     MIN_JOB_AGE_S,
     Entry,
     JobFilter,
@@ -19,8 +18,8 @@ from lattice.api.slurm.finding import (
     partition_reader,
     visible,
 )
-from lattice.api.slurm.helping import asks_for_help, check_clusters, helped
-from lattice.api.slurm.jobs import Depth, JobRows
+from lattice.api.slurm.helping import asks_for_help, check_clusters, helped, repeated
+from lattice.api.slurm.jobs import AT_ONCE, Depth, JobRows
 from lattice.core.model.allocations import AllocationState, TaskGroup
 from lattice.slurm import formats, squeue
 from lattice.slurm.documents import encoded, jobs_document
@@ -45,6 +44,10 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     for name in sorted(query.nodes):
         if name not in context.state.nodes:
             raise error("squeue", f"Invalid node name {name}")
+    return await repeated(context, command, line.last("iterate"), lambda: _answer(context, query))
+
+
+async def _answer(context: Context, query: Query) -> SlurmAnswer:
     now = context.services.clock.now_ms() / 1000
     rows = await _rows(context, query, now)
     if rows is None:
@@ -62,14 +65,7 @@ async def _rows(context: Context, query: Query, now: float) -> list[JobRow] | No
     if entries is None:
         return None
     depth = Depth.FULL if query.is_full else Depth.BRIEF if query.is_brief else Depth.USUAL
-    maker = JobRows(context, depth)
-    rows = []
-    for made, entry in enumerate(entries, start=1):
-        row = maker.waiting_row(entry) if isinstance(entry, TaskGroup) else maker.row(entry)
-        if _keeps(query, row):
-            rows.append(row)
-        if made % AT_ONCE == 0:
-            await asyncio.sleep(0)
+    rows = [row async for row in JobRows(context, depth).rows(entries) if _keeps(query, row)]
     return squeue.ordered(_by_turn(context, rows), query.sort, now)
 
 
