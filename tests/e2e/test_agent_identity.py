@@ -170,7 +170,13 @@ def test_certificates_that_are_not_the_nodes_are_refused(
 
 def test_the_cluster_issues_certificates_and_renews_them_while_the_stream_goes_on(site: Site, tmp_path: Path) -> None:
     given = tmp_path / "token"
-    given.write_text(token(user="n1", scope="", tenants=[], kind="agent", node="e1"))
+    printed = subprocess.run(
+        [PROGRAMS / "lattice-server", "--config", site.folder / "server.yaml", "--agent-token", "e1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    given.write_text(printed.stdout)
     words = ["--enroll-servers", site.endpoints["grpc"], "--bootstrap-ca", site.authority.ca, "--token-file", given]
     with site.agent("e1", *words) as agent:
         eventually(lambda: site.is_ready("e1"), "the node is ready")

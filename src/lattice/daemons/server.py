@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from lattice.config.load import ConfigError, load
+from lattice.config.load import ConfigError, load, parse_duration
 from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
@@ -73,6 +73,14 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="with --join: the invitation that `lattice admin raft members add NAME` wrote",
     )
+    parser.add_argument(
+        "--agent-token",
+        metavar="NODE",
+        help="serve nothing: print a token with which this node's agent gets its first certificate, or connects",
+    )
+    parser.add_argument(
+        "--valid-for", metavar="TIME", default="1h", help="with --agent-token: how long it is good (%(default)s)"
+    )
     return parser
 
 
@@ -85,6 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if options.show_config:
             _show(config)
         secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode, vault=vault_of(config))
+        if options.agent_token is not None:
+            _leave(_print_agent_token(secret, options.agent_token, options.valid_for))
         beginning = _beginning(options, config)
         check_settings(config)
     except (ConfigError, SecretError) as error:
@@ -110,6 +120,25 @@ def _show(config: ServerConfig) -> NoReturn:
 
     sys.stdout.write(yaml.safe_dump(redacted(config), sort_keys=False, allow_unicode=True))
     _leave(0)
+
+
+def _print_agent_token(secret: bytes, node: str, valid_for: str) -> int:
+    import time
+
+    from lattice.api.auth.node_certificates import NODE_NAME
+    from lattice.api.auth.tokens import sign_token
+
+    lifetime_s = parse_duration(valid_for)
+    if not NODE_NAME.fullmatch(node):
+        raise ConfigError(f"--agent-token: {node!r} cannot be a node's name")
+    if not lifetime_s or lifetime_s < 1:
+        raise ConfigError(f"--valid-for: {valid_for!r} is not a duration; write 10m, 1h or 30d")
+    now_s = int(time.time())
+    token = sign_token(
+        secret, user=f"node:{node}", issued_at_s=now_s, lifetime_s=int(lifetime_s), kind="agent", node=node
+    )
+    sys.stdout.write(token + "\n")
+    return 0
 
 
 def check_settings(config: ServerConfig) -> None:
