@@ -252,3 +252,30 @@ def test_nobody_waits_for_a_leader_at_a_server_that_stops() -> None:
         assert (status, b"stopping" in body) == (503, True)
 
     run(scenario())
+
+
+def test_a_stream_of_a_leader_that_stands_still_breaks_off_when_another_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\none \r\n"
+    monkeypatch.setattr(forwarding, "PARTING_S", 0.05)
+
+    async def scenario() -> None:
+        asked = asyncio.Event()
+
+        def begin(_: Seen) -> bytes:
+            asked.set()
+            return begun
+
+        async with other_server(begin) as still, other_server(lambda _: says("next")) as following:
+            leading = Leading(still.url)
+            streaming = asyncio.create_task(ask(follower(leading), "GET", "/v1/events"))
+            await asked.wait()
+            # No news of another leader: it may go on for as long as it likes.
+            leading.change(still.url)
+            await asyncio.sleep(0.2)
+            assert not streaming.done()
+            leading.change(following.url)
+            status, _, content = await streaming
+            assert (status, content) == (200, b"one ")
+            assert following.seen == []
+
+    run(scenario())

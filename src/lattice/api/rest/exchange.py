@@ -100,6 +100,11 @@ class Exchange:
             self.abandon()
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the whole answer is here."""
+        return self._is_complete
+
+    @property
     def status(self) -> int:
         return int(self._parser.get_status_code())
 

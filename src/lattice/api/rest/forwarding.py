@@ -21,6 +21,8 @@ from lattice.api.rest.requests import ClientGone, Headers, read_body
 NOT_LEADING = b"x-lattice-not-leading"
 GIVE_UP_S = 10.0
 _PAUSE_S = 0.05
+# A leader that gave up ends its streams by itself; one that stands still never does.
+PARTING_S = 5.0
 # The follower answers these from what it has itself.
 _OWN = frozenset({"/healthz", "/metrics", "/v1/auth/discovery", "/v1/raft/status"})
 _HOP = frozenset(
@@ -111,7 +113,7 @@ class Forwarding:
                 except LeaderLost:
                     exchange = None
                 if exchange is not None:
-                    await exchange.relay(receive, send)
+                    await self._relay(url, exchange, receive, send)
                     return
             left = deadline - time.monotonic()
             if left <= 0:
@@ -132,6 +134,24 @@ class Forwarding:
             exchange.abandon()
             return None
         return exchange
+
+    async def _relay(self, url: str, exchange: Exchange, receive: Receive, send: Send) -> None:
+        """Hands the answer on. One that is not over a while after another server began to lead breaks off."""
+        if exchange.is_complete:
+            await exchange.relay(receive, send)
+            return
+        relaying = asyncio.create_task(exchange.relay(receive, send))
+        try:
+            while not relaying.done() and self._leader.url in ("", url) and self._leader.app is None:
+                await asyncio.wait((relaying, self._leader.moved()), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((relaying,), timeout=PARTING_S)
+            if relaying.done():
+                relaying.result()
+        finally:
+            if not relaying.done():
+                exchange.abandon()
+                relaying.cancel()
+                await asyncio.gather(relaying, return_exceptions=True)
 
 
 class _LeadsHere(Exception):
