@@ -214,6 +214,11 @@ def dag_counts(members: list[Member]) -> DagCounts:
     )
 
 
+def _ended_counts(counts: tuple[int, ...]) -> DagCounts:
+    completed, failed, cancelled = counts
+    return DagCounts(size=sum(counts), pending=0, running=0, completed=completed, failed=failed, cancelled=cancelled)
+
+
 def dag_view(dag: Dag, members: list[Member], *, archived: bool = False) -> DagView:
     return DagView(
         id=dag_id(dag.number),
@@ -225,7 +230,7 @@ def dag_view(dag: Dag, members: list[Member], *, archived: bool = False) -> DagV
         submitted_at=rfc3339(dag.submitted_at),
         completed_at=rfc3339(dag.ended_at),
         cancelled_by=dag.cancelled_by,
-        counts=dag_counts(members),
+        counts=_ended_counts(dag.counts) if dag.counts else dag_counts(members),
         archived=archived,
     )
 

@@ -191,3 +191,25 @@ async def test_tasks_follow_those_of_a_group_that_is_archived(world: World) -> N
         assert (group["tasks"]["pending"], group["tasks"]["cancelled"]) == (3, 1)
         lost = (await world.call("GET", f"/allocations/{group['id']}_1")).json()
         assert (lost["state"], lost["cause"]) == ("Cancelled", "dependency")
+
+
+@in_world
+async def test_dags_are_listed_page_by_page_wherever_they_lie(world: World) -> None:
+    made = [(await world.call("POST", "/dags", FLOW)).json()["number"] for _ in range(5)]
+    for number in made[:4]:
+        await world.call("DELETE", f"/dags/d{number}")
+        await world.archive(number + 1, number + 2, number + 3)
+    await world.archive(made[0], made[2], made[3])
+    seen: list[int] = []
+    cursor = ""
+    while True:
+        page = (await world.call("GET", f"/dags?limit=2&cursor={cursor}")).json()
+        seen += [item["number"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == sorted(made, reverse=True)
+    gone = (await world.call("GET", "/dags?state=cancelled&limit=4")).json()
+    assert [item["number"] for item in gone["items"]] == made[3::-1]
+    assert [item["archived"] for item in gone["items"]] == [True, True, False, True]
+    assert {item["counts"]["cancelled"] for item in gone["items"]} == {3}

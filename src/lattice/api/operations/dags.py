@@ -1,5 +1,6 @@
 """DAGs: submit, read, list, draw, cancel."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -39,6 +40,7 @@ from lattice.wire.submissions import Submitter, submit_command
 from lattice.wire.texts import check_name
 
 DEFAULT_PAGE = 100
+ARCHIVE_PAGE = 1_000
 MAX_COMMAND_BYTES = 1_400_000
 
 
@@ -155,11 +157,56 @@ async def list_dags(context: Context, request: DagQuery) -> Page[DagView]:
     """DAGs, newest first, running and ended."""
     limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
     before = read_cursor(request.cursor, tuple[int])[0] if request.cursor else MAX_NUMBER
-    states = _states(request.state)
-    found = [dag for dag in await _candidates(context, request, before, limit) if not states or dag.state in states]
-    items = [dag_view(dag, await _members(context, dag)) for dag in found[:limit]]
-    cursor = make_cursor(found[limit - 1].number) if len(found) > limit else None
+    wanted = _wanted(context, request)
+    hot = {n: dag for n, dag in context.state.dependencies.dags.items() if n < before and wanted.takes(dag)}
+    found = await _archived(context, wanted, before, limit + 1) | hot
+    numbers = sorted(found, reverse=True)
+    items = [await _list_view(context, found[number]) for number in numbers[:limit]]
+    cursor = make_cursor(numbers[limit - 1]) if len(numbers) > limit else None
     return Page(items=items, next_cursor=cursor)
+
+
+async def _list_view(context: Context, dag: Dag) -> DagView:
+    """One that has ended knows how its members did."""
+    is_archived = dag.number not in context.state.dependencies.dags
+    return dag_view(dag, [] if dag.counts else await _members(context, dag), archived=is_archived)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which DAGs the caller asks for and may see; nothing = all."""
+
+    user: str
+    tenants: tuple[str, ...] | None
+    states: frozenset[DagState]
+
+    def takes(self, dag: Dag) -> bool:
+        return (
+            (self.tenants is None or dag.tenant in self.tenants)
+            and self.user in ("", dag.user)
+            and (not self.states or dag.state in self.states)
+        )
+
+
+def _wanted(context: Context, request: DagQuery) -> _Wanted:
+    tenants = context.visible_tenants(Permission.READ)
+    if request.tenant:
+        tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
+    return _Wanted(request.user, tenants, _states(request.state))
+
+
+async def _archived(context: Context, wanted: _Wanted, before: int, most: int) -> dict[int, Dag]:
+    """The newest archived ones that are wanted, so many at most."""
+    tenant = wanted.tenants[0] if wanted.tenants is not None and len(wanted.tenants) == 1 else ""
+    found: dict[int, Dag] = {}
+    while page := await context.services.replica.archived_dags(wanted.user, tenant, before, ARCHIVE_PAGE):
+        for dag in page:
+            if wanted.takes(dag):
+                found[dag.number] = dag
+            if len(found) == most:
+                return found
+        before = page[-1].number
+    return found
 
 
 def _states(wanted: list[str]) -> frozenset[DagState]:
@@ -169,21 +216,6 @@ def _states(wanted: list[str]) -> frozenset[DagState]:
         if word not in known:
             raise BadField("state", f'"{word[:40]}" is not a state of a DAG', hint=f"one of {', '.join(DagState)}")
     return frozenset(known[word] for word in words)
-
-
-async def _candidates(context: Context, request: DagQuery, before: int, limit: int) -> list[Dag]:
-    tenants = context.visible_tenants(Permission.READ)
-    if request.tenant:
-        tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
-    hot = {number: dag for number, dag in context.state.dependencies.dags.items() if number < before}
-    tenant = tenants[0] if tenants is not None and len(tenants) == 1 else ""
-    old = await context.services.replica.archived_dags(request.user, tenant, before, MAX_PAGE)
-    known = {dag.number: dag for dag in old} | hot
-    return [
-        known[number]
-        for number in sorted(known, reverse=True)
-        if (tenants is None or known[number].tenant in tenants) and request.user in ("", known[number].user)
-    ]
 
 
 async def _members(context: Context, dag: Dag) -> list[Member]:

@@ -87,10 +87,11 @@ class DagCancelled(Event, tag="dag_cancelled", frozen=True, kw_only=True):
 
 
 class DagEnded(Event, tag="dag_ended", frozen=True, kw_only=True):
-    """The last member has ended."""
+    """The last member has ended; so many completed, failed and were cancelled."""
 
     dag: int
     state: DagState
+    counts: tuple[int, ...] = ()
 
 
 class AllocationPlaced(Event, tag="allocation_placed", frozen=True, kw_only=True):

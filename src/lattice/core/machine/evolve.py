@@ -161,7 +161,7 @@ def _evolve_dependency(state: State, event: _DependencyEvent, at: int) -> None:
         case ev.DagCancelled():
             book.put_dag(replace(book.dags[event.dag], cancelled_by=event.by))
         case ev.DagEnded():
-            book.put_dag(replace(book.dags[event.dag], state=event.state, ended_at=at))
+            book.put_dag(replace(book.dags[event.dag], state=event.state, ended_at=at, counts=event.counts))
 
 
 def _wait_changed(state: State, event: ev.WaitChanged) -> None:

@@ -30,6 +30,7 @@ class Dag(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     state: DagState = DagState.RUNNING
     ended_at: int = 0
     cancelled_by: str = ""
+    counts: tuple[int, ...] = ()  # once it has ended: members that completed, failed, were cancelled
 
     @property
     def is_ended(self) -> bool:

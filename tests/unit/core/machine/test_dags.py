@@ -94,7 +94,7 @@ def test_a_failure_that_nobody_catches_fails_the_dag_once_all_has_ended() -> Non
     events = finish(world, numbers["a"], 1)
     assert not any(isinstance(event, ev.DagEnded) for event in events)
     events = finish(world, numbers["c"])
-    assert events[-1] == ev.DagEnded(dag=made.number, state=DagState.FAILED)
+    assert events[-1] == ev.DagEnded(dag=made.number, state=DagState.FAILED, counts=(1, 1, 1))
 
 
 def test_a_member_that_somebody_cancels_cancels_the_dag_unless_it_is_caught() -> None:

@@ -347,8 +347,14 @@ def _ended_dags(state: State, dags: Mapping[int, None]) -> Events:
             if endings is not None:
                 edges = (_edges(state, member) for member in dag.members)
                 ended = end_state(endings, caught(edges), is_cancelled=bool(dag.cancelled_by))
-                found.append(ev.DagEnded(dag=number, state=ended))
+                found.append(ev.DagEnded(dag=number, state=ended, counts=_counts(endings)))
     return tuple(found)
+
+
+def _counts(endings: Mapping[int, Ending]) -> tuple[int, ...]:
+    found = list(endings.values())
+    completed, failed = found.count(Ending.COMPLETED), found.count(Ending.FAILED)
+    return completed, failed, len(found) - completed - failed
 
 
 def _endings(state: State, dag: Dag) -> dict[int, Ending] | None:
