@@ -20,6 +20,9 @@ FIRST_ANSWER_WITHIN_S = 10.0
 SHORT_STREAM_S = 1.0
 CONTROL_LIMIT = 4096
 OUTPUT_LIMIT = 16
+REPORTS_AT_ONCE = 128
+# How long the report of a start waits for company: short work has often ended by then, and both go in one message.
+SOON_S = 0.005
 
 _log = logging.getLogger(__name__)
 
@@ -37,14 +40,34 @@ class Outbox:
         self._filled = asyncio.Event()
         self._room = asyncio.Semaphore(OUTPUT_LIMIT)
         self._is_closed = False
+        self._soon: list[pb.AgentMessage] = []
+        self.takes_batches = False  # said by the server
 
     def post(self, message: pb.AgentMessage) -> bool:
         """Queue a control message; False when there are too many. Reports are repeated by the state anyway."""
         if len(self._control) >= CONTROL_LIMIT or self._is_closed:
             return False
+        self._hurry()
         self._control.append(message)
         self._filled.set()
         return True
+
+    def post_soon(self, message: pb.AgentMessage) -> bool:
+        """Queue a control message that may wait for the next one, if that comes at once."""
+        if not self.takes_batches:
+            return self.post(message)
+        if len(self._control) + len(self._soon) >= CONTROL_LIMIT or self._is_closed:
+            return False
+        if not self._soon:
+            asyncio.get_running_loop().call_later(SOON_S, self._hurry)
+        self._soon.append(message)
+        return True
+
+    def _hurry(self) -> None:
+        if self._soon:
+            self._control.extend(self._soon)
+            self._soon.clear()
+            self._filled.set()
 
     async def put_output(self, message: pb.AgentMessage) -> None:
         """Queue output as soon as there is room, so that a slow server slows its readers down."""
@@ -63,12 +86,25 @@ class Outbox:
             if self._is_closed:
                 raise OutboxClosed
             if self._control:
-                return self._control.popleft()
+                return self._next_control()
             if self._output:
                 self._room.release()
                 return self._output.popleft()
             self._filled.clear()
             await self._filled.wait()
+
+    def _next_control(self) -> pb.AgentMessage:
+        """The next message, or all reports up to the next other one."""
+        message = self._control.popleft()
+        if not (self.takes_batches and message.HasField("run_report") and self._is_report_next()):
+            return message
+        reports = [message.run_report]
+        while self._is_report_next() and len(reports) < REPORTS_AT_ONCE:
+            reports.append(self._control.popleft().run_report)
+        return pb.AgentMessage(run_reports=pb.RunReports(reports=reports))
+
+    def _is_report_next(self) -> bool:
+        return bool(self._control) and self._control[0].HasField("run_report")
 
 
 class Handler(Protocol):
@@ -170,6 +206,9 @@ class Connector:
                         case "rejoin":
                             self._rejoin(line)
                             limit.reschedule(loop.time() + FIRST_ANSWER_WITHIN_S)
+                        case "batch":
+                            for each in message.batch.messages:
+                                self._handler.received(each)
                         case _:
                             self._handler.received(message)
         except grpc.aio.AioRpcError as error:

@@ -312,6 +312,8 @@ class Driver:
 
     def _welcomed(self, welcome: pb.Welcome) -> None:
         _log.info("registered with %s", welcome.server_name)
+        if self._outbox is not None:
+            self._outbox.takes_batches = welcome.takes_batches
         server = LastServer(
             heartbeat_interval_s=welcome.heartbeat_interval_s,
             down_after_s=welcome.down_after_s,
@@ -329,7 +331,11 @@ class Driver:
             _log.warning("too much to send; a message has to wait for its repetition")
 
     def _report(self, report: SendReport) -> None:
-        self._post(messages.report(report, boot_now()))
+        message = messages.report(report, boot_now())
+        if self._outbox is not None and report.phase is Phase.RUNNING:
+            self._outbox.post_soon(message)
+        else:
+            self._post(message)
 
     def _read(self, asked: pb.ReadOutput, readers: Readers) -> None:
         key = key_of(asked.key)

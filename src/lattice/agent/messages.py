@@ -177,6 +177,7 @@ def register(
                 pb.KnownRun(key=_wire_key(key), phase=_PHASES[phase], epoch=began.get(key, 0)) for key, phase in runs
             ],
             epoch=epoch,
+            takes_batches=True,
             runs_as_root=facts.runs_as_root,
             agent_user=facts.agent_user,
             steps=steps,

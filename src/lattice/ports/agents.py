@@ -234,6 +234,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     steps: tuple[KnownStep, ...] = ()
     epoch: int = 0
     run_epochs: dict[RunKey, int] = {}
+    takes_batches: bool = False  # several orders may come in one message
 
 
 class Greeting(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from itertools import count
 
 from lattice.api.grpc.agent_messages import order_message
@@ -20,8 +20,14 @@ from lattice.wire.pb import agent_pb2 as pb
 OUTBOX_MAX = 20_000
 # A start carries script and environment; an agent that reads nothing must not fill the memory with repeated ones.
 OUTBOX_BYTES_MAX = 64 << 20
+# Of one message that holds others: far below what a stream takes, and enough for a whole cycle's orders.
+BATCH_MAX = 128
+BATCH_BYTES = 256 << 10
+# An agent that has its acknowledgement late only keeps a little longer what it need not: worth a message less.
+ACK_WITHIN_S = 0.02
 CHUNKS_MAX = 64
 INPUT_WITHIN_S = 10.0
+_ALONE = ("welcome", "goodbye")
 _STREAMS: dict[OutputName, pb.OutputStream] = {
     "stdout": pb.OUTPUT_STREAM_STDOUT,
     "stderr": pb.OUTPUT_STREAM_STDERR,
@@ -65,8 +71,11 @@ class OutputReader:
 class Link:
     """One stream: messages wait here until they are written."""
 
-    def __init__(self, node: str) -> None:
+    def __init__(self, node: str, *, takes_batches: bool = False) -> None:
         self.node = node
+        self._takes_batches = takes_batches
+        self._acks: list[pb.ServerMessage] = []
+        self._ack_timer: asyncio.TimerHandle | None = None
         self.is_confirmed = False
         self.is_closing = False
         self.closing = asyncio.Event()
@@ -80,22 +89,41 @@ class Link:
         """Queues a message; False when the stream is closing or its queue is full."""
         if self.is_closing or len(self._outbox) >= OUTBOX_MAX or self._outbox_bytes >= OUTBOX_BYTES_MAX:
             return False
+        self._flush_acks()
+        self._append(message)
+        return True
+
+    def acknowledge(self, acks: Iterable[pb.ReportAck]) -> None:
+        """Sends them with the next message, or by themselves before long."""
+        self._acks += [pb.ServerMessage(report_ack=ack) for ack in acks]
+        if not self._takes_batches or len(self._acks) >= BATCH_MAX:
+            self._flush_acks()
+        elif self._acks and self._ack_timer is None:
+            self._ack_timer = asyncio.get_running_loop().call_later(ACK_WITHIN_S, self._flush_acks)
+
+    def _flush_acks(self) -> None:
+        if self._ack_timer is not None:
+            self._ack_timer.cancel()
+            self._ack_timer = None
+        acks, self._acks = self._acks, []
+        if not self.is_closing:
+            for ack in acks[: max(0, OUTBOX_MAX - len(self._outbox))]:
+                self._append(ack)
+
+    def _append(self, message: pb.ServerMessage) -> None:
         self._outbox.append(message)
         self._outbox_bytes += message.ByteSize()
         self._wake.set()
-        return True
 
     def close(self, why: str) -> None:
         """Says goodbye behind what is queued; nothing more is taken."""
         if self.is_closing:
             return
         self.is_confirmed = False
-        goodbye = pb.ServerMessage(goodbye=pb.Goodbye(why=why))
-        self._outbox.append(goodbye)
-        self._outbox_bytes += goodbye.ByteSize()
+        self._flush_acks()
+        self._append(pb.ServerMessage(goodbye=pb.Goodbye(why=why)))
         self.is_closing = True
         self.closing.set()
-        self._wake.set()
 
     async def next_message(self) -> pb.ServerMessage | None:
         """The next message to write; None after the goodbye."""
@@ -104,9 +132,27 @@ class Link:
                 return None
             self._wake.clear()
             await self._wake.wait()
+        message, size = self._pop()
+        if not self._takes_batches or not self._is_next_batched(size) or message.WhichOneof("body") in _ALONE:
+            return message
+        several = pb.Batch(messages=[message])
+        while self._is_next_batched(size) and len(several.messages) < BATCH_MAX:
+            message, more = self._pop()
+            several.messages.append(message)
+            size += more
+        return pb.ServerMessage(batch=several)
+
+    def _pop(self) -> tuple[pb.ServerMessage, int]:
         message = self._outbox.popleft()
-        self._outbox_bytes -= message.ByteSize()
-        return message
+        size = message.ByteSize()
+        self._outbox_bytes -= size
+        return message, size
+
+    def _is_next_batched(self, size: int) -> bool:
+        """Whether the next message may go along with others of this size."""
+        if not self._outbox or self._outbox[0].WhichOneof("body") in _ALONE:
+            return False
+        return size + self._outbox[0].ByteSize() <= BATCH_BYTES
 
     def take_chunk(self, chunk: pb.OutputChunk) -> None:
         reader = self.readers.get(chunk.reader)
@@ -117,6 +163,7 @@ class Link:
         """The stream is gone."""
         self.is_closing = True
         self.is_confirmed = False
+        self._flush_acks()
         self.closing.set()
         self._wake.set()
         for reader in self.readers.values():

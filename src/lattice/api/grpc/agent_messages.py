@@ -76,6 +76,7 @@ def registration_of(message: pb.Register) -> Registration:
         steps=tuple(map(known_step, message.steps)),
         epoch=message.epoch,
         run_epochs={RunKey(known.key.number, known.key.run): known.epoch for known in message.runs if known.epoch},
+        takes_batches=message.takes_batches,
     )
 
 
@@ -120,6 +121,7 @@ def welcome(greeting: Greeting) -> pb.ServerMessage:
             session=greeting.session,
             held_by=[pb.RunKey(number=key.number, run=key.run) for key in greeting.held_by],
             epoch=greeting.epoch,
+            takes_batches=True,
         )
     )
 

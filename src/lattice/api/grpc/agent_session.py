@@ -7,7 +7,7 @@ ends with its agent, by a goodbye of the server, or because this server leads no
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import grpc
@@ -208,7 +208,7 @@ class DeskSession:
 
     def _begin(self, registration: Registration, greeting: Greeting) -> None:
         self._node, self._session = registration.node, greeting.session
-        link = self._link = Link(registration.node)
+        link = self._link = Link(registration.node, takes_batches=registration.takes_batches)
         self._links.adopt(link)
         link.put(welcome(greeting))
         self._settled.set()
@@ -218,9 +218,9 @@ class DeskSession:
             case "heartbeat":
                 self._desk.beat(self._node, self._session, beat_of(message.heartbeat))
             case "run_report":
-                if len(self._reports) < REPORTS_MAX:
-                    self._reports.append(message.run_report)
-                    self._reported.set()
+                self._take_reports((message.run_report,))
+            case "run_reports":
+                self._take_reports(message.run_reports.reports)
             case "output_chunk":
                 link.take_chunk(message.output_chunk)
             case "step_report":
@@ -232,6 +232,12 @@ class DeskSession:
                     await self._confirm(link)
             case _:
                 _log.warning("message without meaning here", extra={"node_id": self._node})
+
+    def _take_reports(self, reports: Iterable[pb.RunReport]) -> None:
+        for report in reports:
+            if len(self._reports) < REPORTS_MAX:
+                self._reports.append(report)
+                self._reported.set()
 
     async def _confirm(self, link: Link) -> None:
         if await self._desk.confirm(self._node, self._session) and not link.is_closing:
@@ -246,9 +252,9 @@ class DeskSession:
                 self._reported.clear()
             reports = [report for message in batch if (report := report_of(message)) is not None]
             if await self._committed(reports) and self._link is not None:
-                for message in batch:
-                    ack = pb.ReportAck(key=message.key, seq=message.seq)
-                    self._link.put(pb.ServerMessage(report_ack=ack))
+                # The newest of a run stands for those before it.
+                newest = {(message.key.number, message.key.run): message for message in batch}
+                self._link.acknowledge(pb.ReportAck(key=each.key, seq=each.seq) for each in newest.values())
 
     async def _committed(self, reports: list[Report]) -> bool:
         """Whether the reports are durable. A full log ends no session: the agent repeats what was not acknowledged."""
