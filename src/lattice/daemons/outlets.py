@@ -24,6 +24,10 @@ class Outlets:
             senders[MAIL] = _mail(section.mail, config.mode, vault)
         secret = b""
         if section.webhook.enabled:
+            if not section.webhook.secret:
+                raise ConfigError(
+                    "notifications.webhook.secret: give what calls are signed with, such as file:///etc/lattice/webhook-secret"
+                )
             secret = resolve(section.webhook.secret, key="notifications.webhook.secret", mode=config.mode, vault=vault)
             senders[WEBHOOK] = _webhook(section.webhook, secret, clock)
         self.senders: Mapping[str, Sender] = senders
