@@ -26,6 +26,7 @@ from lattice.core.model.allocations import (
 )
 from lattice.core.model.nodes import Share
 
+# Rows hold places in these: new members come last.
 _STATES = tuple(AllocationState)
 _CAUSES = tuple(Cause)
 _LAST_REPORT = 2  # the number of an agent's report of an end

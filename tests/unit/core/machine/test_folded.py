@@ -90,3 +90,10 @@ def test_what_is_held_is_that_of_whole_nodes_or_of_shares() -> None:
     assert held_amounts((Share(node="n1", whole=False, cpus=2, memory_mb=512),), nodes) == (2, 512)
     assert held_amounts((), nodes) == (0, 0)
     assert (used_percent(1.0, 4.0), used_percent(1.0, 0.0)) == (25.0, None)
+
+
+def test_new_states_and_causes_come_last_for_rows_keep_their_places() -> None:
+    states = "Pending Staging Starting Running Checkpointing Suspended Stopping Completed Failed Cancelled"
+    causes = "exit signal oom walltime node launch preempted deadline cancelled dependency"
+    assert " ".join(AllocationState).startswith(states)
+    assert " ".join(Cause).startswith(causes)
