@@ -130,7 +130,7 @@ class AsyncSession:
 
     async def _ask(self, endpoint: Endpoint, request: Request) -> httpx.Response:
         headers = [*self._headers, *request.headers]
-        token = self._token()
+        token = await asyncio.to_thread(self._token) if getattr(self._token, "may_wait", False) else self._token()
         if token:
             headers.append(("Authorization", f"Bearer {token}"))
         if request.body is not None:

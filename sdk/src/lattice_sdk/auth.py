@@ -1,7 +1,7 @@
 """Where a token comes from. A file is read again for each call, because tokens are renewed in place."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lattice_sdk.errors import NoToken
 
@@ -32,19 +32,24 @@ def token_file(path: str | os.PathLike[str]) -> TokenSource:
     return read
 
 
-def kept_login(addresses: list[str]) -> TokenSource:
-    """The login that `lattice login` keeps for one of these servers; looked for with the first call, renewed before it ends."""
-    source: TokenSource | None = None
+class KeptLogin:
+    """The login that `lattice login` keeps for one of these servers; looked for with the first call, renewed before it ends.
 
-    def token() -> str:
-        nonlocal source
-        if source is None:
+    Renewing asks the identity provider: an event loop calls it in a thread.
+    """
+
+    may_wait = True
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._addresses = tuple(addresses)
+        self._source: TokenSource | None = None
+
+    def __call__(self) -> str:
+        if self._source is None:
             from lattice_sdk.token_cache import CachedToken, TokenCache, cache_path
 
-            source = CachedToken(TokenCache(cache_path()), addresses)
-        return source()
-
-    return token
+            self._source = CachedToken(TokenCache(cache_path()), self._addresses)
+        return self._source()
 
 
 def no_token() -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-from lattice_sdk.auth import TokenSource, given_token, kept_login, no_token, token_file
+from lattice_sdk.auth import KeptLogin, TokenSource, given_token, no_token, token_file
 from lattice_sdk.calls.allocations import EVERYTHING
 from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
 from lattice_sdk.calls.audit import audit_query
@@ -204,7 +204,7 @@ def source_of_token(
         return given_token(token)
     if path is not None:
         return token_file(path)
-    return kept_login([str(each) for each in addresses]) if addresses else no_token
+    return KeptLogin([str(each) for each in addresses]) if addresses else no_token
 
 
 def _all(page: Callable[[str], Page[T]]) -> Iterator[T]:

@@ -20,7 +20,7 @@ from lattice.api.grpc.agent_session import (
     checked_registration,
     parsed,
 )
-from lattice.ports.identity import Unauthenticated, Verifier
+from lattice.ports.identity import Identity, Unauthenticated, UnknownKey, Verifier
 from lattice.wire.pb import agent_pb2 as pb
 
 _log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class AgentService:
 
     async def Connect(self, messages: AsyncIterator[bytes], context: Context) -> None:
         try:
-            token = self._identify(context)
+            token = await self._identify(context)
         except StreamRefused as refusal:
             await context.abort(refusal.code, str(refusal))
         await self.connect_as(messages, context, token)
@@ -94,19 +94,26 @@ class AgentService:
         except StreamRefused as refusal:
             await context.abort(refusal.code, str(refusal))
 
-    def _identify(self, context: Context) -> str:
+    async def _identify(self, context: Context) -> str:
         """The token, verified before anything is read from the stream."""
         metadata = dict(context.invocation_metadata() or ())
         scheme, _, token = str(metadata.get("authorization", "")).partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise StreamRefused(grpc.StatusCode.UNAUTHENTICATED, "no token: send authorization: Bearer TOKEN")
         try:
-            identity = self._verifier.verify(token.strip())
+            identity = await self._verified(token.strip())
         except Unauthenticated as error:
             raise StreamRefused(grpc.StatusCode.UNAUTHENTICATED, str(error)) from error
         if identity.kind != "agent":
             raise StreamRefused(grpc.StatusCode.PERMISSION_DENIED, "this token is not an agent's token")
         return token.strip()
+
+    async def _verified(self, token: str) -> Identity:
+        try:
+            return self._verifier.verify(token)
+        except UnknownKey:
+            await self._verifier.learn()
+            return self._verifier.verify(token)
 
 
 class _Stream:
