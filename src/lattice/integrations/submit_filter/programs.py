@@ -9,6 +9,8 @@ import contextlib
 import importlib
 import os
 import signal
+import subprocess
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,7 +25,10 @@ STANDARD_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class ProgramFilter:
-    """Implements `SubmitFilter` by a command that is started for each submission."""
+    """Implements `SubmitFilter` by a command that is started for each submission.
+
+    From a thread: the event loop's own way forks, which a process full of gRPC's threads should not.
+    """
 
     def __init__(
         self, command: Sequence[str], *, timeout_s: float, at_once: int, accepts_on_failure: bool = False
@@ -31,6 +36,7 @@ class ProgramFilter:
         self._command = tuple(command)
         self._timeout_s = timeout_s
         self._turns = asyncio.Semaphore(at_once)
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="submit-filter")
         self._accepts_on_failure = accepts_on_failure
 
     @property
@@ -38,32 +44,39 @@ class ProgramFilter:
         return self._accepts_on_failure
 
     async def ask(self, question: bytes) -> bytes:
+        began = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_s):
-                async with self._turns:
-                    return await self._run(question)
+                await self._turns.acquire()
         except TimeoutError:
-            raise FilterFailed(f"{self._command[0]} did not answer within {self._timeout_s:g} s") from None
-
-    async def _run(self, question: bytes) -> bytes:
+            raise FilterFailed(f"{self._command[0]}: no turn within {self._timeout_s:g} s") from None
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+            left = max(0.01, self._timeout_s - (time.monotonic() - began))
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, question, left)
+        finally:
+            self._turns.release()
+
+    def _run(self, question: bytes, timeout_s: float) -> bytes:
+        try:
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 env={"PATH": STANDARD_PATH, "LANG": "C.UTF-8"},
                 cwd="/",
                 start_new_session=True,
             )
         except OSError as error:
             raise FilterFailed(f"{self._command[0]} cannot be started: {error.strerror or error}") from None
-        try:
-            answer, said = await process.communicate(question)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        with process:
+            try:
+                answer, said = process.communicate(question, timeout_s)
+            except subprocess.TimeoutExpired:
+                # Not reaped yet: its number cannot be somebody else's.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise FilterFailed(f"{self._command[0]} did not answer within {self._timeout_s:g} s") from None
         if process.returncode:
             shown = said.decode(errors="replace").strip()[-MAX_SAID:]
             raise FilterFailed(f"{self._command[0]} ended with exit code {process.returncode}: {shown}")
