@@ -14,6 +14,7 @@ from lattice.core.model.intervals import Intervals
 from lattice.wire.allocations import AllocationView, allocation_view, group_state, group_view
 from lattice.wire.tasks import parse_task_set, positions_named
 
+LARGEST = (1 << 63) - 1  # that a store can be asked for
 _HINT = "`lattice status --all` lists yours"
 
 
@@ -92,6 +93,8 @@ async def find_tasks(context: Context, text: str, permission: Permission) -> tup
 
 async def find_number(context: Context, number: int) -> Found | None:
     """The record with this number, whoever owns it."""
+    if number > LARGEST:
+        return None
     hot = find_hot(context, number)
     if hot is not None:
         return hot

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 MAX_INDEX = 4_000_001
+MAX_TASKS = 100_000
 _RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?$")
 
 
@@ -42,6 +43,10 @@ def parse_array(text: str) -> Array | None:
         if last < first or not step or last >= MAX_INDEX:
             return None
         ranges.append((first, last, step))
+    # Counted before anybody lists them.
+    size = sum((last - first) // step + 1 for first, last, step in ranges)
+    if size > MAX_TASKS or len(most) > 9:
+        return None
     return Array(tuple(ranges), int(most or 0))
 
 

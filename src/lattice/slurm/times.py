@@ -8,6 +8,8 @@ import time
 from datetime import datetime, timedelta
 
 UNLIMITED = -1
+LONGEST_S = 10**10
+LAST_MOMENT = 253_402_300_799.0  # of the year 9999
 NOT_SET = "N/A"
 
 _WORDS = {"unlimited", "infinite"}
@@ -36,16 +38,23 @@ def parse_limit(text: str) -> int | None:
         total = numbers[0] * 3600 + numbers[1] * 60 + numbers[2]
     else:
         total = numbers[0] * 60 + (numbers[1] if len(numbers) == 2 else 0)
+    if total > LONGEST_S:
+        return None
     return total or UNLIMITED
 
 
 def parse_moment(text: str, now: float) -> float | None:
     """Seconds since 1970 of a moment such as `now+1hour`, `16:00`, `tomorrow`, `2026-01-31T12:00`; None for anything else."""
+    moment = _moment(text, now)
+    return moment if moment is not None and abs(moment) <= LAST_MOMENT else None
+
+
+def _moment(text: str, now: float) -> float | None:
     wanted = text.strip()
     offset = _OFFSET.match(wanted)
     if offset is not None:
         return _offset(offset, now)
-    if wanted.isdigit() and len(wanted) > 8:
+    if wanted.isascii() and wanted.isdigit() and 8 < len(wanted) < 16:
         return float(wanted)
     # Local times of the caller are what is meant, so none of these carries a zone.
     today = datetime.fromtimestamp(now)  # noqa: DTZ006
@@ -69,6 +78,8 @@ def _offset(found: re.Match[str], now: float) -> float | None:
         (factor for name, factor in _UNITS if unit and f"{name}s".startswith(unit.lower())), 1 if not unit else 0
     )
     if not scale:
+        return None
+    if len(count) > 12:
         return None
     return now + int(count) * scale * (-1 if sign == "-" else 1)
 
