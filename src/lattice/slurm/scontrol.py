@@ -75,7 +75,8 @@ def _job_place(row: JobRow) -> list[Pairs]:
 
 
 def _job_request(row: JobRow) -> list[Pairs]:
-    nodes = str(len(row.nodes)) if row.nodes else f"{row.min_nodes}-{row.max_nodes or row.min_nodes}"
+    most = f"-{row.max_nodes}" if row.max_nodes else ""
+    nodes = str(len(row.nodes)) if row.nodes else f"{row.min_nodes}{most}"
     if row.memory_per_cpu_mb:
         memory = ("MinMemoryCPU", format_memory(row.memory_per_cpu_mb))
     else:
@@ -156,7 +157,7 @@ def node_text(node: NodeRow, *, one_line: bool = False, form: str = "") -> str:
             ("MCS_label", "N/A"),
         ],
         [("Partitions", _null(",".join(node.partitions)))],
-        [("BootTime", started), ("SlurmdStartTime", started)],
+        [("BootTime", "None"), ("SlurmdStartTime", started)],
         [("CfgTRES", f"cpu={node.cpus},mem={node.memory_mb}M,billing={node.cpus}{gpus}")],
         [("AllocTRES", _null(held))],
         [("CapWatts", "n/a")],

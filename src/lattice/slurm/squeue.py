@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from lattice.slurm.formats import Column
 from lattice.slurm.hostlists import fold
 from lattice.slurm.rows import JobRow, StepRow
+from lattice.slurm.scontrol import tres
 from lattice.slurm.sizes import format_memory
 from lattice.slurm.times import format_limit, format_moment, format_span
 
@@ -263,7 +264,7 @@ _VALUES: Mapping[str, _Value] = {
     "stdin": lambda row, now, form: _or_null(row.stdin),
     "stdout": lambda row, now, form: _or_null(row.stdout),
     "stderr": lambda row, now, form: _or_null(row.stderr or row.stdout),
-    "tres-alloc": lambda row, now, form: f"cpu={row.cpus},node={len(row.nodes) or row.min_nodes},billing={row.cpus}",
+    "tres-alloc": lambda row, now, form: tres(row),
     "allocnodes": lambda row, now, form: _or_null(row.submit_host),
     "maxnodes": lambda row, now, form: str(row.max_nodes),
 }
