@@ -3,6 +3,30 @@
 from msgspec import Struct
 
 
+class SlurmStep(Struct, frozen=True, kw_only=True):
+    """A step that the program attends to: shows what it writes, hands on input and signals."""
+
+    allocation: str
+    step: int
+    tasks: int
+    label: bool = False
+    stdin: str = ""
+    fed: bool = True
+    pty: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    append: bool = False
+    resume: str = ""
+
+
+class SlurmProgram(Struct, frozen=True, kw_only=True):
+    """A program that is run where the command was typed."""
+
+    argv: list[str] = []
+    environment: dict[str, str] = {}
+    resume: str = ""
+
+
 class SlurmAnswer(Struct, frozen=True, kw_only=True):
     """What a Slurm command prints and how it ends; `needs` and `resume` ask its program to go on."""
 
@@ -12,6 +36,8 @@ class SlurmAnswer(Struct, frozen=True, kw_only=True):
     needs: str = ""
     path: str = ""
     resume: str = ""
+    attend: SlurmStep | None = None
+    spawn: SlurmProgram | None = None
 
 
 class SlurmRequest(Struct, frozen=True, kw_only=True):

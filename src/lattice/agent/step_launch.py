@@ -94,7 +94,7 @@ def prepare_step(
         "time_s": launch.time_s,
         "rows": launch.rows,
         "columns": launch.columns,
-        "tasks": [_task(task) for task in launch.tasks],
+        "tasks": [_task(task, with_slurm="SLURM_STEP_ID" in order.env) for task in launch.tasks],
     }
     if devices.cpus:
         request["cpus"] = list(devices.cpus)
@@ -116,7 +116,8 @@ def _step_variables(launch: StepLaunch) -> dict[str, str]:
     }
 
 
-def _task(task: TaskPlan) -> dict[str, object]:
+def _task(task: TaskPlan, *, with_slurm: bool) -> dict[str, object]:
+    slurm = {"SLURM_PROCID": str(task.rank), "SLURM_LOCALID": str(task.local_rank)} if with_slurm else {}
     return {
         "rank": task.rank,
         "argv": list(task.argv),
@@ -124,6 +125,7 @@ def _task(task: TaskPlan) -> dict[str, object]:
             "PMI_RANK": str(task.rank),
             "LATTICE_RANK": str(task.rank),
             "LATTICE_LOCAL_RANK": str(task.local_rank),
+            **slurm,
         },
         "has_input": task.has_input,
         "stdin": task.stdin,

@@ -1,6 +1,8 @@
 """What tasks write, merged: whole lines of many tasks, bytes as they come of one, with the rank before each line when asked."""
 
-from typing import BinaryIO
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 LONGEST_LINE = 1 << 16
 
@@ -8,7 +10,7 @@ LONGEST_LINE = 1 << 16
 class MergedOutput:
     """`streams` are where stdout (1) and stderr (2) of the tasks go; with `tasks` > 1 lines are kept whole."""
 
-    def __init__(self, streams: dict[int, BinaryIO], tasks: int, *, label: bool, raw: bool) -> None:
+    def __init__(self, streams: "dict[int, BinaryIO]", tasks: int, *, label: bool, raw: bool) -> None:
         self._streams = streams
         self._width = len(str(max(0, tasks - 1)))
         self._label = label

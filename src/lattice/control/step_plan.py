@@ -14,6 +14,7 @@ from lattice.core.model.layout import Layout, Misfit
 from lattice.core.model.steps import step_id
 from lattice.ports.agents import StartOrder, TaskEnd
 from lattice.ports.steps import LaunchOrder, LaunchRequest, StepRefused, TaskOrder
+from lattice.slurm.variables import StepFacts, step_variables
 
 NO_INPUT, ALL_INPUT = "none", "all"
 SHOWN_FAILURES = 20
@@ -228,6 +229,25 @@ def for_step(base: StartOrder, request: LaunchRequest, env: dict[str, str]) -> S
         files=None,
         early=None,
     )
+
+
+def slurm_variables(plan: StepPlan, node: str, env: Mapping[str, str], job: Mapping[str, str]) -> dict[str, str]:
+    """What Slurm's programs would say of the step on this node, for work that knows them; the node adds what differs by rank."""
+    if not job and "SLURM_JOB_ID" not in env:
+        return {}
+    place = plan.layout.nodes.index(node)
+    ranks = plan.layout.ranks()[place]
+    facts = StepFacts(
+        number=plan.step,
+        nodes=plan.layout.nodes,
+        tasks=plan.layout.counts,
+        node=node,
+        rank=ranks[0] if ranks else 0,
+        local_rank=0,
+        ranks=ranks,
+        cpus_per_task=plan.cpus_per_task if plan.cpus_per_task > 1 else 0,
+    )
+    return {**job, **step_variables(facts)}
 
 
 def misfit_refusal(misfit: Misfit, allocation: Allocation) -> StepRefused:

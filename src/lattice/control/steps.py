@@ -24,6 +24,7 @@ from lattice.control.step_plan import (
     launch_orders,
     misfit_refusal,
     programs_of,
+    slurm_variables,
     step_name,
     unknown_step,
 )
@@ -37,7 +38,7 @@ from lattice.core.machine.events import (
 )
 from lattice.core.model.allocations import Allocation, AllocationState, Part
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.layout import Layout, Misfit, lay_out
+from lattice.core.model.layout import Misfit, lay_out
 from lattice.core.model.nodes import NodeState
 from lattice.core.model.steps import StepRecord, step_id
 from lattice.ports.agents import KnownStep, OutputPiece, RunKey, StartOrder, StepReport, TaskEnd
@@ -55,6 +56,7 @@ from lattice.ports.steps import (
     StepView,
 )
 from lattice.wire.allocations import decode_work
+from lattice.wire.slurm_variables import SlurmSettings, run_variables
 from lattice.wire.steps import recorded_view
 
 _log = logging.getLogger(__name__)
@@ -72,6 +74,7 @@ LIVE_MOST = 1000  # of one allocation
 class StepSettings(Struct, frozen=True, kw_only=True):
     grace_s: float = 30.0
     api_url: str = ""
+    slurm: SlurmSettings = SlurmSettings()
 
 
 class StepBook:
@@ -215,7 +218,7 @@ class StepBook:
             return
         waiting = {node for _, node, key in self._missing if key == live.key}
         if waiting:
-            orders = launch_orders(live.plan, request, self._bases(allocation, request, live.plan.layout))
+            orders = launch_orders(live.plan, request, self._bases(allocation, request, live.plan))
             self._missing = [entry for entry in self._missing if entry[2] != live.key]
             live.orders |= {node: orders[node] for node in waiting if node in live.open_nodes}
             live.unsent |= set(live.orders)
@@ -287,7 +290,7 @@ class StepBook:
         )
         live.request = None
         live.open_nodes = set(layout.nodes)
-        live.orders = launch_orders(live.plan, request, self._bases(allocation, request, layout))
+        live.orders = launch_orders(live.plan, request, self._bases(allocation, request, live.plan))
         live.unsent = set(live.orders)
         self.counts["launched"] += 1
         self._send_orders(live)
@@ -316,17 +319,19 @@ class StepBook:
                         cpus[node] = max(0, cpus[node] - live.plan.cpus_on(place))
         return list(cpus.items())
 
-    def _bases(self, allocation: Allocation, request: LaunchRequest, layout: Layout) -> dict[str, StartOrder]:
+    def _bases(self, allocation: Allocation, request: LaunchRequest, plan: StepPlan) -> dict[str, StartOrder]:
         state = self._replica.state
         work = decode_work(state.payload_of(allocation))
         env = {**work.env, **request.env} if request.inherit else request.env
         token, grace_s = self._mint(allocation), self._grace_s()
         bases = {}
-        for node in layout.nodes:
+        for node in plan.layout.nodes:
             base = start_order(
                 state, allocation, Part(node=node), work, token=token, grace_s=grace_s, api_url=self._settings.api_url
             )
-            bases[node] = for_step(base, request, env)
+            share = next(share for share in allocation.shares if share.node == node)
+            job = run_variables(state, allocation, share, base.submit_dir, self._settings.slurm)
+            bases[node] = for_step(base, request, env | slurm_variables(plan, node, env, job))
         return bases
 
     def _grace_s(self) -> float:

@@ -152,7 +152,9 @@ class _Timings:
         self.reconcile = ReconcileSettings(every_s=every_s, grace_s=agent.stop_grace_s)
 
     def steps(self, api_url: str) -> StepSettings:
-        return StepSettings(grace_s=self._config.node_agent.stop_grace_s, api_url=api_url)
+        return StepSettings(
+            grace_s=self._config.node_agent.stop_grace_s, api_url=api_url, slurm=self.dispatch(api_url).slurm
+        )
 
     def dispatch(self, api_url: str) -> DispatchSettings:
         agent = self._config.node_agent

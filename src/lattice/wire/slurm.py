@@ -23,11 +23,39 @@ class SlurmCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     request_id: str = ""
 
 
+class SlurmStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step that the program attends to until it has ended: shows what it writes, hands on input and signals.
+
+    `stdout`, `stderr` are files that the program writes; empty = its own streams.
+    """
+
+    allocation: str
+    step: int
+    tasks: int
+    label: bool = False
+    stdin: str = ""  # a file; empty = its own stdin, unless `fed` says none
+    fed: bool = True
+    pty: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    append: bool = False
+    resume: str = ""  # what to say when it has ended; CODE in it stands for the exit code
+
+
+class SlurmProgram(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A program that is run where the command was typed; an empty `argv` means a shell."""
+
+    argv: list[str] = []
+    environment: dict[str, str] = {}
+    resume: str = ""  # what to say when it has ended; CODE in it stands for the exit code
+
+
 class SlurmAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Printed as it is, then the program ends with `code`; unless it is to go on.
 
     With `needs` nothing was done yet: `script` asks for the file `path`, `stdin` for what is piped in, and the same command is sent
-    again with it. With `resume` the command is asked again with that word, for what takes longer.
+    again with it. With `resume` the command is asked again with that word, for what takes longer. With `attend` or `spawn` the program
+    does that first.
     """
 
     stdout: str = ""
@@ -36,3 +64,5 @@ class SlurmAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     needs: str = ""
     path: str = ""
     resume: str = ""
+    attend: SlurmStep | None = None
+    spawn: SlurmProgram | None = None

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import hashlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 
@@ -13,10 +12,11 @@ from lattice.api.auditing import record_access
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.cursors import Page
-from lattice.api.errors import ApiError, starting
-from lattice.api.lookup import Found, find
+from lattice.api.errors import ApiError
+from lattice.api.lookup import find
 from lattice.api.step_follow import StepFollower, StepGap, StepOutput, StepResult, parse_places
-from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
+from lattice.api.step_launch import desk_of, launch, own, refused, single
+from lattice.core.model.allocations import Allocation
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.steps import step_id
 from lattice.ports.agents import AgentUnreachable
@@ -25,7 +25,6 @@ from lattice.wire.problems import BadField
 from lattice.wire.steps import (
     StepInfo,
     StepSubmission,
-    launch_request,
     recorded_info,
     recorded_view,
     step_info,
@@ -96,20 +95,12 @@ class EndStepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 async def launch_step(context: Context, request: StepSubmission) -> StepInfo:
     """Starts tasks on the nodes of a running allocation, or lets them wait for room there."""
-    allocation = _own(context, await find(context, request.id), request.id)
-    if allocation.state not in (AllocationState.RUNNING, AllocationState.STARTING):
-        raise _not_running(allocation)
-    await record_access(context, "allocation.launch", allocation)
-    launch = launch_request(request, _launch_id(context, request.request_id, allocation))
-    try:
-        return step_info(await _desk(context).launch(allocation, launch))
-    except StepRefused as refusal:
-        raise _refused(refusal) from None
+    return await launch(context, request)
 
 
 async def list_steps(context: Context, request: StepsQuery) -> Page[StepInfo]:
     """The steps of an allocation, those that are over and those that are not, by number."""
-    found = _single(await find(context, request.id))
+    found = single(await find(context, request.id))
     desk = context.services.steps
     live = {view.step: step_info(view) for view in (desk.live(found.number) if desk else ())}
     recorded = {record.step: recorded_info(found.number, record) for record in found.steps}
@@ -118,7 +109,7 @@ async def list_steps(context: Context, request: StepsQuery) -> Page[StepInfo]:
 
 async def get_step(context: Context, request: GetStep) -> StepInfo:
     """One step."""
-    found = _single(await find(context, request.id))
+    found = single(await find(context, request.id))
     recorded = next((record for record in found.steps if record.step == request.step), None)
     if recorded is not None:
         return recorded_info(found.number, recorded)
@@ -129,7 +120,7 @@ async def follow_step(
     context: Context, request: StepFollowQuery
 ) -> EventAnswer[StepInfo | StepOutput | StepGap | StepResult]:
     """What the tasks write, until they have ended, and how they ended."""
-    found = _single(await find(context, request.id, Permission.READ_OUTPUT))
+    found = single(await find(context, request.id, Permission.READ_OUTPUT))
     places = parse_places(request.last_event_id)
     view = await _view(context, found, request.step)
     await record_access(context, "allocation.logs", found, f"step {request.step}")
@@ -139,7 +130,7 @@ async def follow_step(
 async def _events(
     context: Context, found: Allocation, view: StepView, places: dict[int, int]
 ) -> AsyncGenerator[ServerEvent[StepInfo | StepOutput | StepGap | StepResult], None]:
-    desk = _desk(context)
+    desk = desk_of(context)
     number, step = found.number, view.step
 
     def look() -> StepView | None:
@@ -171,7 +162,7 @@ async def _next_change(context: Context, number: int, step: int) -> bool:
     again by its caller, wherever the step is known then."""
     with suppress(TimeoutError):
         async with asyncio.timeout(LEADS_EVERY_S):
-            await _desk(context).changed(number, step)
+            await desk_of(context).changed(number, step)
     return context.services.is_ready()
 
 
@@ -183,7 +174,7 @@ async def _ended_view(
         view = look()
         if view is None:
             # Recorded, and its allocation archived since.
-            found = _single(await find(context, allocation_id(found.number)))
+            found = single(await find(context, allocation_id(found.number)))
             view = _recorded(context, found, step)
             if view is None:
                 raise ApiError("not_found", f"no step {step_id(allocation_id(found.number), step)}", hint=_hint(found))
@@ -195,7 +186,7 @@ async def _ended_view(
 
 async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
     """Input for the tasks; answers how much was taken, which may be less than was sent."""
-    allocation = _own(context, await find(context, request.id), request.id)
+    allocation = own(context, await find(context, request.id), request.id)
     try:
         data = base64.b64decode(request.data, validate=True)
     except ValueError:  # binascii.Error is one, too; text that is not ASCII raises the other
@@ -204,9 +195,9 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
         raise BadField("data", "is too much at once", current=f"{len(data):,}", limit=f"{MOST_INPUT_BYTES:,} bytes")
     await _view(context, allocation, request.step)
     try:
-        upto = await _desk(context).feed(allocation.number, request.step, request.offset, data, eof=request.eof)
+        upto = await desk_of(context).feed(allocation.number, request.step, request.offset, data, eof=request.eof)
     except StepRefused as refusal:
-        raise _refused(refusal) from None
+        raise refused(refusal) from None
     except AgentUnreachable as error:
         raise ApiError("unavailable", f"the input cannot be delivered now: {error}", hint="send it again") from None
     return InputTaken(upto=upto)
@@ -233,26 +224,20 @@ async def end_step(context: Context, request: EndStepRequest) -> StepInfo:
 
 
 async def _order(context: Context, text: str, step: int, carry_out: Callable[[StepDesk, int], None]) -> StepInfo:
-    allocation = _own(context, await find(context, text), text)
+    allocation = own(context, await find(context, text), text)
     view = await _view(context, allocation, step)
     if not view.has_ended:
         try:
-            carry_out(_desk(context), allocation.number)
+            carry_out(desk_of(context), allocation.number)
         except StepRefused as refusal:
-            raise _refused(refusal) from None
+            raise refused(refusal) from None
     return step_info(await _view(context, allocation, step))
-
-
-def _desk(context: Context) -> StepDesk:
-    if context.services.steps is None:
-        raise starting()
-    return context.services.steps
 
 
 async def _view(context: Context, found: Allocation, step: int) -> StepView:
     """The step, wherever it is known; a new leader is given time to hear of it."""
     deadline = context.services.clock.monotonic_s() + KNOWN_WITHIN_S
-    desk = _desk(context)
+    desk = desk_of(context)
     while True:
         view = desk.find(found.number, step) or _recorded(context, found, step)
         if view is not None:
@@ -274,59 +259,3 @@ def _recorded(context: Context, found: Allocation, step: int) -> StepView | None
 
 def _hint(found: Allocation) -> str:
     return f"`lattice steps {allocation_id(found.number)}` lists them"
-
-
-def _single(found: Found) -> Allocation:
-    if isinstance(found.record, TaskGroup):
-        name = allocation_id(found.number)
-        raise ApiError(
-            "invalid",
-            f"{name} is a task group",
-            hint=f"name one of its tasks, such as {name}_{found.record.index_at(0)}",
-        )
-    return found.record
-
-
-def _own(context: Context, found: Found, text: str) -> Allocation:
-    """The allocation, if it is the caller's own: tasks run as its user, so nobody else may start or feed any."""
-    allocation = _single(found)
-    if allocation.user != context.user:
-        raise ApiError(
-            "forbidden",
-            f"{allocation_id(allocation.number)} belongs to {allocation.user}",
-            hint="only its owner may launch work in it",
-        )
-    return allocation
-
-
-def _not_running(allocation: Allocation) -> ApiError:
-    if allocation.is_terminal:
-        hint = "submit a new one"
-    else:
-        hint = f"wait until it runs: `lattice watch {allocation_id(allocation.number)}`"
-    return ApiError(
-        "conflict",
-        f"{allocation_id(allocation.number)} is not running",
-        current=str(allocation.state),
-        hint=hint,
-    )
-
-
-def _launch_id(context: Context, request_id: str, allocation: Allocation) -> str:
-    """A name for the launch, the same for each repeat of one request."""
-    seed = f"{context.user}/{request_id or context.request_id}"
-    if not (request_id or context.request_id):
-        seed = f"{context.services.boot}/{context.services.clock.monotonic_s()}/{id(context)}"
-    digest = hashlib.sha256(f"{allocation.number}/{seed}".encode()).hexdigest()
-    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
-
-
-def _refused(refusal: StepRefused) -> ApiError:
-    return ApiError(
-        refusal.code,
-        str(refusal),
-        current=refusal.current,
-        requested=refusal.requested,
-        limit=refusal.limit,
-        hint=refusal.hint,
-    )

@@ -3,7 +3,21 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from lattice.api.context import Context
-from lattice.api.slurm import sacct, sacctmgr, sbatch, scancel, scontrol, sdiag, sinfo, sprio, squeue, sshare, sstat
+from lattice.api.slurm import (
+    sacct,
+    sacctmgr,
+    salloc,
+    sbatch,
+    scancel,
+    scontrol,
+    sdiag,
+    sinfo,
+    sprio,
+    squeue,
+    srun,
+    sshare,
+    sstat,
+)
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
 Run = Callable[[Context, SlurmCommand], Awaitable[SlurmAnswer]]
@@ -14,6 +28,7 @@ SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
 PROGRAMS: Mapping[str, Run] = {
     "sacct": sacct.run,
     "sacctmgr": sacctmgr.run,
+    "salloc": salloc.run,
     "sbatch": sbatch.run,
     "scancel": scancel.run,
     "scontrol": scontrol.run,
@@ -21,6 +36,7 @@ PROGRAMS: Mapping[str, Run] = {
     "sinfo": sinfo.run,
     "sprio": sprio.run,
     "squeue": squeue.run,
+    "srun": srun.run,
     "sshare": sshare.run,
     "sstat": sstat.run,
 }

@@ -58,19 +58,13 @@ def ask(place: Place, body: bytes) -> "Mapping[str, Any]":
 
 
 def _asked(place: Place, endpoint: str, body: bytes) -> "Mapping[str, Any]":
-    connection = _connected(endpoint)
+    connection = send_request(place, endpoint, "POST", PATH, body)
     try:
-        head = (
-            f"POST {PATH} HTTP/1.1\r\nhost: lattice\r\nauthorization: Bearer {place.token}\r\n"
-            f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
-            f"{f'x-lattice-tenant: {place.tenant}' + chr(13) + chr(10) if place.tenant else ''}\r\n"
-        )
-        connection.sendall(head.encode() + body)
-        status, text = _answer(connection)
+        status, text = read_answer(connection)
     finally:
         connection.close()
     try:
-        answer, _ = _scan(text, 0)
+        answer = scan(text)
     except (StopIteration, ValueError):
         raise Broken(f"not an answer of Lattice (status {status})") from None
     if status == 200:
@@ -83,7 +77,28 @@ def _asked(place: Place, endpoint: str, body: bytes) -> "Mapping[str, Any]":
     raise Unreachable(f"{message or f'status {status}'}{f' ({hint})' if hint else ''}")
 
 
-def _answer(connection: "Any") -> tuple[int, str]:  # noqa: ANN401 - a socket, plain or wrapped
+def scan(text: str) -> "Any":  # noqa: ANN401 - whatever the JSON says
+    """The value that the text begins with. Raises StopIteration or ValueError."""
+    return _scan(text, 0)[0]
+
+
+def send_request(place: Place, endpoint: str, method: str, path: str, body: bytes, more: str = "") -> "Any":  # noqa: ANN401
+    """A connection on which the request was sent; the caller reads the answer and closes it. Raises OSError."""
+    connection = _connected(place, endpoint)
+    head = (
+        f"{method} {path} HTTP/1.1\r\nhost: lattice\r\nauthorization: Bearer {place.token}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n{more}"
+        f"{f'x-lattice-tenant: {place.tenant}' + chr(13) + chr(10) if place.tenant else ''}\r\n"
+    )
+    try:
+        connection.sendall(head.encode() + body)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def read_answer(connection: "Any") -> tuple[int, str]:  # noqa: ANN401 - a socket, plain or wrapped
     data = bytearray()
     while (end := data.find(b"\r\n\r\n")) < 0:
         piece = connection.recv(1 << 16)
@@ -104,12 +119,16 @@ def _answer(connection: "Any") -> tuple[int, str]:  # noqa: ANN401 - a socket, p
     return int(head[0].split(" ", 2)[1]), body.decode()
 
 
-def _connected(endpoint: str) -> "Any":  # noqa: ANN401 - a socket, plain or wrapped
+def _connected(place: Place, endpoint: str) -> "Any":  # noqa: ANN401 - a socket, plain or wrapped
     scheme, _, rest = endpoint.partition("://")
     if scheme == "unix":
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.settimeout(CONNECT_TIMEOUT_S)
         connection.connect(rest)
+    elif scheme == "https":
+        from lattice_sdk.transport import connect, parse_endpoint
+
+        connection = connect(parse_endpoint(endpoint), place.ca_file)
     else:
         connection = _dialled(*_host_and_port(rest, 80))
     connection.settimeout(ANSWER_TIMEOUT_S)

@@ -1,6 +1,7 @@
 """The same question through the client library: configuration files of any kind, TLS, logins."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from lattice.cli.config import load_settings
 from lattice.cli.errors import CommandError
 from lattice.cli.flags import Flags
 from lattice.cli.slurm.exchange import PATIENCE_S, Unreachable
+from lattice.cli.slurm.place import Place
 from lattice_sdk.client import Client
 from lattice_sdk.errors import LatticeError
 
@@ -31,6 +33,18 @@ def connect(variables: Mapping[str, str]) -> Client:
         )
     except (CommandError, ValueError) as error:
         raise Unreachable(str(error)) from None
+
+
+def place_of(variables: Mapping[str, str]) -> Place:
+    """The same place for connections of one's own. Raises Unreachable."""
+    try:
+        settings = load_settings(Flags(), variables, lambda text: None)
+        place = settings.place()
+        token = place.token or (Path(place.token_file).read_text().strip() if place.token_file else "")
+    except (CommandError, ValueError, OSError) as error:
+        raise Unreachable(str(error)) from None
+    addresses = tuple(text.strip().rstrip("/") for text in place.api_url.split(",") if text.strip())
+    return Place(addresses, token, settings.tenant, settings.ca_file or "")
 
 
 def ask_slowly(client: Client, body: bytes) -> dict[str, Any]:

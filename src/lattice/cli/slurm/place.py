@@ -15,10 +15,11 @@ _IGNORED = ("vcluster", "default_vcluster", "project", "default_project", "outpu
 class Place:
     """Addresses, the token, and the tenant that was chosen, if one was."""
 
-    def __init__(self, endpoints: tuple[str, ...], token: str, tenant: str = "") -> None:
+    def __init__(self, endpoints: tuple[str, ...], token: str, tenant: str = "", ca_file: str = "") -> None:
         self.endpoints = endpoints
         self.token = token
         self.tenant = tenant
+        self.ca_file = ca_file
 
 
 def quick_place(variables: dict[str, str]) -> Place | None:

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from lattice.cli.slurm.place import Place
+
+    Perform = Callable[[Place, Mapping[str, Any], list[int]], tuple[int, str]]
+
 MAX_SCRIPT = 4 << 20
 SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
 PREFIXES = (
@@ -94,10 +98,32 @@ class Stopped(Exception):
         self.code = code
 
 
+class Patience:
+    """Interrupts while a command that goes on is asking: noted, because work may have begun; raised while it only waits."""
+
+    def __init__(self) -> None:
+        import _signal  # type: ignore[import-not-found]  # `signal` without its enumerations
+
+        self.may_end = False
+        self.noted: list[int] = []
+        _signal.signal(_signal.SIGINT, self._interrupted)
+
+    def _interrupted(self, number: int, _frame: object) -> None:
+        if self.may_end:
+            raise KeyboardInterrupt
+        self.noted.append(number)
+
+
 def main(program: str) -> None:
     """Never returns. What does not fit the small way goes the long one."""
+    go(program)
+
+
+def go(program: str, perform: "Perform | None" = None) -> None:
+    """Never returns. `perform` does what an answer wants done here, and hears whether somebody interrupted before it could;
+    its code, and what to tell the server afterwards."""
     try:
-        code = run(program, sys.argv[1:])
+        code = run(program, sys.argv[1:], perform)
     except Stopped as stopped:
         _put(2, str(stopped))
         code = stopped.code
@@ -106,7 +132,7 @@ def main(program: str) -> None:
     _exit(code)
 
 
-def run(program: str, argv: list[str]) -> int:
+def run(program: str, argv: list[str], perform: "Perform | None" = None) -> int:
     """Asks until there is nothing left to ask; the exit code."""
     variables = _variables()
     fixed = _fixed(program, argv, variables)
@@ -115,16 +141,33 @@ def run(program: str, argv: list[str]) -> int:
     if resumed := variables.get(RESUMED):
         more = f',"resume":{quoted(resumed)}'
     asker = _asker(program, variables)
+    patience = Patience() if perform is not None else None
     while True:
         try:
+            if patience is not None:
+                patience.may_end = '"resume":"wait:' in more
             answer = asker(f"{{{fixed}{more}}}".encode("ascii"))
         except Unreachable as error:
             raise Stopped(f"{program}: error: {error}\n") from None
+        except KeyboardInterrupt:
+            # Whoever waits for nodes and is interrupted does not want them any more.
+            if patience is None:
+                raise
+            patience.may_end = False
+            more = more.replace('"wait:', '"cancel:')
+            continue
         _put(1, answer.get("stdout", ""))
         _put(2, answer.get("stderr", ""))
         if needs := answer.get("needs"):
             more = _demanded(program, needs, answer.get("path", ""), variables)
+        elif perform is not None and (answer.get("attend") or answer.get("spawn")):
+            code, word = perform(_own_place(program, variables), answer, patience.noted if patience else [])
+            if not word:
+                return code
+            more = f',"resume":{quoted(word)}'
         elif resume := answer.get("resume"):
+            if patience is not None and patience.noted:
+                resume = resume.replace("wait:", "cancel:")
             more = f',"resume":{quoted(resume)}'
         else:
             return int(answer.get("code", 0))
@@ -141,6 +184,18 @@ def _asker(program: str, variables: dict[str, str]) -> "Callable[[bytes], Mappin
     except Unreachable as error:
         raise Stopped(f"{program}: error: {error}\n") from None
     return lambda body: ask_slowly(client, body)
+
+
+def _own_place(program: str, variables: dict[str, str]) -> "Place":
+    place = quick_place(variables)
+    if place is None:
+        from lattice.cli.slurm.long_way import place_of
+
+        try:
+            place = place_of(variables)
+        except Unreachable as error:
+            raise Stopped(f"{program}: error: {error}\n") from None
+    return place
 
 
 def _variables() -> dict[str, str]:

@@ -1,0 +1,237 @@
+"""srun, salloc and output files as people type them, on a cluster of real processes."""
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lattice.cli.slurm.install import install
+from lattice.testing import LocalCluster, eventually
+
+pytestmark = pytest.mark.e2e
+
+NODES = 3
+
+
+@pytest.fixture(scope="module")
+def slurm_cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(nodes=NODES, arguments=["--node-cpus", "4"]) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("slurm")).parent
+
+
+class Shell:
+    """A directory and an environment in which the Slurm commands are found."""
+
+    def __init__(self, cluster: LocalCluster, programs: Path, folder: Path) -> None:
+        self.folder = folder
+        self.environment = cluster.environment()
+        self.environment["PATH"] = f"{programs}:{self.environment.get('PATH', '/usr/bin:/bin')}"
+
+    def run(self, line: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["/bin/sh", "-c", line],
+            env=self.environment,
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def begin(self, *words: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            words,
+            env=self.environment,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def batch(self, script: str, options: str = "", name: str = "job.out") -> str:
+        """What a batch script wrote, after its end."""
+        (self.folder / "job.sh").write_text(f"#!/bin/sh\n{script}\n")
+        done = self.run(f"sbatch --wait {options} -o {name} job.sh")
+        assert done.stdout.startswith("Submitted batch job"), done.stderr
+        return (self.folder / name).read_text()
+
+
+@pytest.fixture
+def shell(slurm_cluster: LocalCluster, programs: Path, tmp_path: Path) -> Iterator[Shell]:
+    tmp_path.chmod(0o777)
+    yield Shell(slurm_cluster, programs, tmp_path)
+    slurm_cluster.post("/allocations/cancel", {"all_mine": True})
+    for node in slurm_cluster.nodes():
+        slurm_cluster.wait_node(node, "Ready")
+
+
+def test_srun_alone_allocates_runs_and_releases(shell: Shell) -> None:
+    done = shell.run("srun -n 3 -l sh -c 'echo rank $SLURM_PROCID of $SLURM_NTASKS'")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == [f"{rank}: rank {rank} of 3" for rank in range(3)]
+    eventually(lambda: shell.run("squeue -h").stdout == "", "the allocation is given back")
+    assert shell.run("sacct -nX -o state -P | tail -n 1").stdout == "COMPLETED\n"
+
+
+def test_the_highest_code_is_sruns_own_and_said(shell: Shell) -> None:
+    done = shell.run("srun -n 2 sh -c 'exit $((SLURM_PROCID + 8))'")
+    assert done.returncode == 9
+    assert "task 1: Exited with exit code 9" in done.stderr
+    assert done.stderr.startswith("srun: error: n")
+    eventually(lambda: "9:0" in shell.run("sacct -nX -o exitcode -P").stdout, "the job ends with that code")
+
+
+def test_stdin_reaches_the_tasks(shell: Shell) -> None:
+    assert shell.run("srun sh -s", stdin="echo from stdin; exit 5").returncode == 5
+    assert sorted(shell.run("srun -n 2 cat", stdin="x\n").stdout) == sorted("x\nx\n")
+
+
+def test_a_step_of_a_batch_script_has_the_jobs_tasks(shell: Shell) -> None:
+    script = (
+        "srun sh -c 'echo $SLURM_JOB_ID.$SLURM_STEP_ID $SLURM_PROCID/$SLURM_NTASKS $SLURM_NODEID $SLURM_STEP_NUM_TASKS'"
+        " | sort -k2; echo $SLURM_JOB_ID"
+    )
+    *lines, number = shell.batch(script, "-N 2 --ntasks-per-node=2").splitlines()
+    assert lines == [f"{number}.0 {rank}/4 {rank // 2} 4" for rank in range(4)]
+
+
+def test_steps_work_with_nearly_all_variables_stripped(shell: Shell) -> None:
+    script = "exec env -i PATH=$PATH HOME=$HOME SLURM_JOB_ID=$SLURM_JOB_ID LATTICE_API_URL=$LATTICE_API_URL" + (
+        " LATTICE_TOKEN_FILE=$LATTICE_TOKEN_FILE srun -n 1 sh -c 'echo $SLURM_STEP_NODELIST $SLURM_CLUSTER_NAME'"
+    )
+    node, cluster = shell.batch(script).split()
+    assert node.startswith("n")
+    assert cluster
+
+
+def test_output_of_tasks_goes_where_srun_is_told(shell: Shell) -> None:
+    number = shell.batch(
+        "srun -n 2 -o task-%j-%t.out sh -c 'echo I am $SLURM_PROCID'; srun -n 1 -o one-%J.out echo one; echo $SLURM_JOB_ID",
+        "-n 2",
+    ).split()[-1]
+    files = {path.name: path.read_text() for path in shell.folder.glob("*.out") if path.name != "job.out"}
+    assert files == {f"task-{number}-{rank}.out": f"I am {rank}\n" for rank in range(2)} | {
+        f"one-{number}.1.out": "one\n"
+    }
+
+
+def test_several_programs_in_one_step(shell: Shell) -> None:
+    (shell.folder / "progs").write_text("# who does what\n0 echo first\n1-2 echo rank %t\n* echo other\n")
+    done = shell.run("srun -n 4 -l --multi-prog progs")
+    assert sorted(done.stdout.splitlines()) == ["0: first", "1: rank 1", "2: rank 2", "3: other"]
+
+
+def test_what_cannot_be_run_is_told_in_slurms_words(shell: Shell) -> None:
+    done = shell.run("srun --jobid=99999 hostname")
+    assert done.returncode == 1
+    assert "Unable to confirm allocation for job 99999: Invalid job id specified" in done.stderr
+    done = shell.run("srun no-such-program")
+    assert done.returncode == 2
+    assert "slurmstepd: error: execve(): no-such-program" in done.stderr
+    assert shell.run("srun").returncode == 1
+    assert shell.run("srun --bogus x").returncode == 255
+    assert shell.run("srun --version").stdout.startswith("slurm ")
+
+
+def test_interrupt_reaches_the_tasks(shell: Shell) -> None:
+    script = "trap 'echo caught; exit 7' INT; echo ready >ready; while :; do sleep 0.05; done"
+    srun = shell.begin("srun", "sh", "-c", script)
+    eventually((shell.folder / "ready").exists, "the task runs")
+    srun.send_signal(signal.SIGINT)
+    out, err = srun.communicate(timeout=30)
+    assert (srun.returncode, out) == (7, "caught\n")
+    assert "srun: sending Ctrl-C to StepId=" in err
+
+
+def test_waiting_for_nodes_is_said_and_can_be_given_up(shell: Shell) -> None:
+    shell.run(f"sbatch -N {NODES} -o /dev/null --wrap 'sleep 60'")
+    eventually(lambda: " R " in shell.run("squeue -h").stdout, "all nodes are taken")
+    srun = shell.begin("srun", "hostname")
+    assert srun.stderr is not None
+    line = srun.stderr.readline()
+    assert line.startswith("srun: job ")
+    assert line.endswith(" queued and waiting for resources\n")
+    time.sleep(0.2)  # the line is printed just before the program waits
+    srun.send_signal(signal.SIGINT)
+    _, err = srun.communicate(timeout=30)
+    assert srun.returncode == 1
+    assert "has been revoked" in err
+    assert shell.run("squeue -h -t PD").stdout == ""
+
+
+def test_a_terminal_is_given_to_the_task(shell: Shell) -> None:
+    master, slave = pty.openpty()
+    srun = subprocess.Popen(
+        ["srun", "--pty", "sh", "-c", "test -t 0 && echo a terminal; exit 6"],
+        executable=str(Path(shell.environment["PATH"].split(":")[0]) / "srun"),
+        env=shell.environment,
+        cwd=shell.folder,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    assert srun.wait(30) == 6
+    assert b"a terminal" in os.read(master, 4096)
+    os.close(master)
+
+
+def test_salloc_runs_a_command_with_the_jobs_variables(shell: Shell) -> None:
+    done = shell.run("salloc -N 2 sh -c 'echo $SLURM_JOB_ID $SLURM_JOB_NUM_NODES; srun -l echo hi; exit 4'")
+    assert done.returncode == 4
+    number, nodes, *lines = done.stdout.split()
+    assert (nodes, sorted(lines)) == ("2", ["0:", "1:", "hi", "hi"])
+    assert f"salloc: Granted job allocation {number}\n" in done.stderr
+    assert f"salloc: Relinquishing job allocation {number}\n" in done.stderr
+    eventually(lambda: shell.run("squeue -h").stdout == "", "the allocation is given back")
+
+
+def test_salloc_without_a_shell_leaves_the_allocation(shell: Shell) -> None:
+    done = shell.run("salloc --no-shell")
+    number = done.stderr.split()[-1]
+    assert done.returncode == 0
+    assert shell.run(f"srun --jobid={number} echo step").stdout == "step\n"
+    assert shell.run(f"squeue -h -o %T -j {number}").stdout == "RUNNING\n"
+    assert shell.run(f"scancel {number}").returncode == 0
+
+
+def test_output_files_are_written_live_with_their_patterns(shell: Shell) -> None:
+    done = shell.run(
+        "sbatch --parsable -J named -o '%x-%j-%u.out' --wrap 'echo first; while [ ! -e go ]; do sleep 0.05; done; echo last'"
+    )
+    number = done.stdout.strip()
+    user = shell.run("id -un").stdout.strip()
+    path = shell.folder / f"named-{number}-{user}.out"
+    eventually(lambda: path.exists() and path.read_text() == "first\n", "the first line, while it runs")
+    (shell.folder / "go").touch()
+    eventually(lambda: path.read_text() == "first\nlast\n", "the last line")
+
+
+def test_a_folder_that_is_missing_fails_the_job(shell: Shell) -> None:
+    done = shell.run("sbatch --wait -o no/such/out --wrap 'touch ran'")
+    assert done.returncode == 1
+    assert not (shell.folder / "ran").exists()
+
+
+def test_arrays_write_a_file_for_each_task(shell: Shell) -> None:
+    done = shell.run("sbatch --wait --parsable -a 3-4 --wrap 'echo $SLURM_ARRAY_TASK_ID'")
+    number = done.stdout.strip()
+    files = {path.name: path.read_text() for path in shell.folder.glob("slurm-*.out")}
+    assert files == {f"slurm-{number}_3.out": "3\n", f"slurm-{number}_4.out": "4\n"}
+
+
+def test_a_signal_comes_before_the_limit(shell: Shell) -> None:
+    out = shell.batch("trap 'echo early; exit 0' USR1; while :; do sleep 0.05; done", "-t 1 --signal=B:USR1@58")
+    assert out == "early\n"
