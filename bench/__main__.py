@@ -26,6 +26,7 @@ from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_rate
 from bench.replaying import replay_quality, replay_speed
 from bench.restarting import recovery, restart
 from bench.running import short_rate, start_latency
+from bench.slurm import sbatch_command
 from bench.submitting import submit_latency, submit_rate
 from bench.watching import watch_latency
 
@@ -43,6 +44,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "watch-latency": watch_latency,
     "status-command": status_command,
     "squeue-command": squeue_command,
+    "sbatch-command": sbatch_command,
     "recovery": recovery,
     "restart": restart,
     "server-memory": server_memory,
