@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import grpc
 import msgspec
 import pytest
 from starlette.types import Message
@@ -174,14 +175,14 @@ async def wire(world: World, kind: str) -> AsyncIterator[Ask]:
         return
     async with grpc_wire.grpc_of(world.services) as channel:
 
-        async def grpc(operation: Operation, request: Request, token: str) -> Said:
+        async def over_grpc(operation: Operation, request: Request, token: str) -> Said:
             answer = await grpc_wire.ask(channel, operation.name, request, token=token, most=1, timeout=2)
             if answer.error is not None:
                 return Said(answer.error["code"], answer.error["message"], str(answer.error))
             value = answer.value if answer.value is not None else answer.values
             return _inside(msgspec.json.encode(grpc_wire.said(value), enc_hook=str).decode())
 
-        yield grpc
+        yield over_grpc
 
 
 def expected(operation: Operation, role: Role, relation: str) -> str:
@@ -342,6 +343,21 @@ async def test_a_stream_ends_when_its_caller_is_judged_anew_and_may_not_have_it(
 async def _all(stream: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - a stream and its events
     while (event := await stream.next()) is not None:
         yield event
+
+
+@in_world
+async def test_a_stream_on_grpc_ends_when_its_caller_leaves_the_tenant(world: World) -> None:
+    await furnish(world)
+    await world.call("PUT", "/tenants/chemistry", {"members": ["nina"]}, token=world.admin)
+    metadata = [("authorization", f"Bearer {world.token('nina', tenants=())}")]
+    async with grpc_wire.grpc_of(world.services) as channel:
+        method = channel.unary_stream("/lattice.v1.AllocationService/Watch")  # type: ignore[call-arg] # bytes both ways
+        call = method(b"", metadata=metadata, timeout=20)
+        assert await call.read(), "the stream is open"
+        await world.call("PUT", "/tenants/chemistry", {"members": []}, token=world.admin)
+        world.clock.ms += 301_000
+        await world.submit(token=world.token("alice", tenants=("chemistry",)), project="kryptonite")
+        assert await call.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 @in_world
