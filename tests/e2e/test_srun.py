@@ -232,6 +232,34 @@ def test_arrays_write_a_file_for_each_task(shell: Shell) -> None:
     assert files == {f"slurm-{number}_3.out": "3\n", f"slurm-{number}_4.out": "4\n"}
 
 
+def test_a_signal_is_for_the_steps_or_the_script(shell: Shell) -> None:
+    script = (
+        "trap 'echo script' USR1; srun -n 1 sh -c 'trap \"echo task; exit 0\" USR1; touch ready; while :; do sleep 0.05; done' &\n"
+        "while [ ! -e stop ]; do sleep 0.05; done; wait"
+    )
+    (shell.folder / "job.sh").write_text(f"#!/bin/sh\n{script}\n")
+    number = shell.run("sbatch --parsable -o job.out job.sh").stdout.strip()
+    out = shell.folder / "job.out"
+    eventually((shell.folder / "ready").exists, "the task is ready")
+    assert shell.run(f"scancel --batch -s USR1 {number}").returncode == 0
+    eventually(lambda: out.read_text() == "script\n", "the script heard it")
+    assert shell.run(f"scancel --signal=SIGUSR1 {number}").returncode == 0
+    eventually(lambda: "task\n" in out.read_text(), "the task heard it")
+    assert out.read_text().count("script") == 1
+    (shell.folder / "stop").touch()
+    eventually(lambda: shell.run(f"squeue -h -j {number}").stdout == "", "it ends by itself")
+
+
+def test_lattice_cancel_sends_signals_too(shell: Shell, slurm_cluster: LocalCluster) -> None:
+    done = shell.run(
+        "sbatch --parsable -o sig.out --wrap 'trap \"echo heard; exit 0\" USR2; touch up; while :; do sleep 0.05; done'"
+    )
+    eventually((shell.folder / "up").exists, "the script is ready")
+    told = slurm_cluster.cli("cancel", "--signal", "USR2", "--to", "entrypoint", f"a{done.stdout.strip()}")
+    assert told.stdout == f"a{done.stdout.strip()} was sent USR2\n"
+    eventually(lambda: (shell.folder / "sig.out").read_text() == "heard\n", "the script heard it")
+
+
 def test_a_signal_comes_before_the_limit(shell: Shell) -> None:
     out = shell.batch("trap 'echo early; exit 0' USR1; while :; do sleep 0.05; done", "-t 1 --signal=B:USR1@58")
     assert out == "early\n"

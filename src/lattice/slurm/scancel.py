@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.getopt import Given, Grammar
@@ -11,6 +11,7 @@ from lattice.slurm.options import Fate, Option, Takes
 from lattice.slurm.signals import parse_signal
 from lattice.slurm.states import State, find_state
 
+Target = Literal["all", "steps", "entrypoint"]
 PROGRAM = "scancel"
 _NOTHING, _MAYBE = Takes.NOTHING, Takes.MAYBE
 OPTIONS = (
@@ -62,7 +63,7 @@ class Line:
     state: State | None = None
     mine: bool = False
     signal: int = 0
-    target: str = "steps"
+    target: Target = "steps"
     is_quiet: bool = False
     verbose: int = 0
     asks: str = ""  # help, usage or version
@@ -128,7 +129,7 @@ def _signal(text: str | None) -> int:
     return number
 
 
-def _target(given: Sequence[Given]) -> str:
+def _target(given: Sequence[Given]) -> Target:
     names = {each.option.name for each in given}
     if "full" in names:
         return "all"

@@ -38,7 +38,7 @@ def test_signal_goes_to_the_entrypoint_the_steps_or_all(shim: ShimProcess, agent
         assert agent.ask("signal", number=1, run=1, signal=signal.SIGUSR1, to=target)["ok"]
         _wait_until_got(shim, wanted)
     (shim.scratch / "stop").touch()
-    assert step_end(agent, 1)["cause"] == "exit"
+    assert agent.ended(1)["cause"] == "exit"
 
 
 def test_a_signal_comes_before_the_limit(shim: ShimProcess, agent: Client) -> None:

@@ -56,6 +56,8 @@ EXAMPLES: list[tuple[str, Request]] = [
     ("explanation", {"id": "a999"}),
     ("wait", {"id": "a1", "timeout": 0}),
     ("wait", {"id": "a1", "timeout": 61}),
+    ("signal_allocation", {"id": "a1", "signal": "USR1"}),
+    ("signal_allocation", {"id": "a1", "signal": "NONSENSE", "to": "steps"}),
     ("release", {"id": "a1"}),
     ("hold", {"id": "a1", "request_id": "hold-it"}),
     ("update", {"id": "a1", "walltime": "2h", "priority": "high", "name": "other"}),

@@ -53,6 +53,7 @@ REQUESTS: dict[str, Request] = {
     "launch_step": {"id": "1", "argv": ["true"]},
     "feed_step": {"id": "1", "step": 0, "data": ""},
     "signal_step": {"id": "1", "step": 0, "signal": 15},
+    "signal_allocation": {"id": "1", "signal": "USR1"},
     "resize_step": {"id": "1", "step": 0, "rows": 10, "columns": 10},
     "get_tenant": {"name": "chemistry"},
     "update_tenant": {"name": "chemistry", "max_class": 3},
@@ -345,6 +346,11 @@ async def _all(stream: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - a stream an
         yield event
 
 
+async def _read_to_the_end(call: Any) -> None:  # noqa: ANN401 - a call of bytes
+    while await call.read() is not grpc.aio.EOF:
+        continue
+
+
 @in_world
 async def test_a_stream_on_grpc_ends_when_its_caller_leaves_the_tenant(world: World) -> None:
     await furnish(world)
@@ -357,7 +363,9 @@ async def test_a_stream_on_grpc_ends_when_its_caller_leaves_the_tenant(world: Wo
         await world.call("PUT", "/tenants/chemistry", {"members": []}, token=world.admin)
         world.clock.ms += 301_000
         await world.submit(token=world.token("alice", tenants=("chemistry",)), project="kryptonite")
-        assert await call.code() is grpc.StatusCode.UNAUTHENTICATED
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await _read_to_the_end(call)
+        assert refusal.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 @in_world

@@ -54,6 +54,13 @@ class AllocationCalls:
         """One page, newest first."""
         return read("/allocations", Page[Allocation], _page(wanted, limit, cursor))
 
+    @operation_named("signal_allocation")
+    def signal(self, allocation_id: str, signal: str, *, to: str = "all", request_id: str = "") -> Steps[Allocation]:
+        """Sends a signal (`USR1`, `10`) to what it runs: to `all`, the `steps`, or the `entrypoint` alone."""
+        return write(
+            "POST", at("allocations", allocation_id, "signal"), Allocation, {"signal": signal, "to": to}, request_id
+        )
+
     @operation
     def count_allocations(self, wanted: AllocationFilter = EVERYTHING) -> Steps[Counts]:
         """How many there are in each state."""

@@ -3,19 +3,14 @@
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.lookup import Found
+from lattice.api.signalling import send_signal
 from lattice.core.model.allocations import Allocation, AllocationState
-from lattice.ports.steps import StepRefused
+from lattice.ports.agents import SignalTarget
 
 
-async def send(context: Context, found: Found, signal: int, to: str) -> None:
-    """Raises ApiError: conflict for what does not run, invalid for what cannot be reached this way."""
+async def send(context: Context, found: Found, signal: int, to: SignalTarget) -> None:
+    """Raises ApiError: conflict for what does not run."""
     record = found.record
     if not isinstance(record, Allocation) or record.state is not AllocationState.RUNNING:
         raise ApiError("conflict", "Job/step already completing or completed" if found.is_ended else "Job is pending")
-    desk = context.services.steps
-    for step in desk.live(record.number) if desk is not None else ():
-        try:
-            if desk is not None:
-                desk.signal(record.number, step.step, signal)
-        except StepRefused:
-            continue  # ended in the meantime
+    send_signal(context, found, signal, to)

@@ -1,6 +1,7 @@
 """`lattice cancel`: end allocations, by id or all one's own in some state."""
 
 import argparse
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ class Options:
     tag: tuple[str, ...] = ()
     name: str = ""
     all_mine: bool = False
+    signal: str = ""
+    to: str = "all"
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +36,18 @@ def fill(parser: argparse.ArgumentParser) -> None:
     add("--tag", action="append", metavar="KEY=VALUE", help="with --all-mine: only with this tag")
     add("--name", metavar="NAME", help="with --all-mine: only with this name")
     add("--all-mine", action="store_true", help="all one's own that have not ended")
+    add("--signal", metavar="SIGNAL", help="only send this signal, such as USR1: what runs goes on")
+    add(
+        "--to",
+        choices=("all", "steps", "entrypoint"),
+        metavar="WHOM",
+        help="who gets it: all (default), steps, entrypoint",
+    )
 
 
 def run(options: Options, context: Context) -> int:
+    if options.signal and options.all_mine:
+        raise UsageError("--signal needs ids", hint="lattice cancel --signal=USR1 a17")
     if options.all_mine:
         return _cancel_mine(options, context)
     for flag in ("state", "project", "tag", "name"):
@@ -43,6 +55,9 @@ def run(options: Options, context: Context) -> int:
             raise UsageError(f"--{flag} goes with --all-mine", hint="lattice cancel --state=pending --all-mine")
     if not options.ids:
         raise UsageError("nothing to cancel was named", hint="name ids, or give --all-mine")
+    if options.signal:
+        send = functools.partial(context.client.signal, signal=options.signal, to=options.to)
+        return order_allocations(options.ids, send, lambda _: f"was sent {options.signal}", context)
     if any(is_dag(name) for name in options.ids):
         return _cancel_some_dags(options.ids, context)
     return order_allocations(options.ids, context.client.cancel, lambda a: _told(a.state), context)
@@ -98,5 +113,6 @@ COMMAND = Command(
         "lattice cancel 'a17_[3-7,9]'",
         "lattice cancel --state=pending --all-mine",
         "lattice cancel --all-mine --tag=sweep=3",
+        "lattice cancel --signal=USR1 a17",
     ),
 )

@@ -1147,6 +1147,18 @@ class CancelRequest(_message.Message):
     request_id: str
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class SignalAllocationRequest(_message.Message):
+    __slots__ = ("id", "signal", "to", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    signal: str
+    to: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., signal: _Optional[str] = ..., to: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
 class HoldRequest(_message.Message):
     __slots__ = ("id", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]

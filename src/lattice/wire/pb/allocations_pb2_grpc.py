@@ -129,6 +129,11 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.CancelRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
                 _registered_method=True)
+        self.Signal = channel.unary_unary(
+                '/lattice.v1.AllocationService/Signal',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.SignalAllocationRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
+                _registered_method=True)
         self.Hold = channel.unary_unary(
                 '/lattice.v1.AllocationService/Hold',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.HoldRequest.SerializeToString,
@@ -317,6 +322,13 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Signal(self, request, context):
+        """Sends a signal to what an allocation runs; never repeated, and lost when its node is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Hold(self, request, context):
         """Keeps a pending allocation from starting.
         """
@@ -483,6 +495,11 @@ def add_AllocationServiceServicer_to_server(servicer, server):
             'Cancel': grpc.unary_unary_rpc_method_handler(
                     servicer.Cancel,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.CancelRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.SerializeToString,
+            ),
+            'Signal': grpc.unary_unary_rpc_method_handler(
+                    servicer.Signal,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.SignalAllocationRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.SerializeToString,
             ),
             'Hold': grpc.unary_unary_rpc_method_handler(
@@ -1048,6 +1065,33 @@ class AllocationService:
             target,
             '/lattice.v1.AllocationService/Cancel',
             lattice_dot_v1_dot_allocations__pb2.CancelRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Signal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/Signal',
+            lattice_dot_v1_dot_allocations__pb2.SignalAllocationRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
             options,
             channel_credentials,
