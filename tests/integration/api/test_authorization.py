@@ -347,7 +347,7 @@ async def _all(stream: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - a stream an
 
 
 async def _read_to_the_end(call: Any) -> None:  # noqa: ANN401 - a call of bytes
-    while await call.read() is not grpc.aio.EOF:
+    while isinstance(await call.read(), bytes):
         continue
 
 
