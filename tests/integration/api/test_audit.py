@@ -62,6 +62,7 @@ async def test_administration_is_found_by_who_what_where_and_when(world: World) 
         assert await kinds(world, "?type=node") == ["node.drain", "node.undrain"]
         assert await kinds(world, "?type=node.drain&user=root&node=n1") == ["node.drain"]
         assert await kinds(world, "?node=n2") == []
+        assert await kinds(world, "/logs?type=setting") == ["setting.set"]
         assert await kinds(world, "?since=2026-03-05T08:41:00Z") == ["setting.set"]
         assert await kinds(world, "?until=2026-03-05T08:41:00Z&type=setting") == []
         page = (await world.call("GET", "/audit?limit=3", token=world.admin)).json()
@@ -119,6 +120,8 @@ async def test_everybody_sees_what_is_theirs_and_no_more(world: World) -> None:
         assert await kinds(world, "", world.token("bob", tenants=("physics",))) == []
         await world.call("GET", f"/allocations/{made.json()['id']}/logs", token=world.admin)
         assert "allocation.logs" in await kinds(world, about)
+        await world.call("GET", f"/allocations/{made.json()['id']}?details=true", token=world.admin)
+        assert "allocation.details" in await kinds(world, about)
         part = lines(await export(world, token=other))
         assert verify_export(part).entries == len(part) - 2
         assert b"ward" not in b"".join(part)

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 from msgspec import Struct
 
+from lattice.api.auditing import record_access
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
@@ -89,6 +90,7 @@ async def get_allocation(context: Context, request: GetAllocation) -> Allocation
     head = found.head
     if not context.covers(Permission.READ_DETAILS, user=head.user, tenant=head.tenant):
         return msgspec.structs.replace(view, details=None)
+    await record_access(context, "allocation.details", head)
     payload = await _payload(context, found)
     details = details_view(head, decode_work(payload)) if payload else None
     return msgspec.structs.replace(view, details=details)

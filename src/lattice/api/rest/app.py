@@ -16,6 +16,7 @@ from lattice.observe.metrics import CONTENT_TYPE
 
 _PREFIX = "/v1"
 _LONG_PREFIX = "/api/v1/"
+_OTHER_SPELLINGS = {"/v1/audit/logs": "/v1/audit"}
 
 
 class Health(Struct, frozen=True):
@@ -50,7 +51,9 @@ class RestApp:
             return
         path: str = scope["path"]
         if path.startswith(_LONG_PREFIX):
-            scope["path"] = path[4:]
+            scope["path"] = path = path[4:]
+        if path in _OTHER_SPELLINGS:
+            scope["path"] = _OTHER_SPELLINGS[path]
         if b"consistency=" in scope["query_string"]:
             choose_consistency(scope)
         # Makes the router raise for a wrong method instead of answering in plain text.

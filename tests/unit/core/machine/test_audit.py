@@ -134,6 +134,14 @@ def test_sensitive_work_is_recorded_from_submission_to_end() -> None:
     assert found[-1].detail == "Cancelled, cause cancelled"
 
 
+def test_a_node_that_is_disabled_takes_sensitive_work_with_it_and_both_are_recorded() -> None:
+    world = audited(scheduler=SENSITIVE)
+    number = world.running("n1")
+    found = recorded(world.must(cmd.DisableNode(node="n1", reason="fire"), actor="olga"))
+    assert found[0].kind == "node.disable"
+    assert {entry.allocation for entry in found[1:]} == {number}
+
+
 def test_task_groups_of_a_vcluster_that_became_sensitive_are_recorded_and_other_work_is_not() -> None:
     world = audited()
     world.must(cmd.SetVcluster(vcluster=Vcluster(name="open", default_walltime_s=60), create=True))

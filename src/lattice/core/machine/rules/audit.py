@@ -4,6 +4,8 @@
 sensitive vClusters. The entry becomes part of the state by the same command: there is no action without its entry.
 """
 
+from typing import assert_never
+
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
@@ -64,20 +66,36 @@ def archive(state: State, command: cmd.ArchiveAudit) -> Events | Rejected:
     return (ev.AuditArchived(last=command.last),)
 
 
+_Administrative = (
+    cmd.DrainNode
+    | cmd.UndrainNode
+    | cmd.DisableNode
+    | cmd.EnableNode
+    | cmd.SetTenant
+    | cmd.SetProject
+    | cmd.SetVcluster
+    | cmd.SetReservation
+    | cmd.DeleteReservation
+    | cmd.SetSetting
+    | cmd.AddAuditKey
+)
+
+
 def notes_of(state: State, envelope: cmd.Envelope, events: Events) -> tuple[AuditNote, ...]:
     """What to record of a command that was accepted and led to these events."""
-    if isinstance(envelope.command, cmd.RecordAudit):
-        return envelope.command.notes
-    note = _administration(envelope.command, envelope.actor) if events else None
-    if note is not None:
-        return (note,)
+    command, actor = envelope.command, envelope.actor
+    if isinstance(command, cmd.RecordAudit):
+        return command.notes
+    notes: tuple[AuditNote, ...] = ()
+    if events and isinstance(command, _Administrative):
+        notes = (_administration(command, actor),)
     if not state.audit.sensitive:
-        return ()
-    noted = (_sensitive(state, event, envelope.actor) for event in events)
-    return tuple(note for note in noted if note is not None)
+        return notes
+    noted = (_sensitive(state, event, actor) for event in events)
+    return notes + tuple(note for note in noted if note is not None)
 
 
-def _administration(command: cmd.AnyCommand, actor: str) -> AuditNote | None:
+def _administration(command: _Administrative, actor: str) -> AuditNote:
     match command:
         case cmd.DrainNode() | cmd.DisableNode():
             kind = "node.drain" if isinstance(command, cmd.DrainNode) else "node.disable"
@@ -107,7 +125,7 @@ def _administration(command: cmd.AnyCommand, actor: str) -> AuditNote | None:
             detail = f"server {command.key.server}"
             return AuditNote(kind="audit.key", actor=actor, subject=command.key.id, detail=detail)
         case _:
-            return None
+            assert_never(command)
 
 
 def _verb(what: str, *, create: bool) -> str:
