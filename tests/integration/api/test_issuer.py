@@ -1,6 +1,7 @@
 """An identity provider over real HTTP: what is believed, and that nobody is led elsewhere."""
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -38,7 +39,8 @@ class Page(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(body)
 
 
 @pytest.fixture
@@ -46,7 +48,10 @@ def page() -> Iterator[type[Page]]:
     class Own(Page):
         pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Own) as server:
+    class Server(ThreadingHTTPServer):
+        daemon_threads = False  # those that still write are waited for
+
+    with Server(("127.0.0.1", 0), Own) as server:
         Own.issuer = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

@@ -71,8 +71,8 @@ def _ask(url: str, form: Mapping[str, str] | None, token: str, context: ssl.SSLC
     try:
         body = None if form is None else urlencode(form)
         connection.request("GET" if form is None else "POST", target, body=body, headers=headers)
-        answer = connection.getresponse()
-        data = answer.read(MAX_BYTES + 1)
+        with connection.getresponse() as answer:
+            data = answer.read(MAX_BYTES + 1)
     finally:
         connection.close()
     if len(data) > MAX_BYTES:
