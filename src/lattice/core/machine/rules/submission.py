@@ -60,10 +60,7 @@ def judge(
         or _check_tenant(state, command, tenant, size, batch.pending)
         or _check_limits(state, command, vcluster)
         or _check_claim(state, command, vcluster)
-        # What waits for others cannot start now, so it need not fit now either.
-        or quotas.check_submission(
-            state, tenant, command.request.nodes, queue=command.queue_on_quota or bool(command.depends_on)
-        )
+        or _check_quota(state, command, tenant)
     )
     if refusal is not None:
         return refusal
@@ -252,6 +249,15 @@ def _check_limits(state: State, command: cmd.SubmitAllocation, vcluster: Vcluste
     if command.asked is not None:
         return None
     return _check_vcluster(command, vcluster) or check_feasible(state, command.request, vcluster)
+
+
+def _check_quota(state: State, command: cmd.SubmitAllocation, tenant: Tenant) -> Rejected | None:
+    # Quotas are checked again at every placement, so what waits for headroom, even in vain, exceeds none.
+    if command.asked is not None:
+        return None
+    # What waits for others cannot start now, so it need not fit now either.
+    queue = command.queue_on_quota or bool(command.depends_on)
+    return quotas.check_submission(state, tenant, command.request.nodes, queue=queue)
 
 
 def _check_vcluster(command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
