@@ -47,6 +47,8 @@ _RESTART_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 60.0
 # So long the second of two deaths in a row is held against a member.
 _FAILING_S = 20.0
+# A member that has lived so long has what it lacked.
+_RECOVERED_S = 4.0
 _LOG_TAIL_BYTES = 16_384
 LOG_LIMIT_BYTES = 16 << 20
 _LOG_CHECK_S = 60.0
@@ -75,6 +77,7 @@ class EtcdMember:
         self.settings = settings
         self.restarts = 0
         self._deaths: deque[float] = deque(maxlen=2)
+        self._spawned_at = 0.0
         self.version: Version | None = None
         # Client addresses of other members, who are asked whether this one still belongs to them.
         self.others: Sequence[str] = ()
@@ -91,7 +94,10 @@ class EtcdMember:
     @property
     def trouble(self) -> str:
         """Why the member does not serve, when it died again and again a moment ago; empty otherwise."""
-        is_failing = len(self._deaths) == 2 and time.monotonic() - self._deaths[0] < _FAILING_S
+        now = time.monotonic()
+        is_failing = len(self._deaths) == 2 and now - self._deaths[0] < _FAILING_S
+        if self.pid is not None and now - self._spawned_at > _RECOVERED_S:
+            return ""
         return f"its etcd member dies again and again: {self.last_words()}" if is_failing else ""
 
     def client(self, others: Sequence[str] = ()) -> EtcdClient:
@@ -353,6 +359,7 @@ class EtcdMember:
         self._keeper = asyncio.create_task(self._keep(arguments))
 
     async def _spawn(self, arguments: Sequence[str]) -> asyncio.subprocess.Process:
+        self._spawned_at = time.monotonic()
         fd = os.open(self.settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             return await asyncio.create_subprocess_exec(
