@@ -15,10 +15,11 @@ import msgspec
 
 from lattice.agent import messages, shim_client
 from lattice.agent.connection import Outbox, ServerGone
-from lattice.agent.devices import DeviceTable, NodeTopology, NoDevices
+from lattice.agent.devices import Devices, DeviceTable, NodeTopology, NoDevices
 from lattice.agent.epochs import History, judge_epoch
+from lattice.agent.familiar import Familiar
 from lattice.agent.folders import STREAMS, RunFolders
-from lattice.agent.launch import AccountPolicy, LaunchRefused, offer_programs, prepare
+from lattice.agent.launch import Account, AccountPolicy, LaunchRefused, offer_programs, prepare
 from lattice.agent.messages import NodeFacts, key_of, stimulus_of
 from lattice.agent.output import Readers, Reading
 from lattice.agent.recovery import (
@@ -119,6 +120,7 @@ class Driver:
         facts = settings.facts
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
+        self._familiar = Familiar(settings.policy)
         self._tasks: set[asyncio.Task[None]] = set()
         self._stimuli: deque[Stimulus] = deque()
         self._feeding = False
@@ -360,13 +362,15 @@ class Driver:
 
     async def _launch(self, order: RunOrder) -> None:
         order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
-        loop = asyncio.get_running_loop()
-        policy, node_id, shim_id = self._settings.policy, self._facts.node_id, self._shim_id
-        about = (order, self._folders, policy, node_id, shim_id, self._programs)
+        shim_id = self._shim_id
         try:
             devices = self._devices.assign(order, self._is_alive)
-            chosen = (devices, self._devices.environment(devices))
-            request = await loop.run_in_executor(self._pool, prepare, *about, *chosen)
+            account = self._familiar.recall(order)
+            if account is not None:
+                request = self._prepare(order, shim_id, devices, account)
+            else:
+                loop = asyncio.get_running_loop()
+                request = await loop.run_in_executor(self._pool, self._prepare, order, shim_id, devices)
             await self._hooked.before(order)
         except HookFailed as failure:
             self.feed(RunRefused(key=order.key, message=str(failure), by_prologue=True))
@@ -383,6 +387,15 @@ class Driver:
             # The shim went away meanwhile; its successor's list decided, or will, that this run is lost.
             return
         self._shim.request(request, lambda answer: self._launched(order.key, answer))
+
+    def _prepare(
+        self, order: RunOrder, shim_id: str, devices: Devices, account: Account | None = None
+    ) -> dict[str, object]:
+        account = account or self._familiar.meet(order)
+        policy, node_id = self._settings.policy, self._facts.node_id
+        variables = self._devices.environment(devices)
+        about = (order, self._folders, policy, node_id, shim_id, self._programs)
+        return prepare(*about, devices, variables, account)
 
     def _is_alive(self, key: RunKey) -> bool:
         run = self.state.runs.get(key)
@@ -454,8 +467,7 @@ class Driver:
     def _forget(self, key: RunKey, *, launched: bool) -> None:
         if launched:
             self._ask_shim("forget", key)
-            run = self.state.kept.get(key)
-            self._folders.acknowledge(key, run.stored_bytes if run else self._folders.size(key))
+            self._folders.acknowledge(key)
 
     def _purge(self, key: RunKey, *, launched: bool) -> None:
         if launched:

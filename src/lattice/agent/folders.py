@@ -48,6 +48,7 @@ class RunFolders:
 
     def __init__(self, state_dir: Path, *, reachable: bool) -> None:
         self._root = state_dir / "runs"
+        self._runs = str(self._root)
         self._mode = 0o711 if reachable else 0o700
         for folder in (state_dir, self._root):
             folder.mkdir(parents=True, exist_ok=True)
@@ -58,21 +59,21 @@ class RunFolders:
 
     def create(self, order: RunOrder, owner: tuple[int, int], shim_id: str, devices: Devices = NOTHING) -> Path:
         """The run's folder with all that belongs into it before the start; OSError leaves nothing behind."""
-        folder = self.path(order.key)
-        folder.mkdir()
+        folder = f"{self._runs}/{order.key.number}.{order.key.run}"
+        os.mkdir(folder)
         try:
-            folder.chmod(self._mode)
+            os.chmod(folder, self._mode)
             asked = msgspec.structs.replace(order, token="", script=b"")
             spec = RunSpec(shim_id=shim_id, order=asked, devices=devices)
-            write_new(folder / SPEC, _encoder.encode(spec), 0o600, None)
+            write_new(f"{folder}/{SPEC}", _encoder.encode(spec), 0o600, None)
             if order.token:
-                write_new(folder / TOKEN, order.token.encode(), 0o600, owner)
+                write_new(f"{folder}/{TOKEN}", order.token.encode(), 0o600, owner)
             if order.script:
-                write_new(folder / SCRIPT, order.script, 0o500, owner)
+                write_new(f"{folder}/{SCRIPT}", order.script, 0o500, owner)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return folder
+        return Path(folder)
 
     def devices(self, key: RunKey) -> Devices:
         """Which devices the run was given; none when the record is damaged."""
@@ -94,21 +95,25 @@ class RunFolders:
         write_new(draft, token.encode(), 0o600, (old.st_uid, old.st_gid))
         draft.replace(path)
 
-    def acknowledge(self, key: RunKey, kept_bytes: int) -> None:
-        """Mark that the end needs no more reports; the marker's age decides on the removal."""
-        folder = str(self.path(key))
+    def acknowledge(self, key: RunKey) -> None:
+        """Mark that the end needs no more reports; the marker's age decides on the removal.
+
+        The token becomes the marker, once it is empty and ours. To remove the one and make the other is dear: ext4 gives
+        nobody an inode that was freed lately, and every new file has to step over all of those.
+        """
+        folder = f"{self._runs}/{key.number}.{key.run}"
+        marker = f"{folder}/{ACKNOWLEDGED}"
         try:
-            fd = os.open(f"{folder}/{ACKNOWLEDGED}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            fd = os.open(f"{folder}/{TOKEN}", os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
+            _make_marker(marker)
             return
         try:
-            # Without room for the figure the marker alone says enough.
-            with contextlib.suppress(OSError):
-                os.write(fd, b"%d\n" % kept_bytes)
+            if os.fstat(fd).st_uid != os.geteuid():
+                os.fchown(fd, os.geteuid(), os.getegid())
         finally:
             os.close(fd)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{folder}/{TOKEN}")
+        os.rename(f"{folder}/{TOKEN}", marker)
 
     def remove(self, key: RunKey) -> None:
         shutil.rmtree(self.path(key), ignore_errors=True)
@@ -123,7 +128,7 @@ class RunFolders:
     def size(self, key: RunKey) -> int:
         """Bytes on disk."""
         try:
-            with os.scandir(self.path(key)) as entries:
+            with os.scandir(f"{self._runs}/{key.number}.{key.run}") as entries:
                 return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
         except FileNotFoundError:
             return 0
@@ -147,13 +152,9 @@ class RunFolders:
 
     def _found(self, key: RunKey) -> FoundRun:
         folder = self.path(key)
-        acknowledged_wall_s, kept_bytes = None, 0
-        try:
-            marker = folder / ACKNOWLEDGED
-            acknowledged_wall_s = marker.stat().st_mtime
-            kept_bytes = int(marker.read_text())
-        except (OSError, ValueError):
-            kept_bytes = self.size(key)
+        acknowledged_wall_s = None
+        with contextlib.suppress(OSError):
+            acknowledged_wall_s = (folder / ACKNOWLEDGED).stat().st_mtime
         spec = self._spec(key)
         return FoundRun(
             key=key,
@@ -161,14 +162,23 @@ class RunFolders:
             shim_id=spec.shim_id if spec else "",
             status=read_status(folder),
             acknowledged_wall_s=acknowledged_wall_s,
-            kept_bytes=kept_bytes,
+            kept_bytes=self.size(key),
         )
 
 
-def write_new(path: Path, data: bytes, mode: int, owner: tuple[int, int] | None) -> None:
+def _make_marker(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def write_new(path: str | Path, data: bytes, mode: int, owner: tuple[int, int] | None) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(data)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
         if owner is not None and owner != (os.geteuid(), os.getegid()):
             os.fchown(fd, *owner)
         os.fchmod(fd, mode)
+    finally:
+        os.close(fd)

@@ -119,14 +119,15 @@ def resolve_account(name: str, policy: AccountPolicy) -> Account:
 def choose_directory(wanted: str, home: str) -> tuple[str, str]:
     """Where the run starts, and a line for its stderr when that is not where it was submitted."""
     for directory in (wanted, home, LAST_DIRECTORY):
-        if directory and _may_be_directory(directory):
+        if directory and is_directory(directory):
             break
     if directory == wanted or not wanted:
         return directory, ""
     return directory, f"lattice: directory {wanted} does not exist on this node, using {directory}\n"
 
 
-def _may_be_directory(path: str) -> bool:
+def is_directory(path: str) -> bool:
+    """Whether a run may be able to start there."""
     try:
         os.stat(os.path.join(path, "."))
     except PermissionError:
@@ -237,11 +238,15 @@ def prepare(
     programs: str = "",
     devices: Devices = NOTHING,
     device_variables: Mapping[str, str] = NO_VARIABLES,
+    account: Account | None = None,
 ) -> dict[str, object]:
-    """Make the run folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
+    """Make the run folder and say what the shim is to start; raises LaunchRefused and leaves nothing then.
+
+    An `account` that is known already is not looked up again.
+    """
     if not order.script and not order.argv:
         raise LaunchRefused("there is nothing to execute: neither a command nor a script")
-    account = resolve_account(order.user, policy)
+    account = account or resolve_account(order.user, policy)
     directory, note = choose_directory(order.cwd, account.home)
     try:
         folder = folders.create(order, (account.uid, account.gid), shim_id, devices)

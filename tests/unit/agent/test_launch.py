@@ -183,9 +183,10 @@ def test_a_token_is_replaced_for_the_same_owner_where_there_is_one(tmp_path: Pat
     folders.renew_token(KEY, "new")
     assert path.read_text() == "new"
     assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_uid) == (0o600, ME.pw_uid)
-    folders.acknowledge(KEY, 0)
+    folders.acknowledge(KEY)
     folders.renew_token(KEY, "late")
     assert not path.exists()
+    assert path.with_name("acknowledged").read_text() == ""
 
 
 def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:

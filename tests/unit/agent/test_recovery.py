@@ -102,15 +102,25 @@ def test_acknowledged_runs_are_kept_oldest_first_and_lower_runs_refused(folders:
     for number, age_s in ((1, 10), (2, 30), (3, 20)):
         folder = accept(folders, RunKey(number, 4))
         write_status(folder, {**ENDED, "number": number, "run": 4})
-        folders.acknowledge(RunKey(number, 4), 100)
+        folders.acknowledge(RunKey(number, 4))
         assert not (folder / "token").exists()
         moment = time.time() - age_s
         os.utime(folder / "acknowledged", (moment, moment))
     state = recall(folders, (), "new", Retention())
     assert not state.runs
     assert [key.number for key in state.kept] == [2, 3, 1]
-    assert state.kept_bytes == 300
+    assert state.kept_bytes == sum(folders.size(RunKey(number, 4)) for number in (1, 2, 3)) > 0
     assert state.highest == {1: 4, 2: 4, 3: 4}
+
+
+def test_a_run_without_a_token_is_acknowledged_too_and_one_that_is_gone_does_no_harm(folders: RunFolders) -> None:
+    folder = accept(folders)
+    (folder / "token").unlink(missing_ok=True)
+    folders.acknowledge(KEY)
+    assert (folder / "acknowledged").exists()
+    folders.remove(KEY)
+    folders.acknowledge(KEY)
+    assert not folder.exists()
 
 
 def test_an_unknown_cause_is_the_nodes_fault() -> None:
