@@ -263,3 +263,54 @@ def test_lattice_cancel_sends_signals_too(shell: Shell, slurm_cluster: LocalClus
 def test_a_signal_comes_before_the_limit(shell: Shell) -> None:
     out = shell.batch("trap 'echo early; exit 0' USR1; while :; do sleep 0.05; done", "-t 1 --signal=B:USR1@58")
     assert out == "early\n"
+
+
+def _shown(shell: Shell, number: str, letters: str) -> str:
+    return shell.run(f"squeue -h -o '{letters}' -j {number}").stdout.strip()
+
+
+def test_scontrol_holds_releases_and_changes_jobs(shell: Shell) -> None:
+    number = shell.run("sbatch --parsable -H -o /dev/null --wrap 'sleep 60'").stdout.strip()
+    assert _shown(shell, number, "%T %r") == "PENDING JobHeldUser"
+    done = shell.run(f"scontrol update JobId={number} TimeLimit=7 JobName=other")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert _shown(shell, number, "%l %j") == "7:00 other"
+    assert shell.run(f"scontrol release {number}").returncode == 0
+    eventually(lambda: _shown(shell, number, "%T") == "RUNNING", "it starts")
+    assert shell.run(f"scontrol requeuehold {number}").returncode == 0
+    eventually(lambda: _shown(shell, number, "%T %r") == "PENDING JobHeldUser", "it waits again, held")
+    assert shell.run(f"scancel {number}").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (
+            "scontrol hold 99999",
+            "Invalid job id specified for job 99999\nslurm_suspend error: Invalid job id specified\n",
+        ),
+        ("scontrol requeue 99999", "Invalid job id specified for job 99999\n"),
+        ("scontrol hold", "too few arguments for keyword:hold\n"),
+        ("scontrol update", "too few arguments for update keyword\n"),
+        ("scontrol update jobid=99999 timelimit=1", "Invalid job id specified for job 99999\n"),
+        ("scontrol update nodename=nope state=resume", "slurm_update error: Invalid node name specified\n"),
+        (
+            "scontrol update nodename=n1 state=drain",
+            "You must specify a reason when DOWNING or DRAINING a node. Request denied\n",
+        ),
+    ],
+)
+def test_scontrol_complains_as_slurm_does(shell: Shell, line: str, text: str) -> None:
+    done = shell.run(line)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", text)
+
+
+def test_scontrol_drains_and_resumes_nodes(shell: Shell, slurm_cluster: LocalCluster) -> None:
+    assert shell.run("scontrol update NodeName=n[1-2] State=DRAIN Reason=upkeep").returncode == 0
+    slurm_cluster.wait_node("n1", "Drained")
+    assert "drain" in shell.run("sinfo -h -n n1 -o %T").stdout
+    slurm_cluster.wait_node("n2", "Drained")
+    assert shell.run("scontrol update NodeName=n[1-2] State=RESUME").returncode == 0
+    slurm_cluster.wait_node("n1", "Ready")
+    again = shell.run("scontrol update nodename=n1 state=resume")
+    assert again.stderr.startswith("slurm_update error: Invalid node state specified\n")

@@ -6,6 +6,7 @@ from lattice.api.context import Context
 from lattice.api.slurm.answering import complained, printed, version_line
 from lattice.api.slurm.helping import check_clusters, helped
 from lattice.api.slurm.scontrol_show import show
+from lattice.api.slurm.scontrol_verbs import VERBS as CHANGES
 from lattice.slurm.getopt import Grammar
 from lattice.slurm.listing import ALIKE, ListingLine, flag, read_line, value
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
@@ -63,4 +64,4 @@ async def _help(context: Context, command: SlurmCommand, line: ListingLine) -> S
     return SlurmAnswer(stdout=f"{helped(GRAMMAR, line).stdout}\nKeywords: {known}\n")
 
 
-VERBS: Mapping[str, Verb] = {"show": show, "version": _version, "ping": _ping, "help": _help}
+VERBS: Mapping[str, Verb] = {"show": show, "version": _version, "ping": _ping, "help": _help, **CHANGES}
