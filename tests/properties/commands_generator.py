@@ -224,9 +224,15 @@ class CommandGenerator:
                     drop_tags=rnd.choice(((), ("k",))),
                 ),
                 cmd.ExpireAllocation(number=number, run=1),
+                self._pause(number),
                 self._rollback(number),
             )
         )
+
+    def _pause(self, number: int) -> cmd.AnyCommand:
+        running = [r.number for r in self.state.allocations.values() if r.state is AllocationState.RUNNING]
+        chosen = self.random.choice(running) if running and self.random.random() < 0.8 else number
+        return cmd.PauseAllocation(number=chosen, is_paused=self.random.random() < 0.5)
 
     def _rollback(self, number: int) -> cmd.AnyCommand:
         record = self.state.allocations.get(number)

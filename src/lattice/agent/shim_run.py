@@ -144,8 +144,6 @@ class Run:
     def judge(self, usage: Usage) -> None:
         """Close the record; `main_gone` and the group's emptiness come before."""
         self.usage = usage
-        if self.paused_at:
-            self.paused_s += boot_now() - self.paused_at
         killed = self.signal == signal.SIGKILL or self.exit_code == SHELL_SAW_KILL
         if self.error:
             self.cause, self.exit_code, self.signal = "launch", 0, 0
@@ -171,7 +169,7 @@ class Run:
             "signal": self.signal,
             "cpu_s": round(cpu_s, 6),
             "peak_memory_mb": round(self.rusage[1] if peak_mb is None else peak_mb, 3),
-            "elapsed_s": round(self.ended_boot_s - self.started_boot_s - self.paused_s, 6),
+            "elapsed_s": round(self.ended_boot_s - self.started_boot_s, 6),
             "why": self.why,
             "output_lost": self.lost,
         }

@@ -56,6 +56,7 @@ _ALLOCATION_EVENTS: dict[type, tuple[str, AllocationState | None]] = {
     ev.AllocationHeld: ("held", None),
     ev.AllocationReleased: ("released", None),
     ev.AllocationUpdated: ("updated", None),
+    ev.AllocationPaused: ("paused", None),
 }
 _OTHER_EVENTS: frozenset[type] = frozenset(
     {

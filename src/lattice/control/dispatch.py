@@ -13,11 +13,12 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from lattice.control.loop import Alarm, Slices, keep_turning
-from lattice.control.orders import is_renewed, start_order, stop_order, update_order
+from lattice.control.orders import is_renewed, pause_order, start_order, stop_order, update_order
 from lattice.control.runs import open_parts
 from lattice.control.settings import seconds_setting
 from lattice.core.machine.commands import Envelope, ReportPart, RollbackRun
 from lattice.core.machine.events import (
+    AllocationPaused,
     AllocationPlaced,
     AllocationStopping,
     AllocationUpdated,
@@ -132,6 +133,8 @@ class Dispatch:
             if isinstance(event, AllocationPlaced | AllocationStopping):
                 self._fresh[event.number] = None
                 self._alarm.ring()
+            elif isinstance(event, AllocationPaused):
+                self._send_pause(event.number)
             elif isinstance(event, AllocationUpdated):
                 self._updated.append(event.number)
                 self._alarm.ring()
@@ -142,6 +145,8 @@ class Dispatch:
             self._send(allocation.number)
             if part.phase is PartPhase.RUNNING:
                 self._links.send(node, update_order(allocation, self._mint(allocation)))
+                if allocation.paused_at or allocation.paused_ms:
+                    self._links.send(node, pause_order(allocation))
 
     async def _renew_tokens(self, slices: Slices) -> None:
         """Before they expire, for all work that outlives its token."""
@@ -258,6 +263,13 @@ class Dispatch:
         for part in allocation.parts:
             if part.phase is not PartPhase.ENDED:
                 self._links.send(part.node, order)
+
+    def _send_pause(self, number: int) -> None:
+        """At once: whoever is not connected is told when it is."""
+        allocation = self._replica.state.allocations.get(number)
+        if allocation is not None and allocation.is_holding:
+            for node in allocation.nodes:
+                self._links.send(node, pause_order(allocation))
 
     def _grace_s(self) -> float:
         return seconds_setting(self._replica.state, "agent.grace_s", self._settings.grace_s)

@@ -6,7 +6,7 @@ from lattice.core.model.allocations import Allocation, Part, StopIntent
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import Share
 from lattice.core.model.tenants import Fencing
-from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
+from lattice.ports.agents import PauseOrder, StartOrder, StopOrder, UpdateOrder
 from lattice.wire.allocations import Work
 from lattice.wire.slurm_variables import SlurmSettings, run_variables
 
@@ -93,6 +93,10 @@ def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
         grace_s=grace_s,
         why=_WHY[allocation.intent],
     )
+
+
+def pause_order(allocation: Allocation) -> PauseOrder:
+    return PauseOrder(number=allocation.number, run=allocation.run, is_paused=bool(allocation.paused_at))
 
 
 def update_order(allocation: Allocation, token: str) -> UpdateOrder:

@@ -79,11 +79,11 @@ class Reconcile:
         ]
 
     def _is_overdue(self, allocation: Allocation) -> bool:
-        if not allocation.walltime_s:
+        if not allocation.walltime_s or allocation.paused_at:
             return False
         grace_s = seconds_setting(self._replica.state, "agent.grace_s", self._settings.grace_s)
         limit_s = allocation.walltime_s + grace_s + self._settings.margin_s
-        return self._clock.now_ms() > allocation.started_at + int(limit_s * 1000)
+        return self._clock.now_ms() > allocation.started_at + allocation.paused_ms + int(limit_s * 1000)
 
     def _ask_again(self, short: dict[str, frozenset[int]]) -> None:
         """A node that twice counted fewer runs than the same ones we know of has to register, and lists its runs then."""

@@ -77,7 +77,7 @@ def test_a_paused_run_stands_still_and_its_limit_with_it(shim: ShimProcess, agen
     assert agent.ask("resume", number=1, run=1)["ok"]
     event = agent.ended(1)
     assert (event["cause"], event["exit_code"]) == ("exit", 0)
-    assert event["elapsed_s"] < 1.5
+    assert event["elapsed_s"] > 1.5
 
 
 def test_a_paused_run_can_be_ended_with_grace(shim: ShimProcess, agent: Client) -> None:

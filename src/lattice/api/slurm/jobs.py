@@ -110,7 +110,7 @@ class JobRows:
     ) -> JobRow:
         number = number or record.number
         asked = record.asked or _NOTHING_ASKED
-        state = state_of(record.state, record.cause or "")
+        state = State.SUSPENDED if record.paused_at else state_of(record.state, record.cause or "")
         hold = record.hold if hold is None else hold
         waits_for = record.waits_for if waits_for is None else waits_for
         outlook = self._scheduling.outlook(number) if self._depth is Depth.FULL and state.is_waiting else None

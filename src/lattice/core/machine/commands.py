@@ -185,6 +185,13 @@ class UpdateAllocation(Command, tag="update_allocation", frozen=True, kw_only=Tr
     drop_tags: tuple[str, ...] = ()
 
 
+class PauseAllocation(Command, tag="pause_allocation", frozen=True, kw_only=True):
+    """Let running work stand still (`is_paused`), or go on."""
+
+    number: int
+    is_paused: bool
+
+
 class ArchiveAllocations(Command, tag="archive_allocations", frozen=True, kw_only=True):
     """Finished allocations and groups leave the hot state."""
 
@@ -347,6 +354,7 @@ AnyCommand = (
     | ReleaseAllocation
     | RequeueAllocation
     | UpdateAllocation
+    | PauseAllocation
     | ArchiveAllocations
     | FoldTasks
     | RegisterNode

@@ -13,6 +13,7 @@ from lattice.core.machine.rules import (
     deadlines,
     nodes,
     notifications,
+    pauses,
     placement,
     ranges,
     reservations,
@@ -47,6 +48,7 @@ def decide(state: State, envelope: cmd.Envelope) -> Decision:
             | cmd.ReleaseAllocation()
             | cmd.RequeueAllocation()
             | cmd.UpdateAllocation()
+            | cmd.PauseAllocation()
             | cmd.ArchiveAllocations()
             | cmd.FoldTasks()
         ):
@@ -69,6 +71,7 @@ _AllocationCommand = (
     | cmd.ReleaseAllocation
     | cmd.RequeueAllocation
     | cmd.UpdateAllocation
+    | cmd.PauseAllocation
     | cmd.ArchiveAllocations
     | cmd.FoldTasks
 )
@@ -128,6 +131,8 @@ def _decide_allocation(state: State, command: _AllocationCommand) -> Decision:
             return ranges.requeue(state, command) if command.positions else allocations.requeue(state, command)
         case cmd.UpdateAllocation():
             return allocations.update(state, command)
+        case cmd.PauseAllocation():
+            return pauses.pause(state, command)
         case cmd.ArchiveAllocations():
             return allocations.archive(state, command)
         case cmd.FoldTasks():

@@ -170,6 +170,13 @@ class AllocationUpdated(Event, tag="allocation_updated", frozen=True, kw_only=Tr
     tags: tuple[tuple[str, str], ...] | None = None  # None = as they were
 
 
+class AllocationPaused(Event, tag="allocation_paused", frozen=True, kw_only=True):
+    """Its processes stand still from now on, or go on."""
+
+    number: int
+    is_paused: bool
+
+
 class AllocationsArchived(Event, tag="allocations_archived", frozen=True, kw_only=True):
     numbers: tuple[int, ...]
 
@@ -297,6 +304,7 @@ AnyEvent = (
     | AllocationHeld
     | AllocationReleased
     | AllocationUpdated
+    | AllocationPaused
     | AllocationsArchived
     | TasksFolded
     | NodeRegistered

@@ -28,6 +28,8 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             _evolve_run(state, event, at)
         case ev.AllocationEnded() | ev.StepsRecorded() | ev.AllocationStopping() | ev.AllocationRequeued():
             _evolve_end(state, event, at)
+        case ev.AllocationPaused():
+            _paused(state, event, at)
         case ev.AllocationHeld() | ev.AllocationReleased() | ev.AllocationUpdated() | ev.AllocationsArchived():
             _evolve_wish(state, event)
         case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld() | ev.TasksFolded():
@@ -333,6 +335,7 @@ def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
         intent=event.intent,
         lost_node=event.lost_node or old.lost_node,
         stop_asked_at=old.stop_asked_at or at,
+        paused_at=0,  # it has to go on, to end
     )
 
 
@@ -352,6 +355,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
         cpu_s=event.cpu_s,
         peak_memory_mb=event.peak_memory_mb,
         ended_at=_end_of(old, at, event.elapsed_s),
+        paused_at=0,
         started_at=old.started_at,
         intent=None,
         **_held(state, old),
@@ -390,6 +394,8 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         intent=None,
         lost_node="",
         started_at=0,
+        paused_at=0,
+        paused_ms=0,
         stop_asked_at=0,
         cpu_s=0.0,
         peak_memory_mb=0,
@@ -400,6 +406,14 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
     )
     _book(state, old, at, event.elapsed_s)
     _give_back(state, old)
+
+
+def _paused(state: State, event: ev.AllocationPaused, at: int) -> None:
+    if event.is_paused:
+        _change(state, event.number, paused_at=at)
+    else:
+        old = state.allocations[event.number]
+        _change(state, event.number, paused_at=0, paused_ms=old.paused_ms + max(0, at - old.paused_at))
 
 
 def _updated(state: State, event: ev.AllocationUpdated) -> None:

@@ -156,6 +156,8 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     intent: StopIntent | None = None
     lost_node: str = ""  # with NODE_LOST: the node that was lost; with ROLLBACK: the one that did not start it
     started_at: int = 0
+    paused_at: int = 0  # since when its processes stand still, 0 = they do not
+    paused_ms: int = 0  # how long they did, in all earlier pauses of this run
     ended_at: int = 0
     stop_asked_at: int = 0
     cause: Cause | None = None

@@ -65,7 +65,7 @@ def end_of(allocation: Allocation) -> int:
     """When the run ends at the latest; minus its length while it has not started."""
     end = NEVER
     if allocation.walltime_s:
-        length = allocation.walltime_s * 1000
+        length = allocation.walltime_s * 1000 + allocation.paused_ms
         end = allocation.started_at + length if allocation.started_at else -length
     if allocation.state is not AllocationState.STOPPING:
         return end

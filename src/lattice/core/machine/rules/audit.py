@@ -146,6 +146,7 @@ _KINDS: dict[type, str] = {
     ev.AllocationHeld: "allocation.hold",
     ev.AllocationReleased: "allocation.release",
     ev.AllocationUpdated: "allocation.update",
+    ev.AllocationPaused: "allocation.pause",
     ev.StepsRecorded: "allocation.steps",
 }
 
