@@ -161,8 +161,9 @@ def test_options_without_effect_are_warned_of_unless_quiet(slurm: Slurm) -> None
 def test_the_command_line_beats_variables_and_they_beat_the_script(slurm: Slurm, tmp_path: Path) -> None:
     path = script(tmp_path, "#!/bin/sh\n#SBATCH -J script\n#SBATCH --comment=script\n#SBATCH -t 1\ntrue\n")
     number = slurm.submitted("-H", "-J", "line", str(path), SBATCH_JOB_NAME="variable", SBATCH_TIMELIMIT="2")
-    found = slurm.cluster.get(f"/allocations/{number}")
-    assert (found["name"], found["walltime_s"], found["slurm"]["comment"]) == ("line", 120, "script")
+    found = slurm.cluster.get(f"/allocations/{number}?details=true")
+    assert (found["name"], found["walltime_s"]) == ("line", 120)
+    assert (found["details"]["slurm"]["comment"], found["details"]["slurm"]["command"]) == ("script", str(path))
 
 
 def test_a_job_finds_its_variables_and_those_of_its_caller(slurm: Slurm, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msgspec import UNSET, Struct, UnsetType, field
 
 from lattice_sdk.models_notifications import NotifyRequest
-from lattice_sdk.models_slurm import SlurmRequest
+from lattice_sdk.models_slurm import SlurmRequest, SlurmRequestDetails
 
 T = TypeVar("T")
 Figure = int | float
@@ -78,6 +78,7 @@ class Details(Struct, frozen=True, kw_only=True):
     per_node: bool | None = None
     notify_on: list[str] = []
     notify_to: list[str] = []
+    slurm: SlurmRequestDetails | UnsetType = UNSET
 
 
 class Allocation(Struct, frozen=True, kw_only=True):

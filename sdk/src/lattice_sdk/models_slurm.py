@@ -54,14 +54,19 @@ class SlurmRequest(Struct, frozen=True, kw_only=True):
     gres: str = ""
     features: str = ""
     reservation: str = ""
-    comment: str = ""
     wckey: str = ""
     dependency: str = ""
     array: str = ""
+    host: str = ""
+
+
+class SlurmRequestDetails(Struct, frozen=True, kw_only=True):
+    """What of that only the owner and a SystemAdmin get to see. Files are patterns, not names."""
+
+    comment: str = ""
     command: str = ""
     arguments: str = ""
     work_dir: str = ""
     stdin: str = ""
     stdout: str = ""
     stderr: str = ""
-    host: str = ""

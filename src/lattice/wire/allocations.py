@@ -20,7 +20,7 @@ from lattice.core.model.allocations import (
 from lattice.core.model.dependencies import waiting_sentence
 from lattice.core.model.efficiency import used_percent
 from lattice.core.model.ids import allocation_id, dag_id
-from lattice.wire.asked import AskedView, asked_view
+from lattice.wire.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.dependencies import dependencies_text
 from lattice.wire.run_files import OutputFiles
 from lattice.wire.tasks import indices_text
@@ -120,6 +120,7 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     per_node: bool
     notify_on: tuple[str, ...] = ()
     notify_to: tuple[str, ...] = ()
+    slurm: AskedDetailsView | UnsetType = UNSET
 
 
 class AllocationView(Struct, frozen=True, kw_only=True):
@@ -367,4 +368,5 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
         per_node=record.per_node,
         notify_on=() if record.notify is None else record.notify.on,
         notify_to=() if record.notify is None else record.notify.to,
+        slurm=asked_details(record.asked) if record.asked is not None else UNSET,
     )

@@ -6,7 +6,7 @@ from lattice.core.model.asked import Asked
 
 
 class AskedView(Struct, frozen=True, kw_only=True, gc=False):
-    """In the words of the command; figures of 0 and empty texts were not asked for. Files are patterns, not names."""
+    """In the words of the command; figures of 0 and empty texts were not asked for."""
 
     program: str
     partition: str
@@ -19,21 +19,27 @@ class AskedView(Struct, frozen=True, kw_only=True, gc=False):
     gres: str
     features: str
     reservation: str
-    comment: str
     wckey: str
     dependency: str
     array: str
+    host: str
+
+
+class AskedDetailsView(Struct, frozen=True, kw_only=True, gc=False):
+    """What of that only the owner and a SystemAdmin may read. Files are patterns, not names."""
+
+    comment: str
     command: str
     arguments: str
     work_dir: str
     stdin: str
     stdout: str
     stderr: str
-    host: str
-
-
-_FIELDS = AskedView.__struct_fields__
 
 
 def asked_view(asked: Asked) -> AskedView:
-    return AskedView(**{name: getattr(asked, name) for name in _FIELDS})
+    return AskedView(**{name: getattr(asked, name) for name in AskedView.__struct_fields__})
+
+
+def asked_details(asked: Asked) -> AskedDetailsView:
+    return AskedDetailsView(**{name: getattr(asked, name) for name in AskedDetailsView.__struct_fields__})

@@ -143,10 +143,11 @@ async def test_gpus_and_features_are_asked_of_nodes(world: World) -> None:
 async def test_what_is_asked_for_is_kept_and_shown(world: World) -> None:
     words = ["-n4", "-c2", "--mem=1G", "--comment=a b", "--wckey=k", "-o", "out/%j", "-D", "sub", "-J", "name", "-H"]
     record = await submitted(world, *words, host="login1", uid=17, gid=18)
-    shown = (await world.call("GET", f"/allocations/{record.number}")).json()["slurm"]
+    view = (await world.call("GET", f"/allocations/{record.number}?details=true")).json()
+    shown, details = view["slurm"], view["details"]["slurm"]
     assert (shown["ntasks"], shown["cpus_per_task"], shown["memory_mb"]) == (4, 2, 1024)
-    assert (shown["comment"], shown["wckey"], shown["host"]) == ("a b", "k", "login1")
-    assert (shown["work_dir"], shown["stdout"]) == ("/home/alice/sub", "/home/alice/sub/out/%j")
+    assert (details["comment"], shown["wckey"], shown["host"]) == ("a b", "k", "login1")
+    assert (details["work_dir"], details["stdout"]) == ("/home/alice/sub", "/home/alice/sub/out/%j")
     assert (record.name, record.hold, record.requeue) == ("name", Hold.USER, RequeuePolicy.ON_NODE_FAILURE)
     never = await submitted(world, "--no-requeue", "-a", "0-3%2")
     assert (never.requeue, never.max_requeue) == (RequeuePolicy.NEVER, 0)

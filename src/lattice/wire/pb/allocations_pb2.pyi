@@ -241,7 +241,7 @@ class ResourcesView(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AskedView(_message.Message):
-    __slots__ = ("program", "partition", "qos", "ntasks", "ntasks_per_node", "cpus_per_task", "memory_mb", "memory_per_cpu_mb", "gres", "features", "reservation", "comment", "wckey", "dependency", "array", "command", "arguments", "work_dir", "stdin", "stdout", "stderr", "host")
+    __slots__ = ("program", "partition", "qos", "ntasks", "ntasks_per_node", "cpus_per_task", "memory_mb", "memory_per_cpu_mb", "gres", "features", "reservation", "wckey", "dependency", "array", "host")
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     QOS_FIELD_NUMBER: _ClassVar[int]
@@ -253,16 +253,9 @@ class AskedView(_message.Message):
     GRES_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     RESERVATION_FIELD_NUMBER: _ClassVar[int]
-    COMMENT_FIELD_NUMBER: _ClassVar[int]
     WCKEY_FIELD_NUMBER: _ClassVar[int]
     DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
     ARRAY_FIELD_NUMBER: _ClassVar[int]
-    COMMAND_FIELD_NUMBER: _ClassVar[int]
-    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
-    WORK_DIR_FIELD_NUMBER: _ClassVar[int]
-    STDIN_FIELD_NUMBER: _ClassVar[int]
-    STDOUT_FIELD_NUMBER: _ClassVar[int]
-    STDERR_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     program: str
     partition: str
@@ -275,18 +268,11 @@ class AskedView(_message.Message):
     gres: str
     features: str
     reservation: str
-    comment: str
     wckey: str
     dependency: str
     array: str
-    command: str
-    arguments: str
-    work_dir: str
-    stdin: str
-    stdout: str
-    stderr: str
     host: str
-    def __init__(self, program: _Optional[str] = ..., partition: _Optional[str] = ..., qos: _Optional[str] = ..., ntasks: _Optional[int] = ..., ntasks_per_node: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., memory_mb: _Optional[int] = ..., memory_per_cpu_mb: _Optional[int] = ..., gres: _Optional[str] = ..., features: _Optional[str] = ..., reservation: _Optional[str] = ..., comment: _Optional[str] = ..., wckey: _Optional[str] = ..., dependency: _Optional[str] = ..., array: _Optional[str] = ..., command: _Optional[str] = ..., arguments: _Optional[str] = ..., work_dir: _Optional[str] = ..., stdin: _Optional[str] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., host: _Optional[str] = ...) -> None: ...
+    def __init__(self, program: _Optional[str] = ..., partition: _Optional[str] = ..., qos: _Optional[str] = ..., ntasks: _Optional[int] = ..., ntasks_per_node: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., memory_mb: _Optional[int] = ..., memory_per_cpu_mb: _Optional[int] = ..., gres: _Optional[str] = ..., features: _Optional[str] = ..., reservation: _Optional[str] = ..., wckey: _Optional[str] = ..., dependency: _Optional[str] = ..., array: _Optional[str] = ..., host: _Optional[str] = ...) -> None: ...
 
 class TaskCounts(_message.Message):
     __slots__ = ("size", "pending", "running", "completed", "failed", "cancelled", "concurrency", "pending_indices")
@@ -334,8 +320,26 @@ class ConstraintsView(_message.Message):
     storage_gbps: float
     def __init__(self, gpu_type: _Optional[str] = ..., gpu_count: _Optional[int] = ..., memory_gb: _Optional[float] = ..., features: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., exclude: _Optional[_Iterable[str]] = ..., require_unified_memory: _Optional[bool] = ..., allow_cxl_memory: _Optional[bool] = ..., require_conformance: _Optional[bool] = ..., storage_gbps: _Optional[float] = ...) -> None: ...
 
+class AskedDetailsView(_message.Message):
+    __slots__ = ("comment", "command", "arguments", "work_dir", "stdin", "stdout", "stderr")
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    WORK_DIR_FIELD_NUMBER: _ClassVar[int]
+    STDIN_FIELD_NUMBER: _ClassVar[int]
+    STDOUT_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    comment: str
+    command: str
+    arguments: str
+    work_dir: str
+    stdin: str
+    stdout: str
+    stderr: str
+    def __init__(self, comment: _Optional[str] = ..., command: _Optional[str] = ..., arguments: _Optional[str] = ..., work_dir: _Optional[str] = ..., stdin: _Optional[str] = ..., stdout: _Optional[str] = ..., stderr: _Optional[str] = ...) -> None: ...
+
 class DetailsView(_message.Message):
-    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "max_nodes", "constraints", "exclusive", "per_node", "notify_on", "notify_to")
+    __slots__ = ("entrypoint", "script", "script_args", "environment", "cwd", "submit_dir", "max_nodes", "constraints", "exclusive", "per_node", "notify_on", "notify_to", "slurm")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -355,6 +359,7 @@ class DetailsView(_message.Message):
     PER_NODE_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_ON_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_TO_FIELD_NUMBER: _ClassVar[int]
+    SLURM_FIELD_NUMBER: _ClassVar[int]
     entrypoint: _containers.RepeatedScalarFieldContainer[str]
     script: str
     script_args: _containers.RepeatedScalarFieldContainer[str]
@@ -367,7 +372,8 @@ class DetailsView(_message.Message):
     per_node: bool
     notify_on: _containers.RepeatedScalarFieldContainer[str]
     notify_to: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ...) -> None: ...
+    slurm: AskedDetailsView
+    def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
     __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "tasks", "details", "warnings", "chosen_by", "cleared")
