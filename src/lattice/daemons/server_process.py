@@ -14,6 +14,7 @@ import uvicorn
 from grpc import ServerCredentials
 from grpc.aio import Server as GrpcServer
 
+from lattice.api.auditing import refused_login
 from lattice.api.auth.tokens import sign_token
 from lattice.api.changes import ChangeRing
 from lattice.api.grpc.agent_links import AgentLinkTable
@@ -88,7 +89,7 @@ class ServerProcess:
         self._metrics = Metrics()
         self._metrics.show_loops(lambda: failures)
         self._links = AgentLinkTable()
-        self._agents = AgentService(self._verifier)
+        self._agents = AgentService(self._verifier, refused=self._agent_refused)
         self._agent_entrance = AgentEntrance(config.api, secret, self._clock, self._verifier)
         self._agent_port: Address | None = None
         self._metrics.show_agents(lambda: self._agents.count)
@@ -264,6 +265,10 @@ class ServerProcess:
             discovery=self._believer.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )
+
+    def _agent_refused(self, why: str) -> None:
+        if self._services is not None:
+            refused_login(self._services, why)
 
     def _report_rules(self) -> None:
         for problem in unknown_targets(self._rules, self._replica.state.vclusters):

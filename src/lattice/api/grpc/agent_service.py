@@ -6,7 +6,7 @@ changes the agent is told to rejoin: it registers again on the same stream, and 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import grpc
 
@@ -36,8 +36,14 @@ Context = grpc.aio.ServicerContext[bytes, bytes]
 class AgentService:
     """Implements `AgentService` of the wire contract, on messages as bytes."""
 
-    def __init__(self, verifier: Verifier, reception: Reception | None = None) -> None:
+    def __init__(
+        self,
+        verifier: Verifier,
+        reception: Reception | None = None,
+        refused: Callable[[str], None] = lambda why: None,
+    ) -> None:
         self._verifier = verifier
+        self._refused = refused
         self._reception = reception
         self._changed = asyncio.Event()
         self._streams: set[_Stream] = set()
@@ -78,6 +84,7 @@ class AgentService:
         try:
             token = await self._identify(context)
         except StreamRefused as refusal:
+            self._refused(f"an agent: {refusal}")
             await context.abort(refusal.code, str(refusal))
         await self.connect_as(messages, context, token)
 
