@@ -147,7 +147,7 @@ def _state(line: Line, _now: float, _form: str) -> str:
     state = line.job.state if line.step is None else line.step.state
     if line.step is None and state is State.CANCELLED and line.job.cancelled_by is not None:
         return f"CANCELLED by {line.job.cancelled_by}"
-    return state.long
+    return state.accounted.long
 
 
 def _exit(line: Line, _now: float, _form: str) -> str:

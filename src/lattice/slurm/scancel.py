@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.getopt import Given, Grammar
+from lattice.slurm.listing import read_line as read_any_order
 from lattice.slurm.options import Fate, Option, Takes
 from lattice.slurm.signals import parse_signal
 from lattice.slurm.states import State, find_state
@@ -75,11 +76,9 @@ class Line:
 
 
 def read_line(argv: Sequence[str]) -> Line:
-    """Raises Fault, with the exit code of scancel, which is 1 for everything."""
-    try:
-        given, words = GRAMMAR.read(argv)
-    except Fault as fault:
-        raise Fault(*fault.lines, code=1) from None
+    """Options and ids in any order. Raises Fault, with the exit code of scancel, which is 1 for everything."""
+    read = read_any_order(GRAMMAR, argv)
+    given, words = read.given, read.words
     values = {each.option.name: each.value for each in given}
     asks = next((each.option.name for each in given if each.option.name in ("help", "usage", "version")), "")
     line = Line(

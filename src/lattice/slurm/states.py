@@ -40,11 +40,17 @@ class State(Enum):
         return self is State.PENDING
 
     @property
+    def accounted(self) -> "State":
+        """As sacct has it, which knows no passing states: some clients take them for the end."""
+        return State.RUNNING if self in _PASSING else self
+
+    @property
     def is_active(self) -> bool:
         """Shown by squeue without -t."""
         return self in _ACTIVE
 
 
+_PASSING = frozenset({State.CONFIGURING, State.COMPLETING})
 _ACTIVE = frozenset({State.PENDING, State.CONFIGURING, State.RUNNING, State.COMPLETING, State.SUSPENDED})
 
 _ORDER = "PENDING RUNNING CONFIGURING SUSPENDED COMPLETING COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE"

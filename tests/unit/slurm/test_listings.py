@@ -166,3 +166,9 @@ def test_states_are_found_by_either_name() -> None:
     assert find_state("pd") is State.PENDING
     assert find_state("Running") is State.RUNNING
     assert find_state("nope") is None
+
+
+@pytest.mark.parametrize(("passing", "shown"), [(State.CONFIGURING, "RUNNING"), (State.COMPLETING, "RUNNING")])
+def test_accounting_knows_no_passing_states(passing: State, shown: str) -> None:
+    assert passing.accounted.long == shown
+    assert State.FAILED.accounted is State.FAILED

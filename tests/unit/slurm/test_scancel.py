@@ -33,6 +33,7 @@ def test_filters_are_by_name() -> None:
         (["5"], 0, "steps"),
         (["-s", "USR1", "5"], 10, "steps"),
         (["--signal=SIGUSR1", "-b", "5"], 10, "entrypoint"),
+        (["5", "--signal", "USR2"], 12, "steps"),
         (["-s", "10", "-f", "5"], 10, "all"),
     ],
 )

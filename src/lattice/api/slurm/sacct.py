@@ -26,7 +26,7 @@ from lattice.slurm.faults import error
 from lattice.slurm.listing import read_line
 from lattice.slurm.rows import JobRow
 from lattice.slurm.sacct_line import GRAMMAR, Query, read_query
-from lattice.slurm.states import names_of
+from lattice.slurm.states import State, names_of
 from lattice.slurm.tables import field_names, style_of, table_lines
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
@@ -114,7 +114,7 @@ def _filter(context: Context, query: Query) -> JobFilter:
         users = frozenset(user_name(int(name)) or name if name.isdigit() else name for name in users)
     elif not query.jobs and not query.line.has("allusers") and context.reach(Permission.READ) is not Reach.ALL:
         users = frozenset({context.user})
-    states = frozenset(AllocationState(name) for state in query.states or () for name in names_of(state))
+    states = frozenset(AllocationState(name) for state in _shown_as(query) for name in names_of(state))
     return JobFilter(
         states=states,
         users=users,
@@ -127,10 +127,16 @@ def _filter(context: Context, query: Query) -> JobFilter:
     )
 
 
+def _shown_as(query: Query) -> list[State]:
+    """The states that are shown as one of those asked for."""
+    asked = query.states or frozenset()
+    return [state for state in State if state.accounted in asked or state in asked]
+
+
 def _keeps(query: Query, row: JobRow) -> bool:
     nodes, qos = query.names("nodelist"), query.names("qos")
     return (
-        (query.states is None or row.state in query.states)
+        (query.states is None or row.state in _shown_as(query))
         and row.submitted_at <= query.until
         and (nodes is None or not nodes.isdisjoint(row.nodes))
         and (qos is None or row.qos in qos)

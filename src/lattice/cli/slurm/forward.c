@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -549,6 +550,8 @@ int main(int count, char **given) {
     char *slash = strrchr(given[0], '/');
     program = slash ? slash + 1 : given[0];
     if (!strcmp(program, "srun") || !strcmp(program, "salloc")) give_up();
+    /* A job that asks for its own requeue or end is stopped by what it asked for; it must still learn the answer. */
+    if (!strcmp(program, "scontrol") || !strcmp(program, "scancel")) signal(SIGTERM, SIG_IGN);
     find_place();
     Text body = {0};
     begin(&body);

@@ -5,6 +5,7 @@ Started by the hundred in shell loops, so it imports next to nothing: a socket, 
 
 import sys
 from _json import encode_basestring_ascii as quoted
+from _signal import SIG_IGN, SIGTERM, signal  # type: ignore[import-not-found]  # without its enumerations
 from posix import (
     O_RDONLY,
     _exit,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 MAX_SCRIPT = 4 << 20
 SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
+# A job that asks for its own requeue or end is stopped by what it asked for; it must still learn the answer.
+ENDERS = frozenset({"scontrol", "scancel"})
 PREFIXES = (
     "SLURM_",
     "SBATCH_",
@@ -102,7 +105,7 @@ class Patience:
     """Interrupts while a command that goes on is asking: noted, because work may have begun; raised while it only waits."""
 
     def __init__(self) -> None:
-        import _signal  # type: ignore[import-not-found]  # `signal` without its enumerations
+        import _signal  # `signal` without its enumerations
 
         self.may_end = False
         self.noted: list[int] = []
@@ -116,6 +119,8 @@ class Patience:
 
 def main(program: str) -> None:
     """Never returns. What does not fit the small way goes the long one."""
+    if program in ENDERS:
+        signal(SIGTERM, SIG_IGN)
     go(program)
 
 
