@@ -167,8 +167,7 @@ def test_a_wrong_configuration_is_refused_by_place(tmp_path: Path) -> None:
     [
         ("node_agent.grace_period_s=never", "as a duration"),
         ("api.hmac_secret=file:///nowhere", "cannot read /nowhere"),
-        ("api.hmac_secret=short", "at least 32 bytes"),
-        ("mode=production api.hmac_secret=short", "may not stand in the file"),
+        ("api.hmac_secret=short", "may not stand on the command line"),
         ("api.rest_listen=127.0.0.1:99999", "no port between"),
         ("api.rest_listen=192.0.2.1:0", "cannot listen on 192.0.2.1:0"),
         ("data_dir=/proc/nowhere", "/proc/nowhere"),
@@ -177,6 +176,17 @@ def test_a_wrong_configuration_is_refused_by_place(tmp_path: Path) -> None:
 def test_settings_that_cannot_work_are_refused(tmp_path: Path, override: str, expected: str) -> None:
     words = [word for setting in override.split(" ") for word in ("--set", setting)]
     assert expected in refusal(write_config(tmp_path), *words)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("dev", "at least 32 bytes"), ("production", "may not stand in the file")]
+)
+def test_a_secret_in_the_file_itself_is_refused_in_production_and_never_shown(
+    tmp_path: Path, mode: str, expected: str
+) -> None:
+    said = refusal(write_config(tmp_path, hmac_secret="tooshort7"), "--set", f"mode={mode}")
+    assert expected in said
+    assert "tooshort7" not in said
 
 
 def test_a_damaged_log_is_refused_and_left_alone(tmp_path: Path) -> None:
