@@ -209,7 +209,7 @@ def run(options: SubmitOptions, context: Context) -> int:
 
 
 def _run_batch(options: SubmitOptions, context: Context) -> int:
-    from lattice.cli.batch_script import submit_batch_script
+    from lattice.cli.slurm.batch_script import submit_batch_script
 
     number = submit_batch_script(options, context)
     return _finish(context.client.get_allocation(number), options, context) if number else OK
