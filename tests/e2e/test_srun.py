@@ -314,3 +314,27 @@ def test_scontrol_drains_and_resumes_nodes(shell: Shell, slurm_cluster: LocalClu
     slurm_cluster.wait_node("n1", "Ready")
     again = shell.run("scontrol update nodename=n1 state=resume")
     assert again.stderr.startswith("slurm_update error: Invalid node state specified\n")
+
+
+def test_scontrol_suspends_and_resumes(shell: Shell, slurm_cluster: LocalCluster) -> None:
+    script = "while [ ! -e stop ]; do echo x >>beats; sleep 0.02; done"
+    number = shell.run(f"sbatch --parsable -o /dev/null --wrap '{script}'").stdout.strip()
+    beats = shell.folder / "beats"
+    eventually(beats.exists, "it runs")
+    assert shell.run(f"scontrol suspend {number}").returncode == 0
+    assert _shown(shell, number, "%T") == "SUSPENDED"
+    assert slurm_cluster.allocation(f"a{number}")["suspended"] is True
+
+    def stands_still() -> bool:
+        before = beats.stat().st_size
+        time.sleep(0.3)
+        return beats.stat().st_size == before
+
+    eventually(stands_still, "nothing moves")
+    assert slurm_cluster.cli("resume", f"a{number}").stdout == f"a{number} goes on\n"
+    before = beats.stat().st_size
+    eventually(lambda: beats.stat().st_size > before, "it goes on")
+    (shell.folder / "stop").touch()
+    eventually(lambda: _shown(shell, number, "%T") == "", "it ends")
+    done = shell.run(f"scontrol suspend {number}")
+    assert (done.returncode, done.stderr) == (1, f"Job/step already completing or completed for job {number}\n")

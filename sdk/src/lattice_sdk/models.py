@@ -116,6 +116,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
     run: int = 0
     resources: Resources = field(default_factory=Resources)
     tags: dict[str, str] = {}
+    suspended: bool = False  # running, but its processes stand still
     group_id: str | None = None
     task_index: int | None = None
     cpu_s: Figure | None = 0

@@ -168,6 +168,8 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "cancel": Leaf("cancel", "cancel allocations"),
     "hold": Leaf("hold", "keep pending allocations from starting"),
     "release": Leaf("release", "take a hold back"),
+    "suspend": Leaf("suspend", "let running allocations stand still"),
+    "resume": Leaf("resume", "let suspended allocations go on"),
     "requeue": Leaf("requeue", "stop allocations and run them again"),
     "update": Leaf("update", "change an allocation"),
     "history": Leaf("history", "show allocations that have ended"),

@@ -163,6 +163,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     cpu_efficiency: float | None  # percent of the CPUs held that were used, once it has run
     memory_efficiency: float | None  # the most memory used, in percent of what was held
     archived: bool
+    suspended: bool | UnsetType = UNSET  # its processes stand still
     depends_on: str | UnsetType = UNSET  # these only where there is something to say
     waits_for: str | UnsetType = UNSET
     mutex: str | UnsetType = UNSET
@@ -279,6 +280,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         cpu_efficiency=used_percent(record.cpu_s, _held_cpu_s(record)),
         memory_efficiency=used_percent(record.peak_memory_mb, record.held_memory_mb),
         archived=archived,
+        suspended=True if record.paused_at else UNSET,
         depends_on=dependencies_text(record.depends_on) or UNSET,
         waits_for=dependencies_text(record.waits_for) or UNSET,
         mutex=record.mutex or UNSET,

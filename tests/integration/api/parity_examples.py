@@ -62,6 +62,8 @@ EXAMPLES: list[tuple[str, Request]] = [
     ("wait", {"id": "a1", "timeout": 61}),
     ("signal_allocation", {"id": "a1", "signal": "USR1"}),
     ("signal_allocation", {"id": "a1", "signal": "NONSENSE", "to": "steps"}),
+    ("suspend", {"id": "a1"}),
+    ("resume", {"id": "a999"}),
     ("release", {"id": "a1"}),
     ("hold", {"id": "a1", "request_id": "hold-it"}),
     ("update", {"id": "a1", "walltime": "2h", "priority": "high", "name": "other"}),

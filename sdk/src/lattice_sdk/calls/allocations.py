@@ -108,6 +108,16 @@ class AllocationCalls:
         return write("POST", at("allocations", allocation_id, "hold"), Allocation, None, request_id)
 
     @operation
+    def suspend(self, allocation_id: str, *, request_id: str = "") -> Steps[Allocation]:
+        """Let a running allocation stand still; it keeps its nodes, and its walltime does not pass."""
+        return write("POST", at("allocations", allocation_id, "suspend"), Allocation, None, request_id)
+
+    @operation
+    def resume(self, allocation_id: str, *, request_id: str = "") -> Steps[Allocation]:
+        """Let a suspended allocation go on."""
+        return write("POST", at("allocations", allocation_id, "resume"), Allocation, None, request_id)
+
+    @operation
     def release(self, allocation_id: str, *, request_id: str = "") -> Steps[Allocation]:
         """Take a hold back."""
         return write("POST", at("allocations", allocation_id, "release"), Allocation, None, request_id)

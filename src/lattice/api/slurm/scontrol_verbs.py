@@ -8,7 +8,13 @@ from lattice.api.errors import ApiError
 from lattice.api.lookup import Found, find_tasks
 from lattice.api.slurm.answering import complained
 from lattice.api.slurm.scontrol_updates import update
-from lattice.core.machine.commands import AnyCommand, HoldAllocation, ReleaseAllocation, RequeueAllocation
+from lattice.core.machine.commands import (
+    AnyCommand,
+    HoldAllocation,
+    PauseAllocation,
+    ReleaseAllocation,
+    RequeueAllocation,
+)
 from lattice.core.model.allocations import Hold
 from lattice.core.model.intervals import Intervals
 from lattice.slurm.listing import ListingLine
@@ -43,6 +49,14 @@ def _requeue(context: Context, found: Found, positions: Intervals) -> AnyCommand
 
 def _requeue_held(context: Context, found: Found, positions: Intervals) -> AnyCommand:
     return RequeueAllocation(number=found.number, hold=True, positions=positions)
+
+
+def _suspend(context: Context, found: Found, positions: Intervals) -> AnyCommand:
+    return PauseAllocation(number=found.number, is_paused=True)
+
+
+def _resume(context: Context, found: Found, positions: Intervals) -> AnyCommand:
+    return PauseAllocation(number=found.number, is_paused=False)
 
 
 def _each(change: Change, keyword: str, *, twice: bool = False) -> Verb:
@@ -103,7 +117,11 @@ def in_slurms_words(problem: ApiError) -> str:
         return UNKNOWN
     if problem.code == "forbidden":
         return DENIED
-    return DONE if "already" in problem.view.message else problem.view.message
+    message = problem.view.message
+    if "is Pending" in message:
+        return "Job is pending execution"
+    is_over = any(word in message for word in ("already", "is Completed", "is Failed", "is Cancelled", "is Stopping"))
+    return DONE if is_over else message
 
 
 VERBS: Mapping[str, Verb] = {
@@ -112,5 +130,7 @@ VERBS: Mapping[str, Verb] = {
     "release": _each(_release, "release", twice=True),
     "requeue": _each(_requeue, "requeue"),
     "requeuehold": _each(_requeue_held, "requeuehold"),
+    "resume": _each(_resume, "resume"),
+    "suspend": _each(_suspend, "suspend"),
     "update": update,
 }

@@ -376,7 +376,7 @@ class DetailsView(_message.Message):
     def __init__(self, entrypoint: _Optional[_Iterable[str]] = ..., script: _Optional[str] = ..., script_args: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., submit_dir: _Optional[str] = ..., max_nodes: _Optional[int] = ..., constraints: _Optional[_Union[ConstraintsView, _Mapping]] = ..., exclusive: _Optional[bool] = ..., per_node: _Optional[bool] = ..., notify_on: _Optional[_Iterable[str]] = ..., notify_to: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedDetailsView, _Mapping]] = ...) -> None: ...
 
 class AllocationView(_message.Message):
-    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "tasks", "details", "warnings", "chosen_by", "cleared")
+    __slots__ = ("id", "number", "name", "state", "reason", "cause", "message", "exit_code", "signal", "nodes", "node_count", "user", "tenant", "project", "vcluster", "preemption_class", "walltime_s", "elapsed_s", "submitted_at", "started_at", "completed_at", "eligible_at", "hold", "lifecycle", "requeue", "max_requeue", "requeue_count", "restart_count", "step_count", "run", "resources", "tags", "group_id", "task_index", "cpu_s", "peak_memory_mb", "cpu_efficiency", "memory_efficiency", "archived", "suspended", "depends_on", "waits_for", "mutex", "deadline", "dag_id", "avoided", "slurm", "tasks", "details", "warnings", "chosen_by", "cleared")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -423,6 +423,7 @@ class AllocationView(_message.Message):
     CPU_EFFICIENCY_FIELD_NUMBER: _ClassVar[int]
     MEMORY_EFFICIENCY_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     MUTEX_FIELD_NUMBER: _ClassVar[int]
@@ -474,6 +475,7 @@ class AllocationView(_message.Message):
     cpu_efficiency: float
     memory_efficiency: float
     archived: bool
+    suspended: bool
     depends_on: str
     waits_for: str
     mutex: str
@@ -486,7 +488,7 @@ class AllocationView(_message.Message):
     warnings: _containers.RepeatedScalarFieldContainer[str]
     chosen_by: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., number: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ..., message: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., node_count: _Optional[int] = ..., user: _Optional[str] = ..., tenant: _Optional[str] = ..., project: _Optional[str] = ..., vcluster: _Optional[str] = ..., preemption_class: _Optional[int] = ..., walltime_s: _Optional[int] = ..., elapsed_s: _Optional[int] = ..., submitted_at: _Optional[str] = ..., started_at: _Optional[str] = ..., completed_at: _Optional[str] = ..., eligible_at: _Optional[str] = ..., hold: _Optional[str] = ..., lifecycle: _Optional[str] = ..., requeue: _Optional[str] = ..., max_requeue: _Optional[int] = ..., requeue_count: _Optional[int] = ..., restart_count: _Optional[int] = ..., step_count: _Optional[int] = ..., run: _Optional[int] = ..., resources: _Optional[_Union[ResourcesView, _Mapping]] = ..., tags: _Optional[_Mapping[str, str]] = ..., group_id: _Optional[str] = ..., task_index: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., cpu_efficiency: _Optional[float] = ..., memory_efficiency: _Optional[float] = ..., archived: _Optional[bool] = ..., suspended: _Optional[bool] = ..., depends_on: _Optional[str] = ..., waits_for: _Optional[str] = ..., mutex: _Optional[str] = ..., deadline: _Optional[str] = ..., dag_id: _Optional[str] = ..., avoided: _Optional[_Iterable[str]] = ..., slurm: _Optional[_Union[AskedView, _Mapping]] = ..., tasks: _Optional[_Union[TaskCounts, _Mapping]] = ..., details: _Optional[_Union[DetailsView, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., chosen_by: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplanationView(_message.Message):
     __slots__ = ("id", "state", "reason", "scores", "rank", "predicted_start", "predicted_nodes", "vcluster", "chosen_by", "warnings", "cleared")
@@ -1174,6 +1176,22 @@ class HoldRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
+    __slots__ = ("id", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SuspendRequest(_message.Message):
+    __slots__ = ("id", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResumeRequest(_message.Message):
     __slots__ = ("id", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]

@@ -144,6 +144,16 @@ class AllocationServiceStub:
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.ReleaseRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
                 _registered_method=True)
+        self.Suspend = channel.unary_unary(
+                '/lattice.v1.AllocationService/Suspend',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.SuspendRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
+                _registered_method=True)
+        self.Resume = channel.unary_unary(
+                '/lattice.v1.AllocationService/Resume',
+                request_serializer=lattice_dot_v1_dot_allocations__pb2.ResumeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
+                _registered_method=True)
         self.Requeue = channel.unary_unary(
                 '/lattice.v1.AllocationService/Requeue',
                 request_serializer=lattice_dot_v1_dot_allocations__pb2.RequeueRequest.SerializeToString,
@@ -343,6 +353,20 @@ class AllocationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Suspend(self, request, context):
+        """Lets a running allocation stand still; it keeps its nodes, and its walltime does not pass.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Resume(self, request, context):
+        """Lets it go on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Requeue(self, request, context):
         """Ends the present run and runs again under the same id.
         """
@@ -510,6 +534,16 @@ def add_AllocationServiceServicer_to_server(servicer, server):
             'Release': grpc.unary_unary_rpc_method_handler(
                     servicer.Release,
                     request_deserializer=lattice_dot_v1_dot_allocations__pb2.ReleaseRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.SerializeToString,
+            ),
+            'Suspend': grpc.unary_unary_rpc_method_handler(
+                    servicer.Suspend,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.SuspendRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.SerializeToString,
+            ),
+            'Resume': grpc.unary_unary_rpc_method_handler(
+                    servicer.Resume,
+                    request_deserializer=lattice_dot_v1_dot_allocations__pb2.ResumeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_allocations__pb2.AllocationView.SerializeToString,
             ),
             'Requeue': grpc.unary_unary_rpc_method_handler(
@@ -1146,6 +1180,60 @@ class AllocationService:
             target,
             '/lattice.v1.AllocationService/Release',
             lattice_dot_v1_dot_allocations__pb2.ReleaseRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Suspend(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/Suspend',
+            lattice_dot_v1_dot_allocations__pb2.SuspendRequest.SerializeToString,
+            lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Resume(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AllocationService/Resume',
+            lattice_dot_v1_dot_allocations__pb2.ResumeRequest.SerializeToString,
             lattice_dot_v1_dot_allocations__pb2.AllocationView.FromString,
             options,
             channel_credentials,

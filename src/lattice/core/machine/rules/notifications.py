@@ -89,7 +89,7 @@ def note_time_limit(state: State, command: cmd.NoteTimeLimit, at: int) -> Events
 
 def limit_moment(record: Allocation, percent: int) -> int:
     """When so much of its walltime has passed."""
-    return record.started_at + record.walltime_s * 10 * percent
+    return record.started_at + record.paused_ms + record.walltime_s * 10 * percent
 
 
 def settle(state: State, command: cmd.SettleNotifications) -> Events:
