@@ -166,5 +166,10 @@ EXAMPLES: list[tuple[str, Request]] = [
     ("set_notify_default", {"on": ["end"], "to": ["pigeon"]}),
     ("clear_notify_default", {}),
     ("webhook_key", {}),
+    ("slurm_command", {"program": "sbatch", "argv": ["-H", "--wrap=true"], "cwd": "/tmp", "request_id": "sbatch"}),
+    ("slurm_command", {"program": "sbatch", "argv": ["--bogus"]}),
+    ("slurm_command", {"program": "sbatch", "argv": ["run.sh"], "environment": {"A": "1"}}),
+    ("slurm_command", {"program": "scancel", "argv": ["999"]}),
+    ("slurm_command", {"program": "sview"}),
     ("whoami", {}),
 ]
