@@ -107,6 +107,8 @@ def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
             state.put_reservation(event.reservation)
         case ev.ReservationDeleted():
             state.drop_reservation(event.name)
+        case _:
+            assert_never(event)
 
 
 def _evolve_audit(state: State, event: ev.AuditRecorded | ev.AuditKeySet | ev.AuditSealed | ev.AuditArchived) -> None:
@@ -164,6 +166,8 @@ def _evolve_dependency(state: State, event: _DependencyEvent, at: int) -> None:
             book.put_dag(replace(book.dags[event.dag], cancelled_by=event.by))
         case ev.DagEnded():
             book.put_dag(replace(book.dags[event.dag], state=event.state, ended_at=at, counts=event.counts))
+        case _:
+            assert_never(event)
 
 
 def _wait_changed(state: State, event: ev.WaitChanged) -> None:
@@ -192,6 +196,8 @@ def _evolve_run(state: State, event: _RunEvent, at: int) -> None:
         case ev.AllocationStarted():
             started_at = _before(at, event.elapsed_s, state.allocations[event.number])
             _change(state, event.number, state=AllocationState.RUNNING, started_at=started_at, prologue_failures=0)
+        case _:
+            assert_never(event)
 
 
 def _evolve_wish(state: State, event: _WishEvent) -> None:
@@ -204,6 +210,8 @@ def _evolve_wish(state: State, event: _WishEvent) -> None:
             _updated(state, event)
         case ev.AllocationsArchived():
             _archived(state, event)
+        case _:
+            assert_never(event)
 
 
 def _change(state: State, number: int, /, **changes: object) -> Allocation:
@@ -466,6 +474,8 @@ def _evolve_node(state: State, event: _NodeEvent, at: int) -> None:
                     changed_at=at,
                 )
             )
+        case _:
+            assert_never(event)
 
 
 def _node_registered(state: State, event: ev.NodeRegistered, at: int) -> None:

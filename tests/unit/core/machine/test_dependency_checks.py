@@ -53,6 +53,7 @@ FAULTS: dict[str, Callable[[State], None]] = {
     "a2 waits for what can never be": record(2, waits_for=((),)),
     "a2 waits for a9, which has ended": record(2, waits_for=((Dependency(number=9, condition=Condition.ANY),),)),
     "a2 waits for a99, which has ended": record(2, waits_for=((Dependency(number=99),),)),
+    "a2 takes d8 for something else than it is": record(2, waits_for=((Dependency(number=8, is_dag=True),),)),
     "group a3 does not know which of its tasks are blocked": lambda state: state.put_group(
         replace(state.groups[3], blocked=())
     ),

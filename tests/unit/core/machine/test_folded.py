@@ -1,9 +1,12 @@
 """Rows of ended tasks: in snapshots, in copies, and in the order in which lists show them."""
 
+from msgspec.structs import replace
+
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
 from lattice.core.machine.folded import FoldedTasks, base_of, ended_tasks
 from lattice.core.machine.invariants import check
+from lattice.core.machine.state import State
 from lattice.core.model.allocations import AllocationState, Cause, RequeuePolicy
 from lattice.core.model.efficiency import held_amounts, used_percent
 from lattice.core.model.nodes import Share
@@ -97,3 +100,16 @@ def test_new_states_and_causes_come_last_for_rows_keep_their_places() -> None:
     causes = "exit signal oom walltime node launch preempted deadline cancelled dependency"
     assert " ".join(AllocationState).startswith(states)
     assert " ".join(Cause).startswith(causes)
+
+
+def test_very_many_rows_lie_in_several_pieces() -> None:
+    world, group = folded_world()
+    rows = world.state.folded[group]
+    (whole,) = rows.chunks()
+    pieces = [replace(whole, rows=whole.rows[place : place + 1]) for place in range(2)]
+    at_once, in_pieces = State.empty(), State.empty()
+    at_once.load_rows(whole)
+    for piece in pieces:
+        in_pieces.load_rows(piece)
+    assert in_pieces.digest() == at_once.digest()
+    assert in_pieces.folded[group].count == 2
