@@ -19,14 +19,16 @@ class Site(NamedTuple):
     hooks: Hooks
 
 
-def settings(mails: Mailbox) -> dict[str, str]:
+def settings(mails: Mailbox, secret: Path) -> dict[str, str]:
+    secret.touch(mode=0o600)
+    secret.write_text("not-for-production")
     return {
         "notifications.mail.host": "127.0.0.1",
         "notifications.mail.port": str(mails.port),
         "notifications.mail.security": "none",
         "notifications.mail.sender": "Lattice <lattice@site.test>",
         "notifications.webhook.enabled": "true",
-        "notifications.webhook.secret": "not-for-production",
+        "notifications.webhook.secret": f"file://{secret}",
         "notifications.webhook.allow_http": "true",
         "notifications.webhook.allow_private": "true",
         "notifications.retry": "200ms",
@@ -35,8 +37,9 @@ def settings(mails: Mailbox) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Mailbox() as mails, Hooks() as hooks, LocalCluster(nodes=1, settings=settings(mails)) as cluster:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    secret = tmp_path_factory.mktemp("site") / "webhook-secret"
+    with Mailbox() as mails, Hooks() as hooks, LocalCluster(nodes=1, settings=settings(mails, secret)) as cluster:
         yield Site(cluster, mails, hooks)
 
 
