@@ -322,6 +322,8 @@ _READERS: Mapping[str, _Reader] = {
     "exclude": _hosts("exclude", "exclude"),
 }
 
+READ = frozenset({*_TEXTS, *_FLAGS, *_READERS})
+
 
 def _gres_warnings(job: Job) -> list[str]:
     return [f"--gres={name} has no effect: only GPUs are counted" for name in job.gpus_per_node.others]

@@ -5,6 +5,7 @@ import pytest
 from lattice.slurm.directives import check_script, directive_options, read_directives, split_words
 from lattice.slurm.faults import Fault, bad_value
 from lattice.slurm.getopt import Grammar
+from lattice.slurm.job import READ
 from lattice.slurm.options import OPTIONS, Fate, options_of
 
 SBATCH = Grammar("sbatch", options_of("sbatch"))
@@ -129,3 +130,9 @@ def test_a_good_script_passes() -> None:
 def test_a_bad_value_names_its_option() -> None:
     fault = bad_value("sbatch", "time")
     assert (str(fault), fault.code) == ("sbatch: error: Invalid --time specification", 255)
+
+
+def test_every_option_that_is_said_to_have_an_effect_is_read() -> None:
+    elsewhere = {"help", "usage", "version", "verbose"}
+    mapped = {option.name for option in options_of("sbatch") if option.fate in (Fate.MAPPED, Fate.SHOWN)}
+    assert mapped - elsewhere - READ == set()

@@ -11,6 +11,7 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.slurm.accounts import group_name, user_ids
 from lattice.api.slurm.steps import steps_of
+from lattice.api.slurm.translation import NO_LIMIT_S
 from lattice.core.model.allocations import (
     Allocation,
     AllocationState,
@@ -131,7 +132,7 @@ class JobRows:
             nodes=() if state.is_waiting else record.nodes,
             min_nodes=record.request.nodes,
             reservation=asked.reservation,
-            time_limit_s=asked.time_limit_s if asked.time_limit_s > 0 else record.walltime_s,
+            time_limit_s=0 if record.walltime_s == NO_LIMIT_S else record.walltime_s,
             submitted_at=record.submitted_at / 1000,
             started_at=None if state.is_waiting or not record.started_at else record.started_at / 1000,
             ended_at=record.ended_at / 1000 if record.ended_at else None,

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --begin=now+1hour
+#SBATCH --time=5
+./later

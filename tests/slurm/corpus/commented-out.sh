@@ -1,0 +1,6 @@
+#!/bin/bash
+##SBATCH --partition=nowhere
+# SBATCH --qos=nowhere
+#SBATCH --time=5
+#-----------------------------------
+true

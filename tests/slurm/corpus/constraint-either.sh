@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --constraint="haswell|skylake"
+#SBATCH --nodes=1
+lscpu

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --container=/images/oci
+#SBATCH --network=IB
+./x

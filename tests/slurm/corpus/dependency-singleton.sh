@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --job-name=chain
+#SBATCH --dependency=singleton
+#SBATCH --time=1:00:00
+./step

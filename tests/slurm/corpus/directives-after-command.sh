@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --time=5
+set -e
+#SBATCH --partition=nowhere
+#SBATCH --no-such-option
+true

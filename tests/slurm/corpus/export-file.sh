@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --export-file=/tmp/vars
+#SBATCH --wait-all-nodes=1
+#SBATCH --reboot
+./x

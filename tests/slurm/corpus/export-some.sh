@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --export=ALL,SEED=7,MODE=fast
+./run

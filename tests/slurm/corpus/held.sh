@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --hold
+#SBATCH --parsable
+./x

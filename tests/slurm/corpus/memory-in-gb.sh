@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --mem=16GB
+#SBATCH --time=0-02:30
+./mem

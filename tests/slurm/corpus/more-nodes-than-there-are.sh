@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --nodes=500
+srun ./x

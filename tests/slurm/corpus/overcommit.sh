@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --overcommit
+#SBATCH --oversubscribe
+#SBATCH --ntasks=8
+srun ./many

@@ -1,0 +1,6 @@
+#!/bin/bash
+#PBS -N old
+#PBS -l nodes=1
+#SBATCH --job-name=new
+#SBATCH --ignore-pbs
+./x

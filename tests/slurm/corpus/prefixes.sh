@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --parti=normal
+#SBATCH --out=x.log
+#SBATCH --job=short
+true

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --quiet
+#SBATCH --licenses=x
+./x

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --array=9-1
+./x

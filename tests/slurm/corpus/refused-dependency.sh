@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --dependency=afterall:1
+./x

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --ntasks=1
+#SBATCH hetjob
+#SBATCH --ntasks=2
+srun ./x

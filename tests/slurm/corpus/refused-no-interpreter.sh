@@ -1,0 +1,2 @@
+#SBATCH --ntasks=1
+./x

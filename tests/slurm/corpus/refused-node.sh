@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --nodelist=zz9
+./x

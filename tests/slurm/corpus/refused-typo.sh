@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --cpus-per-taks=4
+./x

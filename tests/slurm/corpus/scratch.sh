@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --tmp=20G
+#SBATCH --nice=100
+#SBATCH --propagate=NONE
+./io

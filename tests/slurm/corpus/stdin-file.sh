@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --input=input.txt
+#SBATCH --output=/dev/null
+cat

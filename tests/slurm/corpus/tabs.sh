@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH	--job-name=tabs
+#SBATCH	--time=5
+true

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --switches=1@10:00
+#SBATCH --contiguous
+#SBATCH --nodes=8
+srun ./halo

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --partition=debug,normal
+./x

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --chdir=/tmp
+#SBATCH -o %u-%N-%x.%j
+pwd
