@@ -21,6 +21,7 @@ from lattice.core.model.allocations import (
     Request,
     RequeuePolicy,
 )
+from lattice.core.model.asked import Asked
 from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal, key_id
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
 from lattice.core.model.notifications import Notify, NotifyDefault, Occasion
@@ -156,6 +157,7 @@ class CommandGenerator:
             queue_on_quota=rnd.random() < 0.5,
             notify=rnd.choice((None, None, Notify(), self.wish_to_hear())),
             payload=b"what to run",
+            asked=rnd.choice((None, None, Asked(partition="main", ntasks=2, comment="of sbatch"))),
         )
         return with_dependencies(rnd, self.state, command, self.at)
 
