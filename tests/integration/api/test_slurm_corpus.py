@@ -91,3 +91,12 @@ def test_the_corpus_is_varied() -> None:
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_no_script_is_there_twice(path: Path) -> None:
     assert [other.stem for other in SCRIPTS if other.read_bytes() == path.read_bytes()] == [path.stem]
+
+
+@in_world
+async def test_a_trial_tells_the_warnings_and_submits_nothing(world: World) -> None:
+    token = await furnish(world)
+    body = {"program": "sbatch", "argv": ["--test-only", "-L", "x", "--wrap", "true"], "cwd": "/tmp"}
+    answer = (await world.call("POST", "/slurm/commands", body, token=token)).json()
+    assert answer["stderr"].startswith("sbatch: warning: --licenses has no effect: licences are not counted\nsbatch: ")
+    assert not world.state.allocations

@@ -2,6 +2,8 @@
 
 import os.path
 
+from msgspec.structs import replace
+
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.dependencies import with_dependencies
@@ -85,8 +87,10 @@ async def _submit(context: Context, command: SlurmCommand, job: Job, wanted: Wan
     if job.dependency is not None and job.dependency.waits:
         clauses = await predecessors_of(context, job.dependency, wanted.warnings)
         submission = await with_dependencies(context, submission, clauses)
+    said = "" if job.is_quiet else "".join(f"{PROGRAM}: warning: {text}\n" for text in wanted.warnings)
     if job.is_test:
-        return await foreseen(context, submission, PROGRAM, wanted.partition)
+        answer = await foreseen(context, submission, PROGRAM, wanted.partition)
+        return replace(answer, stderr=said + answer.stderr)
     try:
         accepted = await context.carry_out(submission, command.request_id)
     except ApiError as problem:
@@ -94,9 +98,7 @@ async def _submit(context: Context, command: SlurmCommand, job: Job, wanted: Wan
     number = accepted.number
     shown = f"{number};{context.services.slurm.cluster}" if job.clusters else f"{number}"
     lines = [shown] if job.is_parsable else [] if job.is_quiet else [f"Submitted batch job {number}"]
-    answer = printed(*lines)
-    said = "" if job.is_quiet else "".join(f"{PROGRAM}: warning: {text}\n" for text in wanted.warnings)
-    return SlurmAnswer(stdout=answer.stdout, stderr=said, resume=f"{number}" if job.waits else "")
+    return SlurmAnswer(stdout=printed(*lines).stdout, stderr=said, resume=f"{number}" if job.waits else "")
 
 
 _FAILURES = {
