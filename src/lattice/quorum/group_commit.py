@@ -220,3 +220,5 @@ def fail(waiters: Sequence[Waiter], error: Exception) -> None:
     for waiter in waiters:
         if not waiter.done():
             waiter.set_exception(copy.copy(error))
+            # Who proposed may be gone: nobody has to have asked.
+            waiter.exception()

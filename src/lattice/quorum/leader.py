@@ -68,6 +68,8 @@ class EtcdLeadership:
         self._sure_until = 0.0
         self._rest_until = 0.0
         self._silent = 0
+        self._changes_seen = 1
+        self._said: dict[str, int] = {}
         self._asked: EtcdClient | None = None
         self._losses: list[Callable[[], None]] = []
         self._changes: list[Callable[[], None]] = []
@@ -118,7 +120,7 @@ class EtcdLeadership:
                 if await self._try():
                     break
             except EtcdError as error:
-                _log.warning("server %s cannot campaign now: %s", self._me.name, error)
+                self._say_once("campaign", "server %s cannot campaign now: %s", self._me.name, error)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_TICK_S):
                     await moved.wait()
@@ -196,8 +198,14 @@ class EtcdLeadership:
         is_dead = "Connection refused" in why
         if self._silent < _SILENT_PINGS or (not is_dead and time.monotonic() - seen.since < self._settled_s):
             return False
-        _log.warning("taking over from %s, whose member cannot work: %s", seen.holder.name, why)
+        self._say_once("take over", "taking over from %s, whose member cannot work: %s", seen.holder.name, why)
         return True
+
+    def _say_once(self, what: str, text: str, *values: object) -> None:
+        """A server without a majority tries for hours: what it says it says once, until somebody else leads."""
+        is_news = self._said.get(what, 0) != self._changes_seen
+        self._said[what] = self._changes_seen
+        _log.log(logging.WARNING if is_news else logging.DEBUG, text, *values)
 
     async def _other(self, endpoint: str) -> EtcdClient:
         """A client for the holder's member, kept as long as that is the same."""
@@ -295,6 +303,7 @@ class EtcdLeadership:
         self._epoch = max(self._epoch, (cluster << _REVISION_BITS) + revision)
 
     def _tell(self) -> None:
+        self._changes_seen += 1
         self._moved.set()
         self._moved = asyncio.Event()
         for callback in self._changes:

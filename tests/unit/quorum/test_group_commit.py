@@ -1,6 +1,7 @@
 """Proposals become entries: together when they can, each with its own fate when something fails."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -280,3 +281,17 @@ def test_a_proposer_that_went_away_changes_nothing_for_the_others() -> None:
             assert b.sizes == [3]
 
     run(scenario())
+
+
+def test_a_proposal_that_fails_when_nobody_waits_for_it_any_more_is_no_error_of_ours(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        group_commit.fail([waiter], LogUnavailable("this server no longer leads"))
+        del waiter
+        gc.collect()
+        await asyncio.sleep(0)
+
+    run(scenario())
+    assert caplog.records == []
