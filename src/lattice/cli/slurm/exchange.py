@@ -72,7 +72,7 @@ def _asked(place: Place, endpoint: str, body: bytes) -> "Mapping[str, Any]":
     error = answer.get("error") if isinstance(answer, dict) else None
     message = error.get("message", "") if isinstance(error, dict) else ""
     hint = error.get("hint", "") if isinstance(error, dict) else ""
-    if status == 503:
+    if status in (429, 503):
         raise Broken(message)
     raise Unreachable(f"{message or f'status {status}'}{f' ({hint})' if hint else ''}")
 
