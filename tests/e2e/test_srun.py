@@ -155,6 +155,17 @@ def test_interrupt_reaches_the_tasks(shell: Shell) -> None:
     assert "srun: sending Ctrl-C to StepId=" in err
 
 
+def test_an_allocation_ends_with_its_step_though_srun_is_gone(shell: Shell) -> None:
+    script = "echo ready >ready; while [ ! -e stop ]; do sleep 0.05; done; exit 3"
+    srun = shell.begin("srun", "-J", "orphan", "sh", "-c", script)
+    eventually((shell.folder / "ready").exists, "the task runs")
+    srun.kill()
+    srun.communicate(timeout=30)
+    (shell.folder / "stop").touch()
+    eventually(lambda: shell.run("squeue -h").stdout == "", "the allocation ends")
+    assert shell.run("sacct -nX -P --name=orphan -o state,exitcode").stdout == "FAILED|3:0\n"
+
+
 def test_waiting_for_nodes_is_said_and_can_be_given_up(shell: Shell) -> None:
     shell.run(f"sbatch -N {NODES} -o /dev/null --wrap 'sleep 60'")
     eventually(lambda: " R " in shell.run("squeue -h").stdout, "all nodes are taken")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from lattice.control.loop import Alarm, Slices, keep_turning
-from lattice.control.orders import is_renewed, pause_order, start_order, stop_order, update_order
+from lattice.control.orders import finish_order, is_renewed, pause_order, start_order, stop_order, update_order
 from lattice.control.runs import open_parts
 from lattice.control.settings import seconds_setting
 from lattice.core.machine.commands import Envelope, ReportPart, RollbackRun
@@ -23,6 +23,7 @@ from lattice.core.machine.events import (
     AllocationStopping,
     AllocationUpdated,
     AnyEvent,
+    StepsRecorded,
 )
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Part, PartPhase
 from lattice.core.model.ids import allocation_id
@@ -135,6 +136,8 @@ class Dispatch:
                 self._alarm.ring()
             elif isinstance(event, AllocationPaused):
                 self._send_pause(event.number)
+            elif isinstance(event, StepsRecorded):
+                self._send_finish(event.number)
             elif isinstance(event, AllocationUpdated):
                 self._updated.append(event.number)
                 self._alarm.ring()
@@ -145,6 +148,7 @@ class Dispatch:
             self._send(allocation.number)
             if part.phase is PartPhase.RUNNING:
                 self._links.send(node, update_order(allocation, self._mint(allocation)))
+                self._send_finish(allocation.number)
                 if allocation.paused_at or allocation.paused_ms:
                     self._links.send(node, pause_order(allocation))
 
@@ -262,6 +266,13 @@ class Dispatch:
         order = update_order(allocation, self._mint(allocation))
         for part in allocation.parts:
             if part.phase is not PartPhase.ENDED:
+                self._links.send(part.node, order)
+
+    def _send_finish(self, number: int) -> None:
+        allocation = self._replica.state.allocations.get(number)
+        order = None if allocation is None else finish_order(allocation)
+        if allocation is not None and order is not None:
+            for part in allocation.parts:
                 self._links.send(part.node, order)
 
     def _send_pause(self, number: int) -> None:

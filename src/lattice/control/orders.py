@@ -2,15 +2,16 @@
 
 from lattice.control.run_files import early_order, file_names
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation, Part, StopIntent
+from lattice.core.model.allocations import Allocation, AllocationState, Part, StopIntent
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import Share
 from lattice.core.model.tenants import Fencing
-from lattice.ports.agents import PauseOrder, StartOrder, StopOrder, UpdateOrder
+from lattice.ports.agents import FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
 from lattice.wire.allocations import Work
 from lattice.wire.slurm_variables import SlurmSettings, run_variables
 
 INDEX = "${INDEX}"
+ONE_STEP = "srun"
 NATIVE = SlurmSettings()
 TOKEN_SLACK_S = 600  # from the making of the token to the start of the process, and for clocks that differ
 
@@ -97,6 +98,18 @@ def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
 
 def pause_order(allocation: Allocation) -> PauseOrder:
     return PauseOrder(number=allocation.number, run=allocation.run, is_paused=bool(allocation.paused_at))
+
+
+def finish_order(allocation: Allocation) -> FinishOrder | None:
+    """What only held nodes for one step ends with it, whether or not anybody still waits for that step."""
+    asked = allocation.asked
+    if asked is None or asked.program != ONE_STEP or allocation.state is not AllocationState.RUNNING:
+        return None
+    # Later ones were launched by the first, which goes on.
+    first = next((step for step in allocation.steps if step.step == 0 and step.run == allocation.run), None)
+    if first is None:
+        return None
+    return FinishOrder(number=allocation.number, run=allocation.run, exit_code=min(first.exit_code, 255))
 
 
 def update_order(allocation: Allocation, token: str) -> UpdateOrder:

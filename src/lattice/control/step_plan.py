@@ -231,9 +231,9 @@ def for_step(base: StartOrder, request: LaunchRequest, env: dict[str, str]) -> S
     )
 
 
-def slurm_variables(plan: StepPlan, node: str, env: Mapping[str, str], job: Mapping[str, str]) -> dict[str, str]:
+def slurm_variables(plan: StepPlan, node: str, env: Mapping[str, str], whole: Mapping[str, str]) -> dict[str, str]:
     """What Slurm's programs would say of the step on this node, for work that knows them; the node adds what differs by rank."""
-    if not job and "SLURM_JOB_ID" not in env:
+    if not whole and "SLURM_JOB_ID" not in env:
         return {}
     place = plan.layout.nodes.index(node)
     ranks = plan.layout.ranks()[place]
@@ -247,7 +247,7 @@ def slurm_variables(plan: StepPlan, node: str, env: Mapping[str, str], job: Mapp
         ranks=ranks,
         cpus_per_task=plan.cpus_per_task if plan.cpus_per_task > 1 else 0,
     )
-    return {**job, **step_variables(facts)}
+    return {**whole, **step_variables(facts)}
 
 
 def misfit_refusal(misfit: Misfit, allocation: Allocation) -> StepRefused:

@@ -330,8 +330,8 @@ class StepBook:
                 state, allocation, Part(node=node), work, token=token, grace_s=grace_s, api_url=self._settings.api_url
             )
             share = next(share for share in allocation.shares if share.node == node)
-            job = run_variables(state, allocation, share, base.submit_dir, self._settings.slurm)
-            bases[node] = for_step(base, request, env | slurm_variables(plan, node, env, job))
+            whole = run_variables(state, allocation, share, base.submit_dir, self._settings.slurm)
+            bases[node] = for_step(base, request, env | slurm_variables(plan, node, env, whole))
         return bases
 
     def _grace_s(self) -> float:

@@ -10,7 +10,9 @@ from lattice.control.orders import TOKEN_SLACK_S, token_lifetime_s
 from lattice.core.machine.commands import (
     CancelAllocation,
     DegradeNode,
+    PauseAllocation,
     PlaceAllocation,
+    RecordSteps,
     RecoverNode,
     ReportPart,
     SetSetting,
@@ -18,9 +20,11 @@ from lattice.core.machine.commands import (
     UpdateAllocation,
 )
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, PartPhase, Request
+from lattice.core.model.asked import Asked
 from lattice.core.model.shares import share_of
+from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import Fencing, NodeSharing, Vcluster
-from lattice.ports.agents import StartOrder, StopOrder, UpdateOrder
+from lattice.ports.agents import FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
 from lattice.ports.log import LogFull
 from tests.unit.control.world import World, scenario
 
@@ -377,3 +381,53 @@ async def test_the_loop_sends_without_being_asked() -> None:
     loop.cancel()
     await asyncio.gather(loop, return_exceptions=True)
     assert [node for node, _ in world.links.sent] == ["n1"]
+
+
+@scenario
+async def test_a_pause_reaches_all_nodes_and_those_that_come_back() -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    orders = dispatch(world)
+    number = await world.running("n1", "n2")
+    world.links.take()
+    await world.do(PauseAllocation(number=number, is_paused=True))
+    pause = PauseOrder(number=number, run=1, is_paused=True)
+    assert [(node, order) for node, order in world.links.take() if isinstance(order, PauseOrder)] == [
+        ("n1", pause),
+        ("n2", pause),
+    ]
+    orders.node_opened("n1")
+    await orders.send_due()
+    assert ("n1", pause) in world.links.take()
+    await world.do(PauseAllocation(number=number, is_paused=False))
+    assert world.links.take()[-1] == ("n2", replace(pause, is_paused=False))
+
+
+def step_record(step: int, code: int) -> StepRecord:
+    return StepRecord(
+        step=step,
+        run=1,
+        name="x",
+        nodes=("n1",),
+        tasks=1,
+        started_at=1,
+        ended_at=2,
+        exit_code=code,
+        launch_id=f"l{step}",
+    )
+
+
+@scenario
+async def test_what_holds_nodes_for_one_step_ends_with_that_step() -> None:
+    world = World()
+    await world.prepare("n1")
+    orders = dispatch(world)
+    number = await world.running("n1", asked=Asked(program="srun"))
+    await world.do(RecordSteps(number=number, steps=(step_record(1, 9),)))
+    assert not [order for _, order in world.links.take() if isinstance(order, FinishOrder)]
+    await world.do(RecordSteps(number=number, steps=(step_record(0, 4),)))
+    finish = FinishOrder(number=number, run=1, exit_code=4)
+    assert world.links.take() == [("n1", finish)]
+    orders.node_opened("n1")
+    await orders.send_due()
+    assert ("n1", finish) in world.links.take()

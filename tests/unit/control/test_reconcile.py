@@ -1,7 +1,7 @@
 """The walltime backstop, and nodes that count fewer runs than the state."""
 
 from lattice.control.reconcile import Reconcile, ReconcileSettings
-from lattice.core.machine.commands import ExpireAllocation
+from lattice.core.machine.commands import ExpireAllocation, PauseAllocation
 from lattice.core.model.allocations import AllocationState, StopIntent
 from tests.unit.control.world import World, scenario
 
@@ -23,6 +23,24 @@ async def test_a_run_that_outlived_walltime_grace_and_margin_is_stopped() -> Non
     world.clock.pass_s(2)
     await loop.compare()
     assert world.allocation(number).state is AllocationState.STOPPING
+    assert world.allocation(number).intent is StopIntent.WALLTIME
+
+
+@scenario
+async def test_time_in_a_pause_does_not_count() -> None:
+    world = World()
+    await world.prepare("n1")
+    number = await world.running("n1", walltime_s=100)
+    loop = reconcile(world, {})
+    await world.do(PauseAllocation(number=number, is_paused=True))
+    world.clock.pass_s(1000)
+    await loop.compare()
+    await world.do(PauseAllocation(number=number, is_paused=False))
+    world.clock.pass_s(180)
+    await loop.compare()
+    assert world.allocation(number).state is AllocationState.RUNNING
+    world.clock.pass_s(20)
+    await loop.compare()
     assert world.allocation(number).intent is StopIntent.WALLTIME
 
 

@@ -22,6 +22,7 @@ from lattice.core.machine.invariants import check
 from lattice.core.machine.outcomes import Accepted, Outcome
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, Cause, PartPhase, Request
+from lattice.core.model.asked import Asked
 from lattice.core.model.dags import Dag
 from lattice.core.model.nodes import Hardware, Node, Share
 from lattice.core.model.notifications import Notify
@@ -232,6 +233,7 @@ class World:
         payload: bytes | None = None,
         notify: Notify | None = None,
         deadline_at: int = 0,
+        asked: Asked | None = None,
     ) -> int:
         work = Work(argv=("true",), env={"A": "1"}, cwd="/tmp")
         command = SubmitAllocation(
@@ -247,6 +249,7 @@ class World:
             eligible_at=eligible_at,
             deadline_at=deadline_at,
             notify=notify,
+            asked=asked,
             payload=encode_work(work) if payload is None else payload,
         )
         return (await self.do(command)).number
@@ -275,9 +278,18 @@ class World:
             )
         )
 
-    async def running(self, *nodes: str, walltime_s: int = 0, per_node: bool = False, deadline_at: int = 0) -> int:
+    async def running(
+        self,
+        *nodes: str,
+        walltime_s: int = 0,
+        per_node: bool = False,
+        deadline_at: int = 0,
+        asked: Asked | None = None,
+    ) -> int:
         """The number of an allocation that runs on these nodes."""
-        number = await self.submit(nodes=len(nodes), walltime_s=walltime_s, per_node=per_node, deadline_at=deadline_at)
+        number = await self.submit(
+            nodes=len(nodes), walltime_s=walltime_s, per_node=per_node, deadline_at=deadline_at, asked=asked
+        )
         await self.place(number, *nodes)
         for node in nodes if per_node else nodes[:1]:
             await self.started(number, node)

@@ -52,6 +52,7 @@ def ended_parts(state: State) -> None:
 TENURE = Tenure(number=2, tenant="physics", cpus=9, memory_mb=1, gpus=0)
 
 FAULTS = [
+    (record(3, paused_at=5), "Pending and paused"),
     (node("n1", claimant="eve"), "held in 2 ways"),
     (node("n2", tenures=(TENURE,)), "exceed its capacity"),
     (node("n1", vcluster=""), "names vCluster"),

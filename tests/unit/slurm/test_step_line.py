@@ -1,0 +1,55 @@
+"""What srun's own options mean."""
+
+import pytest
+
+from lattice.slurm.faults import Fault
+from lattice.slurm.getopt import Grammar
+from lattice.slurm.job import Job
+from lattice.slurm.options import options_of
+from lattice.slurm.step_line import StepLine, is_per_task, read_programs, step_line, task_count
+
+GRAMMAR = Grammar("srun", options_of("srun"))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["hostname"], StepLine()),
+        (["-l", "--overlap", "-O", "x"], StepLine(label=True, overlap=True, overcommit=True)),
+        (["-K", "x"], StepLine(kills_on_failure=True)),
+        (["-K0", "x"], StepLine()),
+        (["--kill-on-bad-exit=1", "x"], StepLine(kills_on_failure=True)),
+        (["--jobid=17", "--pty", "x"], StepLine(jobid="17", pty=True)),
+        (["--multi-prog", "--open-mode=append", "x"], StepLine(multi_prog=True, open_mode="append")),
+    ],
+)
+def test_options_of_a_step(words: list[str], line: StepLine) -> None:
+    assert step_line(GRAMMAR.read(words).given) == line
+
+
+@pytest.mark.parametrize(
+    ("job", "variable", "asked", "tasks"),
+    [
+        (Job(ntasks=3), "8", 4, 3),
+        (Job(), "8", 4, 8),
+        (Job(), "", 4, 4),
+        (Job(), "", 0, 0),
+        (Job(ntasks_per_node=2), "8", 4, 0),
+        (Job(min_nodes=1), "8", 4, 0),
+        (Job(min_nodes=2), "8", 4, 4),
+    ],
+)
+def test_how_many_tasks(job: Job, variable: str, asked: int, tasks: int) -> None:
+    assert task_count(job, variable, asked, nodes=2) == tasks
+
+
+def test_patterns_with_a_task_belong_to_the_tasks() -> None:
+    assert [is_per_task(text) for text in ("out.%t", "%3t", "%N", "%n", "out.%j", "")] == [True] * 4 + [False] * 2
+
+
+def test_several_programs() -> None:
+    text = "# comment\n\n0-1,4 ./a 'b c'\n* ./rest \\\n  more\n"
+    assert read_programs(text) == [("0-1,4", ["./a", "b c"]), ("*", ["./rest", "more"])]
+    for bad in ("x ./a", "0", "", "0 'open"):
+        with pytest.raises(Fault):
+            read_programs(bad)
