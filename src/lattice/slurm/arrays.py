@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from lattice.slurm.numbers import whole
+
 MAX_INDEX = 4_000_001
 MAX_TASKS = 100_000
-_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?$")
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$", re.ASCII)
 
 
 class Array(NamedTuple):
@@ -29,7 +31,8 @@ class Array(NamedTuple):
 def parse_array(text: str) -> Array | None:
     """None for what is no array."""
     body, percent, most = text.strip().partition("%")
-    if percent and not most.isdigit():
+    limit = whole(most) if percent else 0
+    if limit is None:
         return None
     if body.startswith("[") and body.endswith("]"):
         body = body[1:-1]
@@ -47,7 +50,7 @@ def parse_array(text: str) -> Array | None:
     size = sum((last - first) // step + 1 for first, last, step in ranges)
     if size > MAX_TASKS or len(most) > 9:
         return None
-    return Array(tuple(ranges), int(most or 0))
+    return Array(tuple(ranges), limit)
 
 
 def fold_indices(indices: Iterable[int]) -> str:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 KINDS = ("after", "afterany", "afterok", "afternotok", "aftercorr")
 SINGLETON = "singleton"
-_JOB = re.compile(r"(\d+)(?:_(\d+|\*))?(?:\+(\d+))?$")
+MOST = 1000
+_JOB = re.compile(r"(\d{1,18})(?:_(\d{1,9}|\*))?(?:\+(\d{1,9}))?$", re.ASCII)
 
 
 class Wait(NamedTuple):
@@ -40,6 +41,8 @@ def parse_dependency(text: str) -> Dependency | None:
         if not found:
             return None
         waits += found
+        if len(waits) > MOST:
+            return None
     return Dependency(tuple(waits), any_of, is_singleton)
 
 

@@ -4,7 +4,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from lattice.slurm.faults import Fault
+
 LONG_WIDTH = 20
+MOST_WIDTH = 16_384
+MOST_PARTS = 1000
 
 
 class Field(NamedTuple):
@@ -29,9 +33,9 @@ class UnknownField(ValueError):
 
 
 Parts = Sequence[str | Field]
-_PERCENT = re.compile(r"%+(\.?)(\d*)([A-Za-z])")
-_NAMED = re.compile(r"([A-Za-z/_-]+)(?::(\.?)(\d*)(.*))?$", re.DOTALL)
-_SIZED = re.compile(r"([A-Za-z]+)(?:%(-?)(\d+))?$")
+_PERCENT = re.compile(r"(?<!%)%++(\.?)(\d*)([A-Za-z])", re.ASCII)
+_NAMED = re.compile(r"([A-Za-z/_-]+)(?::(\.?)(\d*)(.*))?$", re.DOTALL | re.ASCII)
+_SIZED = re.compile(r"([A-Za-z]+)(?:%(-?)(\d+))?$", re.ASCII)
 
 
 def parse_percent(text: str, letters: Mapping[str, object]) -> Parts:
@@ -44,11 +48,11 @@ def parse_percent(text: str, letters: Mapping[str, object]) -> Parts:
             continue
         if found.start() > at:
             parts.append(text[at : found.start()])
-        parts.append(Field(letter, int(width or 0), bool(dot)))
+        parts.append(Field(letter, _width(width), bool(dot)))
         at = found.end()
     if at < len(text):
         parts.append(text[at:])
-    return parts
+    return bounded(parts)
 
 
 def parse_named(text: str, columns: Mapping[str, Column]) -> Parts:
@@ -59,9 +63,9 @@ def parse_named(text: str, columns: Mapping[str, Column]) -> Parts:
         column = columns.get(found[1].lower()) if found is not None else None
         if found is None or column is None:
             raise UnknownField(item)
-        width = int(found[3]) if found[3] else column.width
+        width = _width(found[3]) if found[3] else column.width
         fields.append(Field(column.key, width, bool(found[2]), found[4] or ""))
-    return fields
+    return bounded(fields)
 
 
 def parse_known(text: str, columns: Mapping[str, Column]) -> tuple[Parts, list[str]]:
@@ -73,7 +77,7 @@ def parse_known(text: str, columns: Mapping[str, Column]) -> tuple[Parts, list[s
             fields += parse_named(item, columns)
         except UnknownField:
             unknown.append(item.partition(":")[0])
-    return fields, unknown
+    return bounded(fields), unknown
 
 
 def parse_sized(text: str, columns: Mapping[str, Column]) -> list[Field]:
@@ -84,9 +88,23 @@ def parse_sized(text: str, columns: Mapping[str, Column]) -> list[Field]:
         column = columns.get(found[1].lower()) if found is not None else None
         if found is None or column is None:
             raise UnknownField(item)
-        width = int(f"{found[2]}{found[3]}") if found[3] else column.width
-        fields.append(Field(column.key, abs(width), is_right=width > 0))
+        width = _width(found[3]) if found[3] else abs(column.width)
+        is_right = not found[2] if found[3] else column.width > 0
+        fields.append(Field(column.key, width, is_right=is_right and width > 0))
+    bounded(fields)
     return fields
+
+
+def _width(digits: str) -> int:
+    return int(digits or 0) if len(digits) < 6 else MOST_WIDTH + 1
+
+
+def bounded(parts: Parts) -> Parts:
+    """The parts, if a line of them stays within reason. Raises Fault: every row of a listing is as long."""
+    width = sum(len(part) if isinstance(part, str) else part.width + len(part.suffix) for part in parts)
+    if width > MOST_WIDTH or len(parts) > MOST_PARTS:
+        raise Fault(f"error: the format is too long: {MOST_PARTS} fields and {MOST_WIDTH} characters at the most")
+    return parts
 
 
 def line(parts: Parts, value: Callable[[str], str]) -> str:

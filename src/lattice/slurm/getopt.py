@@ -31,12 +31,16 @@ class Grammar:
 
     def read(self, words: Sequence[str]) -> Line:
         """Options up to the first word that is none, as all of Slurm's programs read their line."""
+        given, at, _ = self.options(words, 0)
+        return Line(tuple(given), tuple(words[at:]))
+
+    def options(self, words: Sequence[str], at: int) -> tuple[list[Given], int, bool]:
+        """The options from there on, where the first word is that is none, and whether `--` stands before it."""
         given: list[Given] = []
-        at = 0
         while at < len(words):
             word = words[at]
             if word == "--":
-                return Line(tuple(given), tuple(words[at + 1 :]))
+                return given, at + 1, True
             if not word.startswith("-") or word == "-":
                 break
             at += 1
@@ -44,7 +48,7 @@ class Grammar:
             found, took = self._long(word, following) if word.startswith("--") else self._short(word, following)
             given += found
             at += took
-        return Line(tuple(given), tuple(words[at:]))
+        return given, at, False
 
     def find(self, name: str, word: str) -> Option:
         """The long option with this name or unambiguous beginning; `word` is what was written."""

@@ -3,8 +3,11 @@
 import re
 from collections.abc import Iterable
 
+from lattice.slurm.numbers import whole
+
 MAX_HOSTS = 100_000
-_NUMBERED = re.compile(r"(.*?)(\d+)$", re.DOTALL)
+_NUMBERED = re.compile(r"(.*?)(?<!\d)(\d+)$", re.DOTALL | re.ASCII)
+_TOO_MANY = f"more than {MAX_HOSTS} hosts"
 
 
 class BadHostlist(ValueError):
@@ -17,7 +20,7 @@ def expand(text: str) -> list[str]:
     for item in _items(text):
         names += _expand_item(item)
         if len(names) > MAX_HOSTS:
-            raise BadHostlist(f"more than {MAX_HOSTS} hosts")
+            raise BadHostlist(_TOO_MANY)
     return names
 
 
@@ -75,9 +78,9 @@ def _items(text: str) -> list[str]:
             items.append(text[start:at])
             start = at + 1
         if depth not in (0, 1):
-            raise BadHostlist(f"brackets do not match in {text!r}")
+            raise BadHostlist(f"brackets do not match in {text[:60]!r}")
     if depth:
-        raise BadHostlist(f"brackets do not match in {text!r}")
+        raise BadHostlist(f"brackets do not match in {text[:60]!r}")
     return [item for item in (*items, text[start:]) if item]
 
 
@@ -86,15 +89,21 @@ def _expand_item(item: str) -> list[str]:
     if not bracket:
         return [item]
     inside, _, tail = rest.partition("]")
-    names = [f"{head}{number}" for part in inside.split(",") for number in _numbers(part)]
-    return [name + end for name in names for end in _expand_item(tail)] if tail else names
+    names: list[str] = []
+    for part in inside.split(","):
+        names += [f"{head}{number}" for number in _numbers(part)]
+        if len(names) > MAX_HOSTS:
+            raise BadHostlist(_TOO_MANY)
+    ends = _expand_item(tail) if tail else [""]
+    # Counted before anybody lists them: brackets multiply.
+    if len(names) * len(ends) > MAX_HOSTS:
+        raise BadHostlist(_TOO_MANY)
+    return [name + end for name in names for end in ends]
 
 
 def _numbers(part: str) -> list[str]:
     low, dash, high = part.partition("-")
-    if not low.isdigit() or (dash and not high.isdigit()):
-        raise BadHostlist(f"{part!r} is not a range of numbers")
-    first, last = int(low), int(high or low)
-    if last < first or last - first >= MAX_HOSTS:
-        raise BadHostlist(f"{part!r} is not a range of numbers")
+    first, last = whole(low), whole(high if dash else low)
+    if first is None or last is None or last < first or last - first >= MAX_HOSTS:
+        raise BadHostlist(f"{part[:60]!r} is not a range of numbers")
     return [f"{number:0{len(low)}}" for number in range(first, last + 1)]

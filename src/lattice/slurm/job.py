@@ -33,7 +33,7 @@ MAIL_TYPES = (
 )
 NO_GPUS = Gpus(0)
 SUBMISSION_FAILED = "Batch job submission failed: "
-_SIGNAL = re.compile(r"(?:(B|R|BR|RB):)?(?:SIG)?([A-Za-z0-9]+)(?:@(\d+))?$", re.IGNORECASE)
+_SIGNAL = re.compile(r"(?:(B|R|BR|RB):)?(?:SIG)?([A-Za-z0-9]+)(?:@(\d{1,9}))?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

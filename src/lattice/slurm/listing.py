@@ -55,18 +55,14 @@ def read_line(grammar: Grammar, argv: Sequence[str]) -> ListingLine:
     """Raises Fault, with exit code 1, for options that do not exist."""
     given: list[Given] = []
     words: list[str] = []
-    rest = list(argv)
+    at, is_over = 0, False
     try:
-        while rest:
-            line = grammar.read(rest)
-            given += line.given
+        while at < len(argv) and not is_over:
+            found, at, is_over = grammar.options(argv, at)
+            given += found
             # What follows `--` are words, whatever they look like.
-            at = len(rest) - len(line.words)
-            if at and rest[at - 1] == "--":
-                words += line.words
-                break
-            words += line.words[:1]
-            rest = list(line.words[1:])
+            words += argv[at:] if is_over else argv[at : at + 1]
+            at += 1
     except Fault as fault:
         raise Fault(*fault.lines, code=1) from None
     return ListingLine(given, words)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 BATCH_DEFAULT = "slurm-%j.out"
 ARRAY_DEFAULT = "slurm-%A_%a.out"
 LETTERS = "jJAaxuNnts"
-_PATTERN = re.compile(r"%(\d*)([a-zA-Z%])")
+_PATTERN = re.compile(r"%(\d*)([a-zA-Z%])", re.ASCII)
 
 
 def fill(pattern: str, values: Mapping[str, str]) -> str:
@@ -22,6 +22,6 @@ def fill(pattern: str, values: Mapping[str, str]) -> str:
         value = values.get(letter)
         if value is None:
             return found[0]
-        return value.zfill(min(int(width), 10)) if width and value.isdigit() else value
+        return value.zfill(min(int(width[:3]), 10)) if width and value.isdigit() else value
 
     return _PATTERN.sub(replaced, pattern)

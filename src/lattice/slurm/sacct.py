@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from lattice.slurm.formats import Column
 from lattice.slurm.hostlists import fold
+from lattice.slurm.numbers import whole
 from lattice.slurm.rows import JobRow, StepRow
 from lattice.slurm.sizes import format_memory
 from lattice.slurm.states import State
@@ -195,7 +196,7 @@ def _requested_memory(job: JobRow) -> str:
 
 def _resources(job: JobRow, cpus: int, nodes: int) -> str:
     gpus = job.gres.rpartition(":")[2] if job.gres else ""
-    more = f",gres/gpu={int(gpus) * nodes}" if gpus.isdigit() else ""
+    more = f",gres/gpu={int(gpus) * nodes}" if whole(gpus) else ""
     return f"billing={cpus},cpu={cpus}{more},node={nodes}"
 
 

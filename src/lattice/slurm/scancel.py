@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.getopt import Given, Grammar
+from lattice.slurm.listing import items_outside_brackets
 from lattice.slurm.listing import read_line as read_any_order
 from lattice.slurm.options import Fate, Option, Takes
 from lattice.slurm.signals import parse_signal
@@ -42,7 +43,7 @@ OPTIONS = (
 )
 GRAMMAR = Grammar(PROGRAM, OPTIONS)
 _STATES = {State.PENDING, State.RUNNING, State.SUSPENDED}
-_ID = re.compile(r"(\d+)(?:\+\d+)?(?:_(\d+|\[[\d,:%-]+\]))?(?:\.(\w+))?$")
+_ID = re.compile(r"(\d{1,18})(?:\+\d+)?(?:_(\d+|\[[\d,:%-]+\]))?(?:\.(\w{1,18}))?$", re.ASCII)
 _FILTERS = ("account", "name", "partition", "qos", "reservation", "user", "nodelist", "wckey", "state")
 
 
@@ -100,7 +101,7 @@ def read_line(argv: Sequence[str]) -> Line:
 
 def _split(text: str) -> list[str]:
     """At commas, but not at those inside brackets."""
-    return [word for word in re.split(r",(?![^\[]*\])", text) if word]
+    return items_outside_brackets(text)
 
 
 def _job(text: str) -> JobWord:

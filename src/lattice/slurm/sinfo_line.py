@@ -10,6 +10,7 @@ from lattice.slurm.getopt import Grammar
 from lattice.slurm.hostlists import BadHostlist, expand
 from lattice.slurm.listing import ALIKE, ListingLine, flag, read_line, value
 from lattice.slurm.machine import STATE_WORDS, NodeRow, is_state_word
+from lattice.slurm.numbers import whole
 
 GRAMMAR = Grammar(
     "sinfo",
@@ -75,7 +76,7 @@ def read_query(argv: Sequence[str], environment: Mapping[str, str]) -> Query:
     """Raises Fault for a line that sinfo refuses."""
     line = read_line(GRAMMAR, argv)
     states = line.items("states")
-    if line.has("iterate") and not line.last("iterate").isdigit():
+    if line.has("iterate") and whole(line.last("iterate")) is None:
         raise Fault(f"sinfo: error: --iterate={line.last('iterate')}")
     for word in (word for text in states for word in text.split("&")):
         if not is_state_word(word):

@@ -9,6 +9,7 @@ from lattice.slurm.formats import Field, Parts, parse_known, parse_percent
 from lattice.slurm.getopt import Grammar
 from lattice.slurm.hostlists import BadHostlist, expand
 from lattice.slurm.listing import ALIKE, ListingLine, flag, items_outside_brackets, maybe, read_line, value
+from lattice.slurm.numbers import whole
 from lattice.slurm.states import VALID_STATES, State, find_state
 
 GRAMMAR = Grammar(
@@ -109,7 +110,7 @@ def read_query(argv: Sequence[str], environment: Mapping[str, str]) -> Query:
     jobs, steps = _taken(line, "jobs"), _taken(line, "steps")
     if line.words:
         raise Fault(f"squeue: error: Unrecognized option: {line.words[0]}", "Usage: squeue [OPTIONS]")
-    if line.has("iterate") and not line.last("iterate").isdigit():
+    if line.has("iterate") and whole(line.last("iterate")) is None:
         raise error("squeue", f"--iterate={line.last('iterate')}")
     parts, complaints = _parts(line, environment)
 

@@ -13,9 +13,9 @@ LAST_MOMENT = 253_402_300_799.0  # of the year 9999
 NOT_SET = "N/A"
 
 _WORDS = {"unlimited", "infinite"}
-_LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?$")
-_OFFSET = re.compile(r"now\s*(?:([+-])\s*(\d+)\s*([a-z]*))?$", re.IGNORECASE)
-_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?\s*(am|pm)?$", re.IGNORECASE)
+_LIMIT = re.compile(r"(?:(\d{1,12})-)?(\d{1,12})(?::(\d{1,12}))?(?::(\d{1,12}))?$", re.ASCII)
+_OFFSET = re.compile(r"now\s*(?:([+-])\s*(\d+)\s*([a-z]*))?$", re.IGNORECASE | re.ASCII)
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?\s*(am|pm)?$", re.IGNORECASE | re.ASCII)
 _UNITS = (("second", 1), ("minute", 60), ("hour", 3600), ("day", 86400), ("week", 604800))
 _NAMED = {"midnight": (0, 0, 0), "noon": (12, 0, 0), "fika": (15, 0, 0), "elevenses": (11, 0, 0), "teatime": (16, 0, 0)}
 _DATES = ("%Y-%m-%d", "%m/%d/%y", "%m/%d/%Y", "%m/%d", "%m%d%y", "%m.%d.%y")
@@ -45,7 +45,10 @@ def parse_limit(text: str) -> int | None:
 
 def parse_moment(text: str, now: float) -> float | None:
     """Seconds since 1970 of a moment such as `now+1hour`, `16:00`, `tomorrow`, `2026-01-31T12:00`; None for anything else."""
-    moment = _moment(text, now)
+    try:
+        moment = _moment(text, now)
+    except (ValueError, OverflowError):
+        return None  # a date that the local clock does not have, such as one of the year 1
     return moment if moment is not None and abs(moment) <= LAST_MOMENT else None
 
 

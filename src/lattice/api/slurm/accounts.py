@@ -4,7 +4,10 @@ import grp
 import pwd
 from functools import lru_cache
 
+from lattice.slurm.numbers import whole
+
 NOBODY = 65534
+MOST_ID = (1 << 32) - 2
 
 
 @lru_cache(maxsize=4096)
@@ -12,7 +15,7 @@ def user_ids(name: str) -> tuple[int, int]:
     """Number of the user and of its group."""
     try:
         found = pwd.getpwnam(name)
-    except KeyError:
+    except (KeyError, ValueError):
         return NOBODY, NOBODY
     return found.pw_uid, found.pw_gid
 
@@ -24,6 +27,12 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except (KeyError, OverflowError):
         return ""
+
+
+def named(text: str) -> str:
+    """The user that a name or a number stands for; the text itself when there is none."""
+    number = whole(text)
+    return text if number is None or number > MOST_ID else user_name(number) or text
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from lattice.core.model.allocations import TERMINAL, Allocation, AllocationState
 MIN_JOB_AGE_S = 300
 # Records that are looked at before others get their turn: about a millisecond.
 AT_ONCE = 500
-_ID = re.compile(r"(\d+)(?:\+\d+)?(?:_(?:(\d+)|\[([\d,\-:%]*)\]|\*))?(?:\.(\w+))?$")
+_ID = re.compile(r"(\d{1,18})(?:\+\d+)?(?:_(?:(\d{1,18})|\[([\d,\-:%]*)\]|\*))?(?:\.(\w+))?$", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

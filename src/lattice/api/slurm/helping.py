@@ -10,6 +10,7 @@ from lattice.api.slurm.answering import version_line
 from lattice.slurm.faults import error
 from lattice.slurm.getopt import Grammar
 from lattice.slurm.listing import ListingLine
+from lattice.slurm.numbers import whole
 from lattice.slurm.options import Takes
 from lattice.slurm.times import format_date
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
@@ -40,8 +41,9 @@ async def repeated(
     clock = context.services.clock
     if not every:
         return await make()
-    if command.resume.isdigit():
-        left_s = (int(command.resume) - clock.now_ms()) / 1000
+    asked_for = whole(command.resume)
+    if asked_for is not None:
+        left_s = (asked_for - clock.now_ms()) / 1000
         await asyncio.sleep(max(0.0, min(left_s, _POLL_S)))
         if left_s > _POLL_S:
             return SlurmAnswer(resume=command.resume)
@@ -49,7 +51,7 @@ async def repeated(
     if answer.code:
         return answer
     now_ms = clock.now_ms()
-    due = str(now_ms + max(1, int(every)) * 1000)
+    due = str(now_ms + max(1, whole(every) or 0) * 1000)
     return replace(answer, stdout=f"{format_date(now_ms / 1000)}\n{answer.stdout}\n", resume=due)
 
 

@@ -16,12 +16,14 @@ from lattice.core.model.allocations import Allocation, AllocationState
 from lattice.ports.agents import FinishOrder
 from lattice.slurm.faults import Fault
 from lattice.slurm.job import SUBMISSION_FAILED, Job
+from lattice.slurm.numbers import whole
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
 # Nothing but a process that waits; whoever it holds the nodes for ends it.
 PLACEHOLDER = "#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 86400 & wait $!; done\n"
 FIRST_S = 0.8
 AGAIN_S = 20.0
+MOST_CODE = 255
 FAILED = {"srun": "Unable to allocate resources: ", "salloc": "Job submit/allocate failed: "}
 _FAILURES = {
     "infeasible": "Requested node configuration is not available",
@@ -68,13 +70,26 @@ def _in_slurms_words(program: str, problem: ApiError) -> Exception:
     return Fault(f"{program}: error: {FAILED[program]}{known}", f"{program}: error: {problem.view.message}")
 
 
+def resumed(program: str, text: str) -> tuple[str, int, int]:
+    """What a program says when it comes back: the word, the number and the exit code in `end:17:0`. Raises Fault."""
+    word, _, rest = text.partition(":")
+    number, _, code = rest.partition(":")
+    if not word:
+        return "", 0, 0
+    found, ended = whole(number), whole(code or "0")
+    if found is None or ended is None or ended > MOST_CODE:
+        raise Fault(f"{program}: error: {text[:60]!r} is not how a command goes on")
+    return word, found, ended
+
+
 async def granted(context: Context, number: int, timeout_s: float, program: str) -> Allocation | None:
     """The allocation, when it runs; None while it waits. Raises Fault when it never will."""
     clock, feed = context.services.clock, context.services.feed
     deadline = clock.monotonic_s() + timeout_s
     while True:
         found = find_hot(context, number)
-        if found is None or found.is_ended:
+        # Whoever comes back says which number it was; somebody else's is as good as none.
+        if found is None or found.is_ended or found.head.user != context.user:
             raise Fault(f"{program}: error: Job allocation {number} has been revoked")
         record = found.record
         if isinstance(record, Allocation) and record.state is AllocationState.RUNNING:

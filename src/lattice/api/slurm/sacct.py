@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
-from lattice.api.slurm.accounts import user_name
+from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.finding import (
     Entry,
@@ -111,7 +111,7 @@ async def _entries(context: Context, query: Query, ids: list[JobId]) -> list[Ent
 def _filter(context: Context, query: Query) -> JobFilter:
     users = query.users
     if users is not None:
-        users = frozenset(user_name(int(name)) or name if name.isdigit() else name for name in users)
+        users = frozenset(named(name) for name in users)
     elif not query.jobs and not query.line.has("allusers") and context.reach(Permission.READ) is not Reach.ALL:
         users = frozenset({context.user})
     states = frozenset(AllocationState(name) for state in _shown_as(query) for name in names_of(state))

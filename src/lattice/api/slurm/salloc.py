@@ -32,21 +32,20 @@ _OF_NODE = (
 
 async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     """Allocates, then has the program run; comes back when that has ended."""
-    word, _, rest = command.resume.partition(":")
-    number, _, code = rest.partition(":")
+    word, number, code = holding.resumed(PROGRAM, command.resume)
     line = GRAMMAR.read(command.argv)
     told = _told(line)
     if told is not None:
         return told
     if word == "end":
-        holding.finish(context, int(number), 0)
-        return SlurmAnswer(stderr=f"{PROGRAM}: Relinquishing job allocation {number}\n", code=int(code))
+        holding.finish(context, number, 0)
+        return SlurmAnswer(stderr=f"{PROGRAM}: Relinquishing job allocation {number}\n", code=code)
     if word == "cancel":
-        await holding.cancel(context, int(number), command.request_id)
+        await holding.cancel(context, number, command.request_id)
         return SlurmAnswer(stderr=f"{PROGRAM}: Job allocation {number} has been revoked.\n", code=1)
     job = _job(context, command, line)
     if word == "wait":
-        return await _answer(context, job, line, int(number), "", waited=True)
+        return await _answer(context, job, line, number, "", waited=True)
     name = line.words[0].rpartition("/")[2] if line.words else NAME
     submitted = await holding.submit(context, command, job, name, line.words)
     if isinstance(submitted, SlurmAnswer):

@@ -7,7 +7,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.lookup import Found, find, find_tasks
 from lattice.api.selection import Selection, hot_records
-from lattice.api.slurm.accounts import NOBODY, user_ids, user_name
+from lattice.api.slurm.accounts import NOBODY, named, user_ids
 from lattice.api.slurm.answering import complained, require, version_line
 from lattice.api.slurm.finding import partition_reader
 from lattice.api.slurm.signals import send
@@ -17,6 +17,7 @@ from lattice.core.model.intervals import Intervals, from_positions
 from lattice.ports.steps import StepRefused
 from lattice.slurm.faults import error
 from lattice.slurm.hostlists import BadHostlist, expand
+from lattice.slurm.numbers import whole
 from lattice.slurm.scancel import OPTIONS, PROGRAM, JobWord, Line, read_line
 from lattice.slurm.signals import KILL
 from lattice.slurm.states import State, state_of
@@ -97,7 +98,9 @@ def _our_id(word: JobWord) -> str:
     if not word.tasks:
         return f"{word.number}"
     return (
-        f"a{word.number}_{word.tasks}" if word.tasks.isdigit() else f"a{word.number}_[{word.tasks.partition('%')[0]}]"
+        f"a{word.number}_{word.tasks}"
+        if whole(word.tasks) is not None
+        else f"a{word.number}_[{word.tasks.partition('%')[0]}]"
     )
 
 
@@ -134,12 +137,13 @@ def _running(context: Context, found: Found, positions: Intervals) -> list[Found
 def _end_step(context: Context, line: Line, found: Found, word: JobWord, notes: _Notes) -> None:
     desk = context.services.steps
     try:
-        if desk is None or not word.step.isdigit():
+        step = whole(word.step)
+        if desk is None or step is None:
             raise StepRefused("not_found", UNKNOWN)
         if line.signal and line.signal != KILL:
-            desk.signal(found.number, int(word.step), line.signal)
+            desk.signal(found.number, step, line.signal)
         else:
-            desk.end(found.number, int(word.step), "cancelled")
+            desk.end(found.number, step, "cancelled")
     except StepRefused:
         notes.fail("job step id", word.text, DONE if found.is_ended else UNKNOWN)
 
@@ -180,7 +184,7 @@ async def _candidates(context: Context, line: Line) -> AsyncIterator[Allocation 
 def _knows_user(context: Context, user: str) -> bool:
     if not user:
         return False
-    if user in (context.identity.user, context.identity.account) or user.isdigit():
+    if user in (context.identity.user, context.identity.account) or whole(user) is not None:
         return True
     return user_ids(user)[0] != NOBODY
 
@@ -200,7 +204,7 @@ def _takes(context: Context, command: SlurmCommand, line: Line, record: Allocati
     }
     return (
         all(filters[name] == value for name, value in shown.items() if name in filters)
-        and (not user or user in owners or (user.isdigit() and user_name(int(user)) in owners))
+        and (not user or user in owners or named(user) in owners)
         and (not line.mine or context.user in owners)
         and (line.state is None or _has_state(record, line))
         and ("nodelist" not in filters or _is_on(head, filters["nodelist"]))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
-from lattice.api.slurm.accounts import user_name
+from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import complained, require
 from lattice.api.slurm.finding import (
     MIN_JOB_AGE_S,
@@ -79,7 +79,7 @@ def _by_turn(context: Context, rows: list[JobRow]) -> list[JobRow]:
 def _filter(context: Context, query: Query, now: float) -> JobFilter:
     users = query.users
     if users is not None:
-        users = frozenset(user_name(int(name)) or name if name.isdigit() else name for name in users)
+        users = frozenset(named(name) for name in users)
     if query.line.has("me"):
         users = (users or frozenset()) | {context.user}
     states = frozenset(AllocationState(name) for state in query.states for name in names_of(state))

@@ -47,13 +47,12 @@ _ABOUT_JOB = frozenset(
 
 async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     """Launches, or says what is wrong; the program attends to the step and comes back when it has ended."""
-    word, _, rest = command.resume.partition(":")
-    number, _, code = rest.partition(":")
+    word, number, code = holding.resumed(PROGRAM, command.resume)
     if word == "end":
-        holding.finish(context, int(number), int(code))
-        return SlurmAnswer(code=int(code))
+        holding.finish(context, number, code)
+        return SlurmAnswer(code=code)
     if word == "cancel":
-        await holding.cancel(context, int(number), command.request_id)
+        await holding.cancel(context, number, command.request_id)
         return SlurmAnswer(stderr=f"{PROGRAM}: Job allocation {number} has been revoked.\n", code=1)
     line = GRAMMAR.read(command.argv)
     told = _told(line)
@@ -70,7 +69,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     if inside:
         allocation = await _confirmed(context, inside)
         return await _launched(context, command, job, step, line.words, allocation, _warned(job))
-    return await _alone(context, command, job, step, line.words, int(number) if word == "wait" else 0)
+    return await _alone(context, command, job, step, line.words, number if word == "wait" else 0)
 
 
 def _told(line: Line) -> SlurmAnswer | None:
