@@ -138,8 +138,11 @@ def by_hand(terms: Terms, person: Person) -> Tokens:
     person.show(f"Open this address in any browser and log in:\n  {url}")
     person.show(f"It ends at a page that cannot be shown, at {redirect}?...")
     pasted = person.ask("Paste the address of that page here: ").strip()
-    query = _query_of(pasted)
-    if not compare_digest(query.get("state", ""), state):
+    try:
+        query = _query_of(pasted)
+    except ValueError:
+        query = {}
+    if not _is_state(query, state):
         raise LoginFailed(
             "what was pasted does not belong to this login", hint="paste the whole address, and from this try"
         )
@@ -218,14 +221,19 @@ def _served(connection: socket.socket, state: str) -> dict[str, str] | None:
         words = connection.recv(65536).split(b"\r\n", 1)[0].split()
         target = words[1].decode("ascii") if len(words) > 1 else ""
         query = _query_of(target)
-        is_ours = urlsplit(target).path == "/callback" and compare_digest(query.get("state", ""), state)
+        is_ours = urlsplit(target).path == "/callback" and _is_state(query, state)
         body = _DONE if is_ours and "code" in query else _FAILED
         status = b"200 OK" if is_ours else b"404 Not Found"
         head = b"HTTP/1.1 %s\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
         connection.sendall(head % (status, len(body)) + body)
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return None
     return query if is_ours else None
+
+
+def _is_state(query: Mapping[str, str], state: str) -> bool:
+    """In bytes: of texts only those in ASCII can be compared, and whoever reaches the port chooses what comes."""
+    return compare_digest(query.get("state", "").encode(errors="replace"), state.encode())
 
 
 def _query_of(address: str) -> dict[str, str]:

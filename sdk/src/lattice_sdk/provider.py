@@ -80,7 +80,8 @@ def find_provider(issuer: str, ca_file: str = "") -> Provider:
     found = _decoded(*_exchange("GET", url, None, ca_file), url, Provider)
     if found.issuer != issuer:
         raise LoginFailed(f"{issuer} calls itself {found.issuer!r}; nobody is logged in by somebody else")
-    for address in (found.token_endpoint, found.authorization_endpoint, found.device_authorization_endpoint):
+    named = (found.token_endpoint, found.authorization_endpoint, found.device_authorization_endpoint)
+    for address in (*named, found.revocation_endpoint):
         if address and issuer.startswith("https:") and not address.startswith("https:"):
             raise LoginFailed(f"{issuer} names {address}, which is not https")
     if not found.token_endpoint:
