@@ -112,6 +112,7 @@ async def _serve(home: Path, port: int, *, cycles: bool) -> None:
     await process.start()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     loops = process._loops
+    assert loops is not None
     for place in range(NODES):
         loops.observations.greet(f"n{place}", time.monotonic())
         loops.observations.admit(f"n{place}")

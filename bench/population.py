@@ -16,7 +16,7 @@ from lattice.core.machine.commands import (
 )
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Request
+from lattice.core.model.allocations import Allocation, Request
 from lattice.core.model.tenants import Tenant, Vcluster
 from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
@@ -102,9 +102,9 @@ def write_archived(data: Path, *, pending: int, archived: int) -> None:
     asyncio.run(_write_archive(data / "archive.db", finished))
 
 
-async def _write_archive(path: Path, finished: list[tuple[object, bytes]]) -> None:
+async def _write_archive(path: Path, finished: list[tuple[Allocation, bytes]]) -> None:
     archive = SqliteArchive(path)
     await archive.open()
-    archive.add(1, finished)  # type: ignore[arg-type]
+    archive.add(1, finished)
     await archive.flush(1)
     await archive.close()

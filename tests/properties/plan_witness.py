@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from lattice.core.machine.state import State, task_record
+from lattice.core.machine.folded import task_record
+from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, AllocationState, Request
 from lattice.core.model.nodes import Hardware, NodeState, Share
 from lattice.core.model.tenants import NodeSharing, Vcluster

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -506,5 +507,9 @@ def test_sacctmgr_takes_names_conditions_and_formats() -> None:
 
 def test_many_rows_are_written_as_single_ones() -> None:
     parts = parse_percent("<%.5i> %3j|", {"i": "", "j": ""})
-    write = line_writer(parts, lambda key: lambda row: f"{key}{row}")
+
+    def shown(key: str) -> Callable[[int], str]:
+        return lambda row: f"{key}{row}"
+
+    write = line_writer(parts, shown)
     assert write(12) == "<  i12> j12|"

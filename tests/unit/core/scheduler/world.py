@@ -81,7 +81,7 @@ class World:
             self.add_node(name)
 
     def set_tenant(self, name: str = "default", **limits: int) -> None:
-        tenant = Tenant(name=name, on_quota=OnQuota.QUEUE, **limits)
+        tenant = Tenant(name=name, on_quota=OnQuota.QUEUE, **limits)  # type: ignore[arg-type]
         self.do(SetTenant(tenant=tenant, create=name not in self.state.tenants))
 
     def set_vcluster(self, name: str, **fields: object) -> None:
