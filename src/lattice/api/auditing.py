@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.auth.rbac import Permission, Reach, reach_in
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, refused
 from lattice.api.services import Services
@@ -82,7 +82,7 @@ def denied(services: Services, identity: Identity, operation: str, permission: s
 
 def may_see(context: Context, entry: AuditEntry) -> bool:
     """Own entries; those of their tenants for administrators of tenants; all for those of the system."""
-    reach = context.reach(Permission.READ_AUDIT)
+    reach = reach_in(context.identity, Permission.READ_AUDIT, entry.tenant)
     if reach is Reach.ALL:
         return True
     tenants = context.identity.tenants

@@ -9,8 +9,8 @@ import pytest
 
 from lattice.control.audit_keys import Signer
 from lattice.control.auditing import Auditing, AuditSettings
-from lattice.core.machine.commands import SetVcluster
-from lattice.core.model.tenants import SENSITIVE, Vcluster
+from lattice.core.machine.commands import SetTenant, SetVcluster
+from lattice.core.model.tenants import SENSITIVE, Tenant, Vcluster
 from lattice.integrations.directory.store import DirectoryStore
 from lattice_sdk.audit_export import AuditBroken, verify_export
 from tests.integration.api.world import World, in_world
@@ -115,6 +115,8 @@ async def test_everybody_sees_what_is_theirs_and_no_more(world: World) -> None:
         assert (await kinds(world, about, ada))[0] == "allocation.submit"
         reviewer = world.token("rita", tenants=("physics",), scope="tenant:admin")
         assert (await kinds(world, about, reviewer))[0] == "allocation.submit"
+        await world.do(SetTenant(tenant=Tenant(name="physics", admins=("petra",)), create=False))
+        assert (await kinds(world, about, world.token("petra", tenants=())))[0] == "allocation.submit"
         other = world.token("eve", tenants=("default",), scope="tenant:admin")
         assert await kinds(world, about, other) == []
         assert await kinds(world, "", world.token("bob", tenants=("physics",))) == []

@@ -65,6 +65,20 @@ def test_no_line_is_a_failure_of_ours(line: list[str]) -> None:
 
 
 @in_world
+async def test_no_line_outweighs_its_job(world: World) -> None:
+    long = "x" * 200_000
+    for option in ("--comment", "--wckey", "--output", "--qos", "--export", "--reservation"):
+        answer = await ask(world, "sbatch", f"{option}={long}", "--wrap=true")
+        assert answer["code"] == 1, option
+    answer = await ask(world, "sbatch", "--comment=" + "x" * 3000, "--wrap=true", "--output=%x-%j.log")
+    assert answer["stdout"] == "Submitted batch job 1\n"
+    refused = await ask(world, "scontrol", "update", "nodename=n1", "state=drain", f"reason={long}", token=world.admin)
+    assert (refused["code"], world.state.nodes["n1"].state) == (1, "Ready")
+    body = {"program": "sbatch", "argv": ["--wrap=true"], "cwd": "/", "uid": 1 << 70, "gid": -5}
+    assert (await world.call("POST", "/slurm/commands", body)).status in (200, 400)
+
+
+@in_world
 async def test_a_program_that_comes_back_with_nonsense_is_told_so(world: World) -> None:
     for program in ("srun", "salloc"):
         for word in RESUMED:

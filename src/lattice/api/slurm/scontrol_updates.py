@@ -23,9 +23,10 @@ from lattice.slurm.listing import ListingLine
 from lattice.slurm.times import UNLIMITED, parse_limit
 from lattice.wire.problems import BadField
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
-from lattice.wire.texts import check_name
+from lattice.wire.texts import check_line, check_name
 
 NO_LIMIT_S = 365 * 86400
+MAX_REASON = 512
 STATES = "NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN"
 _JOB = ("jobid", "job")
 _NODE = ("nodename", "node", "nodes")
@@ -154,7 +155,7 @@ async def _update_nodes(context: Context, command: SlurmCommand, text: str, fiel
     if context.reach(Permission.CONTROL_NODES) is not Reach.ALL:
         return complained("slurm_update error: Invalid user id")
     word = fields.get("state", "").upper()
-    reason = fields.get("reason", "")
+    reason = check_line(fields.get("reason", ""), "reason", MAX_REASON)
     unknown = next((name for name in fields if name not in (*_NODE, "state", "reason")), None)
     if unknown is not None:
         raise Fault(f"Update of this parameter is not supported: {unknown}={fields[unknown]}", "Request aborted")

@@ -3,12 +3,14 @@
 import os.path
 from dataclasses import dataclass, field
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.slurm import exporting
+from lattice.api.slurm.accounts import MOST_ID, NOBODY
 from lattice.api.slurm.shape import Shape, shape_of
 from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.asked import Asked
@@ -25,6 +27,8 @@ from lattice.wire.submissions import Constraints, LifecycleRequest, Resources, S
 
 NO_LIMIT_S = 365 * 86400  # what stands for a limit that was declined
 MAX_NAME = 128
+MAX_SHOWN = 4096  # of the arguments, which the work itself has whole
+MAX_ASKED = 65_536  # characters that are kept of the line besides the work itself
 
 
 @dataclass(slots=True)
@@ -105,7 +109,7 @@ def _completed(
     warnings: list[str],
 ) -> SubmitAllocation:
     """With what a submission has no words for, or says in others."""
-    asked = asked_of(job, command, shape, words)
+    asked = _bounded(asked_of(job, command, shape, words), job, command.program)
     partition = job.partition or context.services.slurm.partition_of(wanted.vcluster)
     never_requeued = {} if job.requeue is not False else {"requeue": "never", "max_requeue": 0}
     return replace(
@@ -143,7 +147,7 @@ def asked_of(job: Job, command: SlurmCommand, shape: Shape, words: tuple[str, ..
         array=job.array_text,
         signal=_signal_text(job),
         command=command.script_path,
-        arguments=" ".join(words),
+        arguments=" ".join(words)[:MAX_SHOWN],
         work_dir=work_dir,
         stdin=_joined(work_dir, job.input),
         stdout=_joined(work_dir, stdout),
@@ -151,11 +155,19 @@ def asked_of(job: Job, command: SlurmCommand, shape: Shape, words: tuple[str, ..
         open_mode=job.open_mode,
         export=job.export,
         host=command.host,
-        uid=command.uid,
-        gid=command.gid,
+        uid=command.uid if 0 <= command.uid <= MOST_ID else NOBODY,
+        gid=command.gid if 0 <= command.gid <= MOST_ID else NOBODY,
         time_limit_s=job.time_s or 0,
         never=shape.never,
     )
+
+
+def _bounded(asked: Asked, job: Job, program: str) -> Asked:
+    """Raises Fault for a line whose words would weigh more than the job: they stay in memory as long as it does."""
+    kept = sum(len(value) for value in to_builtins(asked).values() if isinstance(value, str))
+    if kept + len(job.qos) + len(job.partition) > MAX_ASKED:
+        raise error(program, f"{SUBMISSION_FAILED}the options are too long (limit {MAX_ASKED} characters)")
+    return asked
 
 
 def _joined(folder: str, name: str) -> str:
