@@ -349,3 +349,23 @@ def test_scontrol_suspends_and_resumes(shell: Shell, slurm_cluster: LocalCluster
     eventually(lambda: _shown(shell, number, "%T") == "", "it ends")
     done = shell.run(f"scontrol suspend {number}")
     assert (done.returncode, done.stderr) == (1, f"Job/step already completing or completed for job {number}\n")
+
+
+def test_scontrol_creates_and_deletes_reservations(shell: Shell) -> None:
+    done = shell.run("scontrol create reservation starttime=now+1hour duration=60 users=root nodes=n1")
+    assert (done.returncode, done.stdout) == (0, "Reservation created: root_1\n")
+    assert "root_1" in shell.run("scontrol show reservation").stdout
+    assert shell.run("scontrol delete reservationname=root_1").returncode == 0
+    again = shell.run("scontrol delete reservationname=root_1")
+    assert again.returncode == 1
+    assert again.stderr == "delete_reservation reservationname=root_1: Requested reservation is invalid\n"
+    assert shell.run("scontrol create reservation nodes=n1").returncode == 1
+
+
+def test_native_submissions_write_files_and_hear_early_signals(shell: Shell, slurm_cluster: LocalCluster) -> None:
+    script = "trap 'echo early; exit 0' USR1; echo begun; while :; do sleep 0.05; done"
+    words = ["submit", "--wait", "--stdout", "%x-%j.log", "--name", "own", "--walltime", "60s", "--signal", "B:USR1@58"]
+    done = slurm_cluster.cli(*words, "--", "sh", "-c", script, cwd=shell.folder)
+    assert done.returncode == 0
+    (path,) = shell.folder.glob("own-*.log")
+    assert path.read_text() == "begun\nearly\n"

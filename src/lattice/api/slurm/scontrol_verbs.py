@@ -7,6 +7,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.lookup import Found, find_tasks
 from lattice.api.slurm.answering import complained
+from lattice.api.slurm.scontrol_reservations import create, delete
 from lattice.api.slurm.scontrol_updates import update
 from lattice.core.machine.commands import (
     AnyCommand,
@@ -125,6 +126,8 @@ def in_slurms_words(problem: ApiError) -> str:
 
 
 VERBS: Mapping[str, Verb] = {
+    "create": create,
+    "delete": delete,
     "hold": _each(_hold, "hold", twice=True),
     "uhold": _each(_hold_as_user, "uhold", twice=True),
     "release": _each(_release, "release", twice=True),
