@@ -53,4 +53,3 @@ def _run_group(client: Client, size: int) -> None:
     ended = client.wait(group.id, timeout=300)
     if ended.state != "Completed":
         raise AssertionError(f"the group is {ended.state}: {ended.task_counts}")
-
