@@ -228,7 +228,8 @@ def _nodes(value: str, program: str, _now: float) -> dict[str, Any]:
     if found is None and parse_count(least) == 0:
         raise error(program, SUBMISSION_FAILED + "Node count specification invalid")
     if found is None:
-        raise error(program, f'"{value}" is not a valid node count', code=WRONG_LINE)
+        wrong = least if parse_count(least) is None else most or value
+        raise error(program, f'"{wrong}" is not a valid node count', code=WRONG_LINE)
     return {"min_nodes": found[0], "max_nodes": found[1]}
 
 

@@ -82,7 +82,7 @@ _OF_CAUSE = {
 }
 _REASON_OF_CAUSE = {
     "exit": "NonZeroExitCode",
-    "signal": "RaisedSignal",
+    "signal": "JobLaunchFailure",  # as Slurm says, and the only word for it that clients know
     "oom": "OutOfMemory",
     "walltime": "TimeLimit",
     "node": "NodeDown",

@@ -150,7 +150,7 @@ def test_sized_columns_are_justified_and_marked_where_cut() -> None:
         ("Stopping", "", "COMPLETING", "None"),
         ("Completed", "exit", "COMPLETED", "None"),
         ("Failed", "exit", "FAILED", "NonZeroExitCode"),
-        ("Failed", "signal", "FAILED", "RaisedSignal"),
+        ("Failed", "signal", "FAILED", "JobLaunchFailure"),
         ("Failed", "walltime", "TIMEOUT", "TimeLimit"),
         ("Failed", "oom", "OUT_OF_MEMORY", "OutOfMemory"),
         ("Failed", "node", "NODE_FAIL", "NodeDown"),

@@ -39,7 +39,9 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
         return told
     if word == "end":
         holding.finish(context, number, 0)
-        return SlurmAnswer(stderr=f"{PROGRAM}: Relinquishing job allocation {number}\n", code=code)
+        is_quiet = any(given.option.name == "quiet" for given in line.given)
+        said = "" if is_quiet else f"{PROGRAM}: Relinquishing job allocation {number}\n"
+        return SlurmAnswer(stderr=said, code=code)
     if word == "cancel":
         await holding.cancel(context, number, command.request_id)
         return SlurmAnswer(stderr=f"{PROGRAM}: Job allocation {number} has been revoked.\n", code=1)

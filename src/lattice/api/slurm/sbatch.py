@@ -39,6 +39,8 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     wrapped = next((each.value for each in reversed(line.given) if each.option.name == "wrap"), None)
     if wrapped is not None and line.words:
         raise error(PROGRAM, "Script arguments not permitted with --wrap option")
+    now = context.services.clock.now_ms() / 1000
+    merge([line.given], program=PROGRAM, now=now)  # what is wrong on the line is told before the script is looked at
     if wrapped is None and command.script is None:
         return SlurmAnswer(needs="script", path=line.words[0]) if line.words else SlurmAnswer(needs="stdin")
     require(context, Permission.SUBMIT)

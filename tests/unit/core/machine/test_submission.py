@@ -76,6 +76,12 @@ def test_what_a_slurm_command_asks_for_waits_where_others_are_refused() -> None:
     assert world.refused(world.submission(walltime_s=3600)).code == "infeasible"
 
 
+def test_the_longest_walltime_holds_where_there_is_no_usual_one() -> None:
+    world = World()
+    world.must(cmd.SetVcluster(vcluster=Vcluster(name="batch", max_walltime_s=60)))
+    assert world[world.submit()].walltime_s == 60
+
+
 def test_services_have_no_default_walltime_and_start_on_every_node() -> None:
     world = World()
     record = world[world.submit(lifecycle=Lifecycle.UNBOUNDED)]

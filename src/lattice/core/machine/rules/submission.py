@@ -153,7 +153,7 @@ def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster
 
 def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at: int) -> Allocation:
     bounded = command.lifecycle is Lifecycle.BOUNDED
-    walltime_s = command.walltime_s or (vcluster.default_walltime_s if bounded else 0)
+    walltime_s = command.walltime_s or ((vcluster.default_walltime_s or vcluster.max_walltime_s) if bounded else 0)
     return Allocation(
         number=0,
         name=command.name,
