@@ -139,7 +139,7 @@ def test_steps_are_recorded_and_shown(cluster: LocalCluster, alloc: str) -> None
 
     def recorded() -> bool:
         steps = cluster.get(f"/allocations/{alloc}/steps")["items"]
-        return len(steps) == 2 and all(step["ended_at"] for step in steps)
+        return len(steps) == 2 and all(step["codes"] for step in steps)
 
     eventually(recorded, "both steps recorded")
     first, second = cluster.get(f"/allocations/{alloc}/steps")["items"]
