@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lattice.api.slurm import answering
 from lattice.core.model.allocations import PartPhase
 from tests.integration.api.world import World, in_world
 
@@ -76,6 +77,21 @@ async def test_no_line_outweighs_its_job(world: World) -> None:
     assert (refused["code"], world.state.nodes["n1"].state) == (1, "Ready")
     body = {"program": "sbatch", "argv": ["--wrap=true"], "cwd": "/", "uid": 1 << 70, "gid": -5}
     assert (await world.call("POST", "/slurm/commands", body)).status in (200, 400)
+
+
+@in_world
+async def test_a_listing_has_an_end(world: World) -> None:
+    await world.submit(tasks="0-19999")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answering, "MOST_CHARACTERS", 1 << 20)
+        wide = await ask(world, "squeue", "-r", "-o", "%1000i")
+        assert (wide["code"], wide["stdout"]) == (1, "")
+        assert "too much for one listing" in wide["stderr"]
+        patch.setattr(answering, "MOST_ROWS", 100)
+        long = await ask(world, "sacct", "--array")
+        assert "too much for one listing" in long["stderr"]
+    again = await ask(world, "squeue", "-h", "-r", "-o", "%i", "-j", ",".join(["1"] * 10_000))
+    assert len(again["stdout"].split()) == 20_000
 
 
 @in_world

@@ -3,10 +3,31 @@
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.slurm.faults import Fault
+from lattice.slurm.faults import Fault, error
 from lattice.wire.slurm import SlurmAnswer
 
 VERSION = "22.05.8"
+MOST_ROWS = 500_000
+MOST_CHARACTERS = 128 << 20
+
+
+class Measure:
+    """Counts what a listing has become so far. Raises Fault when it is more than one answer may hold."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._rows = self._characters = 0
+
+    def add(self, characters: int = 0) -> None:
+        """One row more."""
+        self._rows += 1
+        self._characters += characters
+        if self._rows > MOST_ROWS or self._characters > MOST_CHARACTERS:
+            raise error(
+                self._program,
+                f"too much for one listing (limit {MOST_ROWS} jobs or {MOST_CHARACTERS} characters); "
+                "ask for fewer jobs, a shorter time or a narrower format",
+            )
 
 
 def version_line() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.slurm.accounts import named
-from lattice.api.slurm.answering import printed, require
+from lattice.api.slurm.answering import Measure, printed, require
 from lattice.api.slurm.finding import (
     Entry,
     JobFilter,
@@ -45,7 +45,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     own = context.services.slurm.cluster
     if query.line.has("clusters") and not {own, "all", "-1"} & set(query.line.items("clusters")):
         return printed()
-    ids = [_job_id(text) for text in query.jobs]
+    ids = [_job_id(text) for text in dict.fromkeys(query.jobs)]
     rows = await _rows(context, query, ids, now)
     if query.document:
         return SlurmAnswer(stdout=encoded(accounting_document(rows, now, own), query.document))
@@ -57,8 +57,10 @@ async def _written(lines: Iterator[sacct.Line], query: Query, now: float, cluste
     writer = sacct.Writer(now, cluster, query.time_form)
     values = (writer.value_of(line) for line in lines)
     written = []
+    measure = Measure("sacct")
     for made, text in enumerate(table_lines(query.fields, sacct.COLUMNS, values, style_of(query.line)), start=1):
         written.append(text)
+        measure.add(len(text))
         if made % AT_ONCE == 0:
             await asyncio.sleep(0)
     return written
@@ -96,9 +98,13 @@ async def _rows(context: Context, query: Query, ids: list[JobId], now: float) ->
 
 async def _entries(context: Context, query: Query, ids: list[JobId]) -> list[Entry]:
     wanted = _filter(context, query)
+    found: list[Entry] = []
     if not ids:
-        return [entry async for entry in matching(context, wanted, with_archive=True)]
-    found = []
+        measure = Measure("sacct")
+        async for entry in matching(context, wanted, with_archive=True):
+            found.append(entry)
+            measure.add()
+        return found
     partition = partition_reader(context)
     for each in ids:
         for entry in await behind(context, each, spread=query.line.has("array")) or ():

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.slurm.accounts import named
-from lattice.api.slurm.answering import complained, require
+from lattice.api.slurm.answering import Measure, complained, require
 from lattice.api.slurm.finding import (
     MIN_JOB_AGE_S,
     Entry,
@@ -103,7 +103,7 @@ async def _entries(context: Context, query: Query, wanted: JobFilter) -> Iterabl
     found: dict[tuple[bool, int], Entry] = {}
     is_known = len(ids) > 1
     partition = partition_reader(context)
-    for each in ids:
+    for each in dict.fromkeys(ids):
         entries = await behind(context, each, spread=wanted.is_spread, since_ms=wanted.since_ms)
         is_known = is_known or entries is not None
         for entry in entries or ():
@@ -140,8 +140,10 @@ async def _lines(context: Context, query: Query, rows: list[JobRow], now: float)
     if not query.line.has("noheader"):
         lines.append(formats.line(query.parts, squeue.header_of))
     write = formats.line_writer(query.parts, squeue.Writer(now, query.time_form, context.services.slurm.cluster).reader)
+    measure = Measure("squeue")
     for made, row in enumerate(rows, start=1):
         lines.append(write(row))
+        measure.add(len(lines[-1]))
         if made % AT_ONCE == 0:
             await asyncio.sleep(0)
     return lines

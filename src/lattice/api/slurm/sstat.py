@@ -87,7 +87,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     except UnknownField as unknown:
         raise error("sstat", f'Invalid field requested: "{unknown}"') from None
     values, complaints = [], []
-    for wanted in items_outside_brackets(",".join(line.items("jobs"))):
+    for wanted in dict.fromkeys(items_outside_brackets(",".join(line.items("jobs")))):
         steps = await _steps(context, wanted, with_all=line.has("allsteps"))
         values += [_value_of(shown, step) for shown, step in steps]
         complaints += [] if steps else [f"sstat: error: No steps running for job {wanted}"]
