@@ -7,7 +7,7 @@ import grpc.aio
 from lattice.api.auth.node_certificates import NodeAuthority, NodeNames
 from lattice.api.auth.tokens import sign_token
 from lattice.api.grpc.agent_service import AgentService
-from lattice.api.grpc.node_certificates import CertificateDesk, CertifiedAgents
+from lattice.api.grpc.node_certificates import CertificateDesk, CertifiedAgents, Refused, nobody_hears
 from lattice.api.grpc.server import BindFailed, build_certified_server
 from lattice.config.schema import ApiSection
 from lattice.daemons.listening import Address, ListenFailed, check_free, parse_listen
@@ -19,8 +19,11 @@ from lattice.ports.identity import Verifier
 class AgentEntrance:
     """`issue_on` the public gRPC server, `open` and `close` the port of its own."""
 
-    def __init__(self, api: ApiSection, secret: bytes, clock: Clock, verifier: Verifier) -> None:
+    def __init__(
+        self, api: ApiSection, secret: bytes, clock: Clock, verifier: Verifier, refused: Refused = nobody_hears
+    ) -> None:
         self._api = api
+        self._refused = refused
         self._secret = secret
         self._clock = clock
         self._verifier = verifier
@@ -30,7 +33,7 @@ class AgentEntrance:
 
     def issue_on(self, server: grpc.aio.Server) -> None:
         """Agents with a token get their first certificate there."""
-        CertificateDesk(self._authority, self._clock, verifier=self._verifier).add_to(server)
+        CertificateDesk(self._authority, self._clock, verifier=self._verifier, refused=self._refused).add_to(server)
 
     async def open(self, agents: AgentService, tls: ServerTls) -> Address:
         """Raises ListenFailed."""
@@ -40,8 +43,8 @@ class AgentEntrance:
             self._server, port = build_certified_server(str(listen), tls.grpc_credentials(self._trusted(tls)))
         except BindFailed as error:
             raise ListenFailed(f"api.agent_listen: {error}") from error
-        CertifiedAgents(agents, self._names, self._vouch).add_to(self._server)
-        CertificateDesk(self._authority, self._clock, names=self._names).add_to(self._server)
+        CertifiedAgents(agents, self._names, self._vouch, self._refused).add_to(self._server)
+        CertificateDesk(self._authority, self._clock, names=self._names, refused=self._refused).add_to(self._server)
         await self._server.start()
         return Address(listen.host, port)
 

@@ -90,7 +90,7 @@ class ServerProcess:
         self._metrics.show_loops(lambda: failures)
         self._links = AgentLinkTable()
         self._agents = AgentService(self._verifier, refused=self._agent_refused)
-        self._agent_entrance = AgentEntrance(config.api, secret, self._clock, self._verifier)
+        self._agent_entrance = AgentEntrance(config.api, secret, self._clock, self._verifier, self._agent_refused)
         self._agent_port: Address | None = None
         self._metrics.show_agents(lambda: self._agents.count)
         self._entrance = Entrance()

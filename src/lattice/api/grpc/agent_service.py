@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 REGISTER_WITHIN_S = 10.0
 # Long enough for an election; after that another server may know more.
 LEADER_WITHIN_S = 5.0
+_NOT_WHO_THEY_SAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _REJOIN = pb.ServerMessage(rejoin=pb.Rejoin()).SerializeToString()
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -99,6 +100,8 @@ class AgentService:
             finally:
                 self._streams.discard(stream)
         except StreamRefused as refusal:
+            if refusal.code in _NOT_WHO_THEY_SAY:
+                self._refused(f"an agent: {refusal}")
             await context.abort(refusal.code, str(refusal))
 
     async def _identify(self, context: Context) -> str:

@@ -23,21 +23,29 @@ StreamContext = grpc.aio.ServicerContext[bytes, bytes]
 SignContext = grpc.aio.ServicerContext[pb.SignNodeRequest, pb.SignNodeAnswer]
 # node, until when (seconds since 1970) -> a token for its agent
 Vouch = Callable[[str, int], str]
+# Hears why somebody was refused.
+Refused = Callable[[str], None]
+
+
+def nobody_hears(why: str) -> None:
+    """For those who keep no record of refusals."""
 
 
 class CertifiedAgents:
     """The agents' entrance on a port where everybody has shown a certificate."""
 
-    def __init__(self, agents: AgentService, names: NodeNames, vouch: Vouch) -> None:
+    def __init__(self, agents: AgentService, names: NodeNames, vouch: Vouch, refused: Refused = nobody_hears) -> None:
         self._agents = agents
         self._names = names
         self._vouch = vouch
+        self._refused = refused
 
     async def connect(self, messages: AsyncIterator[bytes], context: StreamContext) -> None:
         try:
             shown = shown_certificate(context.auth_context(), self._names)
         except (NotANode, ValueError) as error:
             _log.warning("an agent's certificate is refused: %s", error, extra={"peer": context.peer()})
+            self._refused(f"an agent: {error}")
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
         await self._agents.connect_as(messages, context, self._vouch(shown.node, shown.expires_at))
 
@@ -58,8 +66,10 @@ class CertificateDesk(CertificateServiceServicer):
         *,
         verifier: Verifier | None = None,
         names: NodeNames | None = None,
+        refused: Refused = nobody_hears,
     ) -> None:
         self._authority = authority
+        self._refused = refused
         self._clock = clock
         self._verifier = verifier
         self._names = names
@@ -75,8 +85,10 @@ class CertificateDesk(CertificateServiceServicer):
             now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
             certificate = self._authority.sign(request.node_id, request.signing_request, now)
         except Unauthenticated as error:
+            self._refused(f"a node's certificate: {error}")
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
         except NotANode as error:
+            self._refused(f"a node's certificate: {error}")
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
         _log.info("a certificate was issued", extra={"node_id": request.node_id})
         return pb.SignNodeAnswer(certificate=certificate, authority=self._authority.pem)
