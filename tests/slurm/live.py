@@ -29,13 +29,14 @@ class Commands:
     def run(
         self, words: list[str], *, stdin: str = "", cwd: Path | None = None, timeout_s: float = 100
     ) -> "subprocess.CompletedProcess[str]":
-        """Any program that finds the commands on its PATH."""
+        """Any program that finds the commands on its PATH, and behind them what lies beside itself."""
+        path = f"{self.folder}:{Path(words[0]).parent}:/usr/bin:/bin"
         return subprocess.run(
             words,
             input=stdin,
             capture_output=True,
             text=True,
-            env=self.environment(),
+            env=self.environment(PATH=path),
             cwd=cwd or self.home,
             timeout=timeout_s,
             check=False,

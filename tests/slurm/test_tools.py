@@ -12,12 +12,14 @@ from tests.slurm.live import Commands
 
 pytestmark = pytest.mark.e2e
 
+TOOLS = ROOT / "tests" / "tools"
 Said = dict[str, dict[str, Any]]
 
 
 def used(commands: Commands, tool: str, folder: Path) -> Said:
     """What tests/tools/use_TOOL.py said, by subject."""
-    program = ROOT / "tests" / "tools" / f"use_{tool.replace('-', '_')}.py"
+    folder.chmod(0o777)
+    program = TOOLS / f"use_{tool.replace('-', '_')}.py"
     done = commands.run([str(tool_python(tool)), str(program), str(folder)])
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -25,7 +27,6 @@ def used(commands: Commands, tool: str, folder: Path) -> Said:
 
 
 def test_submitit(commands: Commands, tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
     said = used(commands, "submitit", tmp_path)
     assert said["sum"] == {"result": 42, "state": "COMPLETED"}
     assert said["array"]["results"] == [0, 2, 4, 6]
@@ -41,7 +42,6 @@ def test_submitit(commands: Commands, tmp_path: Path) -> None:
 
 
 def test_dask_jobqueue(commands: Commands, tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
     said = used(commands, "dask-jobqueue", tmp_path)
     assert said["sum"] == {"result": 42}
     assert said["many"] == {"result": [5, 4, 3, 2, 1]}
@@ -50,3 +50,51 @@ def test_dask_jobqueue(commands: Commands, tmp_path: Path) -> None:
     numbers = said["ids"]["values"]
     assert commands("sacct", "-XnPo", "JobName,Comment", "-j", ",".join(numbers)).stdout == "dask-worker|dask\n" * 2
     assert sorted(path.suffix for path in tmp_path.glob(f"dask-worker-{numbers[0]}.*")) == [".err", ".out"]
+
+
+@pytest.mark.soak
+def test_simple_slurm(commands: Commands, tmp_path: Path) -> None:
+    said = used(commands, "simple-slurm", tmp_path)["array"]
+    assert said["states"] == ["COMPLETED", "COMPLETED"]
+    assert [(tmp_path / f"{said['id']}_{task}.out").read_text() for task in (1, 2)] == ["task 1\n", "task 2\n"]
+
+
+@pytest.mark.soak
+def test_psij(commands: Commands, tmp_path: Path) -> None:
+    said = used(commands, "psij", tmp_path)
+    assert said["good"] == {"state": "COMPLETED", "code": 0}
+    assert said["bad"] == {"state": "FAILED", "code": 6}
+    assert said["stopped"] == {"state": "CANCELED"}
+    assert (tmp_path / "good.out").read_text() == "done\n"
+
+
+@pytest.mark.soak
+def test_parsl(commands: Commands, tmp_path: Path) -> None:
+    assert used(commands, "parsl", tmp_path)["apps"] == {"sums": [0, 2, 4], "problem": "BashExitFailure"}
+
+
+@pytest.mark.soak
+def test_ipyparallel(commands: Commands, tmp_path: Path) -> None:
+    assert used(commands, "ipyparallel", tmp_path)["engines"] == {"results": [32, 32]}
+
+
+@pytest.mark.soak
+def test_reframe(commands: Commands, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    program = tool_python("reframe").with_name("reframe")
+    files = ["-C", str(TOOLS / "reframe_settings.py"), "-c", str(TOOLS / "reframe_checks.py")]
+    done = commands.run([str(program), *files, "--prefix", str(tmp_path), "-r"])
+    assert "Ran 2/2 test case(s) from 2 check(s) (1 failure(s), 0 skipped, 0 aborted)" in done.stdout, done.stdout
+    assert "sanity error: 1 != 0" in done.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+def test_snakemake(commands: Commands, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    program = tool_python("snakemake").with_name("snakemake")
+    place = ["--default-resources", "slurm_account=default", "slurm_partition=default"]
+    where = ["-s", str(TOOLS / "Snakefile"), "-d", str(tmp_path)]
+    done = commands.run([str(program), *where, "--executor", "slurm", "-j", "4", *place], timeout_s=350)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "joined.txt").read_text() == "1\n2\n"
