@@ -10,5 +10,4 @@ site_configuration = {
             ],
         }
     ],
-    "environments": [{"name": "builtin"}],
 }
