@@ -5,8 +5,8 @@ All of it is under way when the leader's server and its part of the log are kill
 
 import subprocess
 import threading
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lattice.testing import LocalCluster, eventually
-from lattice_sdk import Event
+from lattice_sdk import Event, LatticeError
 from tests.conftest import require_program
 from tests.e2e.launching import COUNTING, check_complete, launched, rest_of
 from tests.e2e.quorum_load import kill_both, wait_agreeing, wait_healthy
@@ -85,10 +85,17 @@ def launch_script(scratch: Path) -> str:
     return COUNTING.format(scratch=scratch) + "; exit $((PMI_RANK * 7))"
 
 
+def listen(scene: Scene, stream: Iterable[Event]) -> None:
+    # The cluster is stopped while this still listens.
+    with suppress(LatticeError):
+        for event in stream:
+            scene.seen.append(event)
+
+
 def begin(scene: Scene) -> None:
     cluster = scene.cluster
     stream = cluster.client(retry_for_s=60).watch(what=["allocation", "dag"])
-    threading.Thread(target=lambda: deque(map(scene.seen.append, stream), maxlen=0), daemon=True).start()
+    threading.Thread(target=listen, args=(scene, stream), daemon=True).start()
     scene.mails.answer = lambda: 451
     scene.told = cluster.run(["true"], notify=MAIL)["id"]
     eventually(lambda: scene.mails.tries, "a first try to send the mail")

@@ -4,6 +4,7 @@ import json
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from lattice.testing import LocalCluster, eventually
-from lattice_sdk import Event
+from lattice_sdk import Event, LatticeError
 
 pytestmark = pytest.mark.e2e
 
@@ -34,8 +35,10 @@ class Watcher:
         eventually(lambda: self._stream._reader._last_id, "the server has said where the log is")
 
     def _collect(self) -> None:
-        for event in self._stream:
-            self.events.append(event)
+        # The cluster is stopped while this still listens.
+        with suppress(LatticeError):
+            for event in self._stream:
+                self.events.append(event)
 
     def has_seen_end_of(self, allocation_id: str) -> bool:
         return "ended" in self.kinds_of(allocation_id)
