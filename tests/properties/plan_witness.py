@@ -3,6 +3,7 @@
 `judge` walks the placements in their order on a model of its own and returns what is wrong with them, as sentences.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -74,7 +75,7 @@ class PlanWitness:
         for group in self.state.groups.values():
             for start, stop in group.pending:
                 waiting += [task_record(group, position) for position in range(start, stop)]
-        waiting.sort(key=lambda r: (-r.preemption_class, r.submitted_at, r.number))
+        waiting.sort(key=lambda r: (-r.preemption_class, _waits_since(r), r.submitted_at, r.number))
         return [r for r in waiting if not r.hold and r.eligible_at <= self.now and self._vcluster(r).is_up]
 
     # one placement
@@ -277,13 +278,19 @@ class PlanWitness:
         )
 
     def earliest(self, record: Allocation) -> int | None:
-        """When enough nodes are free if nothing else starts from now on."""
+        """When enough nodes, alike where that is asked for, are free if nothing else starts from now on."""
         ends = {use.end for uses in self.uses.values() for use in uses if use.end < FOREVER}
         for at in sorted(ends):
             fitting = [n for n in self.state.nodes if self.suits(record, n) and self.has_room(record, n, at)]
-            if len(fitting) >= record.request.nodes:
+            if self._most_together(record, fitting) >= record.request.nodes:
                 return at
         return None
+
+    def _most_together(self, record: Allocation, names: list[str]) -> int:
+        """How many of the nodes the record could have at once; a node without a fingerprint is like no other."""
+        if not record.request.require_conformance:
+            return len(names)
+        return max(Counter(self.fingerprints.get(name, name) for name in names).values(), default=0)
 
     # books
 
@@ -311,6 +318,11 @@ class PlanWitness:
 
     def _wants_whole(self, record: Allocation) -> bool:
         return record.request.exclusive or self._vcluster(record).node_sharing is NodeSharing.EXCLUSIVE
+
+
+def _waits_since(record: Allocation) -> int:
+    """From when its wait counts: the earliest start that was asked for; another run keeps the submission."""
+    return record.submitted_at if record.run else max(record.submitted_at, record.eligible_at)
 
 
 def waits_for(plan: Plan, queue: list[Allocation], kept: Reservation) -> Allocation:
