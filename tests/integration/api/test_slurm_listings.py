@@ -334,7 +334,7 @@ async def test_sacctmgr_sshare_sprio_sdiag_and_sstat(world: World) -> None:
     assert (await shown(world, "sprio"))[1].split()[:3] == ["2", "default", "500000"]
     assert await shown(world, "sprio -j 99") == ["Unable to find jobs matching user/id(s) specified"]
     assert "Jobs pending:   1" in await shown(world, "sdiag")
-    assert await shown(world, "sstat -nP -j 1.batch -o JobID,NTasks") == ["1.batch|1"]
+    assert await shown(world, "sstat -nP -j 1.batch -o JobID,NTasks,MaxRSS") == ["1.batch|1|"]
     nothing = await slurm(world, "sstat -n -j 2")
     assert nothing["stderr"] == "sstat: error: No steps running for job 2\n"
 

@@ -118,15 +118,10 @@ async def _steps(context: Context, wanted: str, *, with_all: bool) -> list[tuple
 
 
 def _value_of(shown: str, step: StepRow) -> Callable[[str], str]:
+    # What a step uses is measured when it ends; columns for use stay empty until then.
     texts = {
         "JobID": shown,
         "NTasks": str(step.ntasks),
         "Nodelist": ",".join(step.nodes),
-        "AveCPU": "00:00:00",
-        "MinCPU": "00:00:00",
-        "MaxRSS": "0",
-        "AveRSS": "0",
-        "ConsumedEnergy": "0",
-        "MaxRSSNode": step.nodes[0] if step.nodes else "",
     }
     return lambda key: texts.get(key, "")
