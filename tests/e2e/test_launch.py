@@ -101,6 +101,30 @@ def test_stdin_goes_to_rank_0_or_to_all(cluster: LocalCluster, alloc: str) -> No
     assert launched(cluster, alloc, "-n", "2", "--input", "none", "cat", stdin="hello\n").stdout == ""
 
 
+def test_the_end_of_input_reaches_a_step_that_had_to_wait_for_room(cluster: LocalCluster, alloc: str) -> None:
+    first = begun(cluster, alloc, "-n", "12", "--input", "none", "sleep", "60")
+    eventually(lambda: [step["state"] for step in steps_of(cluster, alloc)] == ["running"], "the first step")
+    second = begun(cluster, alloc, "-n", "12", "--input", "all", "cat")
+    try:
+        assert second.stdin is not None
+        second.stdin.close()
+        second.stdin = None
+        eventually(lambda: [step["state"] for step in steps_of(cluster, alloc)] == ["running", "waiting"], "the second")
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=30)
+        assert second.communicate(timeout=30)[0] == ""
+        assert second.returncode == 0
+    finally:
+        for process in (first, second):
+            process.kill()
+            process.communicate()
+
+
+def steps_of(cluster: LocalCluster, alloc: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = cluster.get(f"/allocations/{alloc}/steps")["items"]
+    return found
+
+
 def test_large_input_and_output_arrive_complete(cluster: LocalCluster, alloc: str) -> None:
     text = "".join(f"line {number}\n" for number in range(300_000))
     done = launched(cluster, alloc, "-n", "1", "cat", stdin=text)

@@ -73,7 +73,10 @@ class StepRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InputTaken(Struct, frozen=True, kw_only=True):
+    """`waiting`: there are no tasks yet, and nothing was taken, not even the end."""
+
     upto: int = 0
+    waiting: bool = False
 
 
 class StepResult(Struct, frozen=True, kw_only=True):

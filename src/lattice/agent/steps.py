@@ -52,6 +52,7 @@ class _Step:
     kept_since_s: float = 0.0
     size: int = 0
     is_ending: bool = False
+    held: list[tuple[dict[str, object], Callable[[ShimMessage], None] | None]] = field(default_factory=list)
     readers: set[asyncio.Event] = field(default_factory=set)
 
     @property
@@ -153,6 +154,7 @@ class Steps:
             self.refuse(key, answer.error)
         elif step is not None and step.status is None:
             step.status = StepStatus(number=key.number, run=key.run, step=key.step)
+            self._ask_held(step)
             self._wake(step)
             if step.is_ending:
                 self.end(key, 0.0, "ended before it was started")
@@ -183,10 +185,25 @@ class Steps:
 
         data = binascii.b2a_base64(asked.data, newline=False).decode()
         request = {"op": "feed_step", **_about(key), "offset": asked.offset, "data": data, "eof": asked.eof}
-        self._ask(request, taken)
+        self._ask_launched(key, request, taken)
 
     def order(self, operation: str, key: StepKey, **more: object) -> None:
-        self._ask({"op": operation, **_about(key), **more}, None)
+        self._ask_launched(key, {"op": operation, **_about(key), **more}, None)
+
+    def _ask_launched(
+        self, key: StepKey, request: dict[str, object], on_answer: Callable[[ShimMessage], None] | None
+    ) -> None:
+        """Asks the shim, or holds the request while a step is being prepared of which the shim knows nothing yet."""
+        step = self._steps.get(key)
+        if step is not None and step.status is None:
+            step.held.append((request, on_answer))
+        else:
+            self._ask(request, on_answer)
+
+    def _ask_held(self, step: _Step) -> None:
+        held, step.held = step.held, []
+        for request, on_answer in held:
+            self._ask(request, on_answer)
 
     def acknowledged(self, key: StepKey) -> None:
         step = self._steps.get(key)
@@ -205,6 +222,7 @@ class Steps:
         if step is None or step.has_ended:
             return
         step.status = status
+        self._ask_held(step)
         self._report(step)
         self._wake(step)
         if status.has_ended and step.key in self._stale:

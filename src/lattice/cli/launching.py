@@ -21,6 +21,7 @@ from lattice_sdk.step_streams import OutputGap, StepStream, TaskOutput
 
 INPUT_BYTES = 1 << 16
 INPUT_AGAIN_S = 0.02
+INPUT_AGAIN_MOST_S = 0.5
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
 
 
@@ -147,13 +148,16 @@ class Attendance:
 
     def _hand_on(self, client: Client, offset: int, data: bytes) -> int:
         end = offset + len(data)
+        eof = not data
+        pause_s = INPUT_AGAIN_S
         while True:
-            taken = client.feed_step(self._allocation, self._step.step, offset, data, eof=not data).upto
-            data = data[max(0, taken - offset) :]
-            offset = max(offset, taken)
-            if offset >= end:
+            taken = client.feed_step(self._allocation, self._step.step, offset, data, eof=eof)
+            data = data[max(0, taken.upto - offset) :]
+            offset = max(offset, taken.upto)
+            if offset >= end and not taken.waiting:
                 return end
-            time.sleep(INPUT_AGAIN_S)
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, INPUT_AGAIN_MOST_S) if taken.waiting else INPUT_AGAIN_S
 
 
 def _terminal_size() -> os.terminal_size | None:

@@ -174,17 +174,18 @@ class StepBook:
         for node in sorted(live.open_nodes):
             self._links.order_step(node, order)
 
-    async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int:
+    async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int | None:
         live = self._live.get((number, step))
         if live is None:
             raise unknown_step(number, step)
         if live.plan is None:
-            return 0
+            return None
         nodes = [node for node in live.plan.input_nodes() if node in live.open_nodes]
         if not nodes:
             return offset + len(data)
-        if live.unsent.intersection(nodes):
-            return 0  # not there yet
+        missing = {node for _, node, key in self._missing if key == live.key}
+        if (live.unsent | missing).intersection(nodes):
+            return None
         feeds = (self._links.feed_step(node, live.about(), offset, data, eof=eof) for node in nodes)
         return min(await asyncio.gather(*feeds))
 

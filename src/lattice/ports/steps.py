@@ -186,8 +186,8 @@ class StepDesk(Protocol):
         """The size of its terminal. Raises StepRefused."""
         ...
 
-    async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int:
-        """How much input was taken since the beginning. Raises StepRefused, AgentUnreachable."""
+    async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int | None:
+        """How much input was taken since the beginning; None while there is nobody to take it. Raises StepRefused, AgentUnreachable."""
         ...
 
     def read(self, node: str, number: int, run: int, step: int, *, offset: int) -> AsyncIterator[OutputPiece]:

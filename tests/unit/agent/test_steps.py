@@ -99,6 +99,26 @@ def test_a_launch_that_fails_counts_for_all_its_tasks(node: Node) -> None:
     assert [task.message for task in report.tasks] == ["account unknown"] * 2
 
 
+def test_input_and_signals_that_come_before_the_shim_has_the_step_are_held_until_then(node: Node) -> None:
+    node.steps.begin(KEY, "L", b"", (0, 1), fence=False)
+    node.steps.feed(pb.StepInput(offset=0, data=b"hello", ticket=1), KEY)
+    node.steps.order("signal_step", KEY, signal=10)
+    node.steps.feed(pb.StepInput(offset=5, eof=True, ticket=2), KEY)
+    assert node.operations() == []
+    node.steps.launched(KEY, ShimMessage(ok=True))
+    assert node.operations() == ["feed_step", "signal_step", "feed_step"]
+    assert [body.get("eof") for body in node.asked] == [False, None, True]
+    node.steps.feed(pb.StepInput(offset=5, eof=True, ticket=3), KEY)
+    assert len(node.asked) == 4
+
+
+def test_input_for_a_step_that_could_not_be_launched_is_answered_after_all(node: Node) -> None:
+    node.steps.begin(KEY, "L", b"", (0, 1), fence=False)
+    node.steps.feed(pb.StepInput(offset=0, data=b"hello", ticket=1), KEY)
+    node.steps.refuse(KEY, "account unknown")
+    assert node.operations() == ["feed_step"]
+
+
 def test_steps_of_runs_that_do_not_hold_the_node_are_ended_first(node: Node) -> None:
     node.begin()
     other = StepKey(8, 1, 0)

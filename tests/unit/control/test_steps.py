@@ -273,6 +273,24 @@ async def test_signals_and_input_go_to_the_nodes_that_need_them() -> None:
         book.book.signal(book.number, 99, 10)
 
 
+@scenario
+async def test_nobody_takes_input_of_a_step_that_waits_or_is_on_its_way() -> None:
+    book = Book(World())
+    await book.begin()
+    first = await book.launch(tasks=8)
+    waiting = await book.launch(tasks=8)
+    assert await book.book.feed(book.number, waiting, 0, b"", eof=True) is None
+    order = next(order for _, order in book.orders() if isinstance(order, LaunchOrder))
+    run = book.world.replica.state.allocations[book.number].run
+    known = KnownStep(key=RunKey(book.number, run), step=first, launch_id=book.launch_id(first), plan=order.plan)
+    book.book = book.make()
+    book.book.registered("n2", (known,))
+    assert await book.book.feed(book.number, first, 0, b"", eof=True) is None
+    book.book.registered("n1", (known,))
+    assert await book.book.feed(book.number, first, 0, b"", eof=True) == 0
+    assert book.world.links.fed == [("n1", 0, b"", True)]
+
+
 def test_a_plan_of_another_kind_is_passed_over() -> None:
     assert decode_plan(b"nonsense") is None
 

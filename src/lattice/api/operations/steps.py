@@ -67,9 +67,11 @@ class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class InputTaken(Struct, frozen=True, kw_only=True):
-    """So many bytes were taken since the beginning; send the rest again."""
+    """So many bytes were taken since the beginning; send the rest again. While the tasks are `waiting` for room or on their way
+    to their nodes nothing is taken, not even the end: send it all again."""
 
     upto: int
+    waiting: bool = False
 
 
 class StepSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -200,7 +202,7 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
         raise refused(refusal) from None
     except AgentUnreachable as error:
         raise ApiError("unavailable", f"the input cannot be delivered now: {error}", hint="send it again") from None
-    return InputTaken(upto=upto)
+    return InputTaken(upto=0, waiting=True) if upto is None else InputTaken(upto=upto)
 
 
 async def signal_step(context: Context, request: StepSignal) -> StepInfo:

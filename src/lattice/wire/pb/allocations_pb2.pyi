@@ -1106,10 +1106,12 @@ class FeedStepRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., step: _Optional[int] = ..., offset: _Optional[int] = ..., data: _Optional[str] = ..., eof: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class InputTaken(_message.Message):
-    __slots__ = ("upto",)
+    __slots__ = ("upto", "waiting")
     UPTO_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
     upto: int
-    def __init__(self, upto: _Optional[int] = ...) -> None: ...
+    waiting: bool
+    def __init__(self, upto: _Optional[int] = ..., waiting: _Optional[bool] = ...) -> None: ...
 
 class SignalStepRequest(_message.Message):
     __slots__ = ("id", "step", "signal", "request_id")
