@@ -67,8 +67,7 @@ class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class InputTaken(Struct, frozen=True, kw_only=True):
-    """So many bytes were taken since the beginning; send the rest again. While the tasks are `waiting` for room or on their way
-    to their nodes nothing is taken, not even the end: send it all again."""
+    """So many bytes were taken since the beginning; send the rest again. `waiting`: no tasks yet, not even the end was taken."""
 
     upto: int
     waiting: bool = False
