@@ -5,7 +5,7 @@ connection, `LatticeClient` on the event loop; the descriptor below gives each o
 """
 
 import os
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator
 from functools import wraps
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
@@ -139,8 +139,3 @@ def at(*segments: str) -> str:
 def given(**parameters: str | int | None) -> list[tuple[str, str]]:
     """Parameters without those that say nothing."""
     return [(key, str(value)) for key, value in parameters.items() if value not in ("", None)]
-
-
-def without_nothing(fields: Mapping[str, object]) -> dict[str, object]:
-    """Fields without those that are empty or None."""
-    return {key: value for key, value in fields.items() if value not in ("", None)}

@@ -15,12 +15,11 @@ from lattice.api.rest.forwarding import Forwarding
 from lattice.api.services import Services
 from lattice.api.slurm_names import slurm_names
 from lattice.config.schema import PeerSection, ServerConfig
-from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.core.model.observations import Observations
 from lattice.daemons.agent_relay import AgentRelay
 from lattice.daemons.beginning import Beginning
 from lattice.daemons.following import NoScheduling
-from lattice.daemons.guards import begin_auditing, rate_limits
+from lattice.daemons.guards import rate_limits
 from lattice.daemons.listening import Address, ListenFailed
 from lattice.daemons.peer_plane import PeerPlane
 from lattice.daemons.server_loops import Loops
@@ -239,27 +238,8 @@ class QuorumProcess(ServerProcess):
 
     async def _lead(self) -> None:
         await self._replica.lead(lambda: self._leadership.is_leader)
-        config = self._config
         term = self._term = Term(self._replica)
-        defaults = config.defaults
-        wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
-        auditing = await begin_auditing(config, term, self._clock)
-        await make_defaults(term, wanted)
-        api_url = config.api.advertised_url or ",".join(entry.rest for entry in self._plane.directory.entries.values())
-        loops = self._loops = Loops(
-            config,
-            term,
-            self._links,
-            self._clock,
-            self._metrics,
-            mint=self._mint,
-            api_url=api_url,
-            senders=self._outlets.senders,
-            epoch=self._replica.epoch,
-            uploads=self._build_uploads(),
-            auditing=auditing,
-        )
-        self._report_rules()
+        loops = await self._begin_loops(term, ",".join(entry.rest for entry in self._plane.directory.entries.values()))
         services = self._services = self._services_of(term, loops)
         loops.start()
         if self._relay is not None:
@@ -270,7 +250,7 @@ class QuorumProcess(ServerProcess):
         if self._calls is not None:
             self._calls.lead(is_leading=True)
         self._servers.lead_by(app)
-        stepping = SteppingDown(config.name, self._servers.problem, self._servers)
+        stepping = SteppingDown(self._config.name, self._servers.problem, self._servers)
         self._while_leading = [
             asyncio.create_task(self._plane.measure_clocks(), name="clocks"),
             asyncio.create_task(stepping.run(), name="stepping down"),

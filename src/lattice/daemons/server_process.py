@@ -46,6 +46,7 @@ from lattice.integrations.directory.store import DirectoryStore
 from lattice.observe.metrics import Metrics
 from lattice.ports.clock import SystemClock
 from lattice.ports.log import Log
+from lattice.ports.replica import Replica
 from lattice.quorum.archive import SqliteArchive
 from lattice.quorum.backup_desk import BackupDesk
 from lattice.quorum.logs.memory import MemoryLog
@@ -168,27 +169,30 @@ class ServerProcess:
                 "restored %s: goes on from entry %d; what was here is in %s", start.backup, start.index, former
             )
 
-    async def _serve(self, rest: Address, grpc: Address) -> None:
-        config = self._config
-        defaults = config.defaults
+    async def _begin_loops(self, replica: Replica, own_url: str) -> Loops:
+        """The loops of a server that appends, not running yet; what they rest on is in the log when this returns."""
+        config, defaults = self._config, self._config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
-        auditing = await begin_auditing(config, self._replica, self._clock)
-        await make_defaults(self._replica, wanted)
-        api_url = config.api.advertised_url or f"{self._scheme}://{reachable(rest)}"
+        auditing = await begin_auditing(config, replica, self._clock)
+        await make_defaults(replica, wanted)
         loops = self._loops = Loops(
             config,
-            self._replica,
+            replica,
             self._links,
             self._clock,
             self._metrics,
             mint=self._mint,
-            api_url=api_url,
+            api_url=config.api.advertised_url or own_url,
             senders=self._outlets.senders,
             epoch=self._replica.epoch,
             uploads=self._build_uploads(),
             auditing=auditing,
         )
         self._report_rules()
+        return loops
+
+    async def _serve(self, rest: Address, grpc: Address) -> None:
+        loops = await self._begin_loops(self._replica, f"{self._scheme}://{reachable(rest)}")
         self._agents.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
         try:
             self._grpc, grpc_port = build_server(self._agents, str(grpc), self._grpc_credentials())

@@ -238,10 +238,6 @@ class EtcdClient:
         request = pb.AlarmRequest(action=pb.AlarmRequest.DEACTIVATE, memberID=alarm.memberID, alarm=alarm.alarm)
         await self._call(lambda c: c.maintenance.Alarm(request, timeout=CALL_TIMEOUT_S))
 
-    async def hash_kv(self, revision: int) -> pb.HashKVResponse:
-        request = pb.HashKVRequest(revision=revision)
-        return await self._call(lambda c: c.maintenance.HashKV(request, timeout=60.0))
-
     async def move_leader(self, member_id: int) -> None:
         """Hands leadership to another member; has to be asked of the present leader."""
         request = pb.MoveLeaderRequest(targetID=member_id)

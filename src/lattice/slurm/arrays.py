@@ -62,8 +62,3 @@ def fold_indices(indices: Iterable[int]) -> str:
         else:
             spans.append([index, index])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-
-
-def pending_id(number: int, indices: Iterable[int], limit: int = 0) -> str:
-    """`17_[2-3%1]`; a single index keeps its brackets, as in squeue."""
-    return f"{number}_[{fold_indices(indices)}{f'%{limit}' if limit else ''}]"

@@ -66,6 +66,7 @@ def test_the_usual_table_looks_as_it_always_did() -> None:
         "         2_[3-5%2]      main     wrap      ada PD       0:00      1 (JobArrayTaskLimit)"
     )
     assert written(squeue.DEFAULT, task) == ("               2_1      main     wrap      ada  R       0:16      1 n3")
+    assert row(array_number=17, waiting="2-3", array_limit=1).shown_id == "17_[2-3%1]"
     assert header(squeue.LONG).endswith("   STATE       TIME TIME_LIMI  NODES NODELIST(REASON)")
 
 

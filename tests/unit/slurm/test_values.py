@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lattice.slurm.arrays import Array, parse_array, pending_id
+from lattice.slurm.arrays import Array, parse_array
 from lattice.slurm.hostlists import BadHostlist, expand, fold
 from lattice.slurm.patterns import fill
 from lattice.slurm.sizes import Gpus, format_memory, parse_count, parse_gpus, parse_gres, parse_memory_mb, parse_nodes
@@ -157,7 +157,6 @@ def test_arrays_are_read_with_their_limit() -> None:
     assert array.indices == [1, 3, 5, 7, 9]
     assert array.text == "1,3,5,7,9"
     assert parse_array("[1-3]") == Array(((1, 3, 1),))
-    assert pending_id(17, [2, 3], 1) == "17_[2-3%1]"
 
 
 @pytest.mark.parametrize("text", ["", "a", "3-1", "1-3:0", "1-3%", "1-3%x", "1-5000000", "1--3"])

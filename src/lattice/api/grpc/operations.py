@@ -58,13 +58,18 @@ class OperationServices:
             return grpc.unary_stream_rpc_method_handler(self._streaming(call, peers))
         return grpc.unary_unary_rpc_method_handler(self._single(call, peers))
 
+    async def _who_answers(self, call: Call, peers: Callers | None, context: CallContext) -> Leader | None:
+        """The way to the leader, or None to answer here. A call that came from another server is handed on no further."""
+        leader = self._leader_for(call, context)
+        if peers is not None:
+            await checked_caller(peers, context)
+            if leader is not None:
+                await _say_not_leading(context)
+        return leader
+
     def _single(self, call: Call, peers: Callers | None) -> Callable[[bytes, CallContext], Awaitable[bytes]]:
         async def handle(request: bytes, context: CallContext) -> bytes:
-            leader = self._leader_for(call, context)
-            if peers is not None:
-                await checked_caller(peers, context)
-                if leader is not None:
-                    await _say_not_leading(context)
+            leader = await self._who_answers(call, peers, context)
             if leader is not None:
                 with contextlib.suppress(LeadsHere):
                     return await leader.answer(call.rpc, request, context)
@@ -74,11 +79,7 @@ class OperationServices:
 
     def _streaming(self, call: Call, peers: Callers | None) -> Callable[[bytes, CallContext], AsyncIterator[bytes]]:
         async def handle(request: bytes, context: CallContext) -> AsyncIterator[bytes]:
-            leader = self._leader_for(call, context)
-            if peers is not None:
-                await checked_caller(peers, context)
-                if leader is not None:
-                    await _say_not_leading(context)
+            leader = await self._who_answers(call, peers, context)
             if leader is not None:
                 with contextlib.suppress(LeadsHere):
                     async for piece in leader.pieces(call.rpc, request, context):

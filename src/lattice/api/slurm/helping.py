@@ -1,4 +1,4 @@
-"""What the programs that list have in common: help, version, and the name of the cluster."""
+"""What the programs have in common: help, version, and the name of the cluster."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,11 +8,12 @@ from msgspec.structs import replace
 from lattice.api.context import Context
 from lattice.api.slurm.answering import version_line
 from lattice.slurm.faults import error
-from lattice.slurm.getopt import Grammar
+from lattice.slurm.getopt import Grammar, Line
 from lattice.slurm.listing import ListingLine
 from lattice.slurm.numbers import whole
-from lattice.slurm.options import Takes
+from lattice.slurm.options import Takes, options_of
 from lattice.slurm.times import format_date
+from lattice.slurm.usage import help_text, usage_text
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
 _POLL_S = 20.0
@@ -32,6 +33,19 @@ def helped(grammar: Grammar, line: ListingLine) -> SlurmAnswer:
         short = f"-{option.short}, " if option.short else "    "
         shown.append(f"  {short}--{option.name}{'' if option.takes is Takes.NOTHING else '=value'}")
     return SlurmAnswer(stdout="\n".join(shown) + "\n")
+
+
+def about(program: str, line: Line) -> SlurmAnswer | None:
+    """What --help, --usage and --version of sbatch, salloc and srun print; the first of them counts."""
+    for given in line.given:
+        match given.option.name:
+            case "help":
+                return SlurmAnswer(stdout=help_text(program, options_of(program)))
+            case "usage":
+                return SlurmAnswer(stdout=usage_text(program))
+            case "version":
+                return SlurmAnswer(stdout=version_line())
+    return None
 
 
 async def repeated(

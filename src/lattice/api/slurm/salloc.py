@@ -2,14 +2,13 @@
 
 from lattice.api.context import Context
 from lattice.api.slurm import holding
-from lattice.api.slurm.answering import version_line
+from lattice.api.slurm.helping import about
 from lattice.core.model.allocations import Allocation
 from lattice.slurm.environment import environment_options
 from lattice.slurm.faults import error
 from lattice.slurm.getopt import Grammar, Line
 from lattice.slurm.job import Job, merge
 from lattice.slurm.options import options_of
-from lattice.slurm.usage import help_text, usage_text
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand, SlurmProgram
 from lattice.wire.slurm_variables import SlurmSettings, run_variables
 
@@ -34,7 +33,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     """Allocates, then has the program run; comes back when that has ended."""
     word, number, code = holding.resumed(PROGRAM, command.resume)
     line = GRAMMAR.read(command.argv)
-    told = _told(line)
+    told = about(PROGRAM, line)
     if told is not None:
         return told
     if word == "end":
@@ -53,18 +52,6 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     if isinstance(submitted, SlurmAnswer):
         return submitted
     return await _answer(context, job, line, submitted[0], submitted[1], waited=False)
-
-
-def _told(line: Line) -> SlurmAnswer | None:
-    for given in line.given:
-        match given.option.name:
-            case "help":
-                return SlurmAnswer(stdout=help_text(PROGRAM, options_of(PROGRAM)))
-            case "usage":
-                return SlurmAnswer(stdout=usage_text(PROGRAM))
-            case "version":
-                return SlurmAnswer(stdout=version_line())
-    return None
 
 
 def _job(context: Context, command: SlurmCommand, line: Line) -> Job:

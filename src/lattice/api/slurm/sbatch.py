@@ -10,8 +10,9 @@ from lattice.api.dependencies import with_dependencies
 from lattice.api.errors import ApiError
 from lattice.api.intake import take_in
 from lattice.api.screening import screen
-from lattice.api.slurm.answering import printed, require, version_line
+from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.foreseeing import foreseen
+from lattice.api.slurm.helping import about
 from lattice.api.slurm.predecessors import predecessors_of
 from lattice.api.slurm.translation import Wanted, translate
 from lattice.api.slurm.waiting import wait_for
@@ -21,7 +22,6 @@ from lattice.slurm.faults import Fault, error
 from lattice.slurm.getopt import Given, Grammar, Line
 from lattice.slurm.job import SUBMISSION_FAILED, Job, merge
 from lattice.slurm.options import options_of
-from lattice.slurm.usage import help_text, usage_text
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 
 PROGRAM = "sbatch"
@@ -33,7 +33,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     if command.resume:
         return await wait_for(context, command.resume)
     line = GRAMMAR.read(command.argv)
-    told = _told(line)
+    told = about(PROGRAM, line)
     if told is not None:
         return told
     wrapped = next((each.value for each in reversed(line.given) if each.option.name == "wrap"), None)
@@ -50,19 +50,6 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     default = "wrap" if wrapped is not None else os.path.basename(line.words[0]) if line.words else PROGRAM
     wanted = translate(context, job, command, script=script, name=default, words=line.words[1:])
     return await _submit(context, command, job, wanted)
-
-
-def _told(line: Line) -> SlurmAnswer | None:
-    """What --help, --usage and --version print; the first of them counts."""
-    for given in line.given:
-        match given.option.name:
-            case "help":
-                return SlurmAnswer(stdout=help_text(PROGRAM, options_of(PROGRAM)))
-            case "usage":
-                return SlurmAnswer(stdout=usage_text(PROGRAM))
-            case "version":
-                return SlurmAnswer(stdout=version_line())
-    return None
 
 
 def _job(context: Context, command: SlurmCommand, line: Line, script: str) -> Job:

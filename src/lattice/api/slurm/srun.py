@@ -7,20 +7,20 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.lookup import find
 from lattice.api.slurm import exporting, holding
-from lattice.api.slurm.answering import require, version_line
+from lattice.api.slurm.answering import require
+from lattice.api.slurm.helping import about
 from lattice.api.step_launch import launch
 from lattice.core.model.allocations import Allocation, AllocationState
 from lattice.core.model.asked import Asked
 from lattice.core.model.ids import allocation_id
 from lattice.slurm.environment import environment_options
 from lattice.slurm.faults import Fault
-from lattice.slurm.getopt import Grammar, Line
+from lattice.slurm.getopt import Grammar
 from lattice.slurm.job import Job, merge
 from lattice.slurm.options import options_of
 from lattice.slurm.patterns import fill
 from lattice.slurm.step_line import StepLine, is_per_task, read_programs, step_line, task_count
 from lattice.slurm.times import UNLIMITED
-from lattice.slurm.usage import help_text, usage_text
 from lattice.wire.slurm import SlurmAnswer, SlurmCommand, SlurmStep
 from lattice.wire.steps import ProgramFields, StepInfo, StepSubmission
 
@@ -55,7 +55,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
         await holding.cancel(context, number, command.request_id)
         return SlurmAnswer(stderr=f"{PROGRAM}: Job allocation {number} has been revoked.\n", code=1)
     line = GRAMMAR.read(command.argv)
-    told = _told(line)
+    told = about(PROGRAM, line)
     if told is not None:
         return told
     environment = environment_options(GRAMMAR, _own_options(command.environment))
@@ -70,18 +70,6 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
         allocation = await _confirmed(context, inside)
         return await _launched(context, command, job, step, line.words, allocation, _warned(job))
     return await _alone(context, command, job, step, line.words, number if word == "wait" else 0)
-
-
-def _told(line: Line) -> SlurmAnswer | None:
-    for given in line.given:
-        match given.option.name:
-            case "help":
-                return SlurmAnswer(stdout=help_text(PROGRAM, options_of(PROGRAM)))
-            case "usage":
-                return SlurmAnswer(stdout=usage_text(PROGRAM))
-            case "version":
-                return SlurmAnswer(stdout=version_line())
-    return None
 
 
 def _own_options(environment: dict[str, str]) -> dict[str, str]:

@@ -130,7 +130,7 @@ def _multipliers(snapshot: Snapshot, now: int) -> Floats | None:
 
 
 def _first_come(moment: Moment) -> Floats:
-    """Falls with class and then with submission alone."""
+    """Rises with class and then with waiting, which counts from the earliest start that was asked for."""
     wait = moment.wait_s
     total: Floats = (moment.snapshot.queue.preemption_class + wait / (wait + _LONG_S)) / (HIGHEST_CLASS + 1)
     return total
