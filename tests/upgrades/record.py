@@ -8,6 +8,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Accepted
@@ -39,7 +40,7 @@ async def propose(replica: LogReplica, *commands: cmd.AnyCommand) -> int:
     """Every command accepted; the number that the last one gave."""
     number = 0
     for command in commands:
-        outcome = await replica.propose(command, actor="ada", command_id=f"ada/{replica.applied_index}")
+        outcome = await replica.propose(command, actor="ada", command_id=uuid4().hex)
         assert isinstance(outcome, Accepted), (command, outcome)
         number = outcome.number or number
     return number
