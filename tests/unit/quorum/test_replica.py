@@ -221,8 +221,8 @@ def test_a_restart_gives_the_same_state() -> None:
     async def scenario() -> None:
         log = MemoryLog()
         async with founded(in_memory(log)) as replica:
-            for _ in range(100):
-                number = await submit(replica, command_id=f"c{replica.applied_index}")
+            for turn in range(100):
+                number = await submit(replica, command_id=f"c{turn}")
                 if number % 3 == 0:
                     await finish(replica, number)
             before = replica.state.digest()
