@@ -190,7 +190,7 @@ def test_walltime_ends_a_run_in_real_time(shim: ShimProcess, agent: Client) -> N
     event = agent.ended(1)
     assert event["cause"] == "walltime"
     assert event["signal"] == signal.SIGKILL
-    assert 1.3 <= event["elapsed_s"] < 3
+    assert 1.3 <= event["elapsed_s"] < 15
 
 
 def test_walltime_can_be_changed_while_running(shim: ShimProcess, agent: Client) -> None:

@@ -228,4 +228,4 @@ def test_idle_shim_does_not_wake_up(shim: ShimProcess, agent: Client) -> None:
 
     before = switches()
     time.sleep(1)
-    assert switches() - before <= 1
+    assert switches() - before <= 3

@@ -108,8 +108,8 @@ def test_a_server_serves_and_stops_when_told_to(tmp_path: Path) -> None:
         assert [vcluster["name"] for vcluster in vclusters["items"]] == ["default"]
         begun = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(10) == 0
-        assert time.monotonic() - begun < 5
+        assert server.process.wait(30) == 0
+        assert time.monotonic() - begun < 25
         assert not (tmp_path / "data" / "endpoints.json").exists()
 
 
@@ -136,8 +136,8 @@ def test_a_long_poll_does_not_keep_a_server_from_stopping(tmp_path: Path) -> Non
             assert client.recv(100).startswith(b"HTTP/1.1 200")
             begun = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait(10) == 0
-            assert time.monotonic() - begun < 5
+            assert server.process.wait(30) == 0
+            assert time.monotonic() - begun < 25
 
 
 def test_a_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_resignation_is_told_once_and_followed_at_once(etcd: Etcd) -> None:
             await a.resign()
             assert not a.is_leader
             await campaign
-            assert time.monotonic() - begin < 1
+            assert time.monotonic() - begin < 3.5  # the lease lasts 4
             await knows(a, "b")
             assert losses == ["a"]
             assert b.epoch > 0
