@@ -119,7 +119,7 @@ class Batch(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[ServerMessage, _Mapping]]] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user", "steps", "epoch", "takes_batches")
+    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user", "steps", "epoch", "takes_batches", "process")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HARDWARE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +131,7 @@ class Register(_message.Message):
     STEPS_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     TAKES_BATCHES_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     hardware: Hardware
     address: str
@@ -142,7 +143,8 @@ class Register(_message.Message):
     steps: _containers.RepeatedCompositeFieldContainer[KnownStep]
     epoch: int
     takes_batches: bool
-    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ...) -> None: ...
+    process: int
+    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ..., process: _Optional[int] = ...) -> None: ...
 
 class Hardware(_message.Message):
     __slots__ = ("cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w")
@@ -211,16 +213,18 @@ class Confirmed(_message.Message):
     def __init__(self, session: _Optional[int] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
-    __slots__ = ("seq", "running", "load1", "memory_used_mb")
+    __slots__ = ("seq", "running", "load1", "memory_used_mb", "session")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     LOAD1_FIELD_NUMBER: _ClassVar[int]
     MEMORY_USED_MB_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
     seq: int
     running: int
     load1: float
     memory_used_mb: int
-    def __init__(self, seq: _Optional[int] = ..., running: _Optional[int] = ..., load1: _Optional[float] = ..., memory_used_mb: _Optional[int] = ...) -> None: ...
+    session: int
+    def __init__(self, seq: _Optional[int] = ..., running: _Optional[int] = ..., load1: _Optional[float] = ..., memory_used_mb: _Optional[int] = ..., session: _Optional[int] = ...) -> None: ...
 
 class StartRun(_message.Message):
     __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal")
