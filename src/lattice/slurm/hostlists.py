@@ -11,16 +11,20 @@ _TOO_MANY = f"more than {MAX_HOSTS} hosts"
 
 
 class BadHostlist(ValueError):
-    """The text is not a list of hosts."""
+    """The text is not a list of hosts; `place` is the character, counted from 1, at which that shows."""
+
+    def __init__(self, message: str, place: int = 1) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 def expand(text: str) -> list[str]:
     """The names, in order, as often as they were given."""
     names: list[str] = []
-    for item in _items(text):
-        names += _expand_item(item)
+    for start, item in _items(text):
+        names += _expand_item(item, start)
         if len(names) > MAX_HOSTS:
-            raise BadHostlist(_TOO_MANY)
+            raise BadHostlist(_TOO_MANY, start + 1)
     return names
 
 
@@ -66,44 +70,50 @@ def _spans(numbers: list[int]) -> list[tuple[int, int]]:
     return spans
 
 
-def _items(text: str) -> list[str]:
-    """The list cut at commas outside brackets."""
-    items, depth, start = [], 0, 0
+def _items(text: str) -> list[tuple[int, str]]:
+    """The list cut at commas outside brackets, each piece with the place where it starts."""
+    items, opened, start = [], -1, 0
     for at, char in enumerate(text):
+        if (char == "[" and opened >= 0) or (char == "]" and opened < 0):
+            raise BadHostlist(f"brackets do not match at character {at + 1} of {text[:60]!r}", at + 1)
         if char == "[":
-            depth += 1
+            opened = at
         elif char == "]":
-            depth -= 1
-        elif char in ", \n" and not depth:
-            items.append(text[start:at])
+            opened = -1
+        elif char in ", \n" and opened < 0:
+            items.append((start, text[start:at]))
             start = at + 1
-        if depth not in (0, 1):
-            raise BadHostlist(f"brackets do not match in {text[:60]!r}")
-    if depth:
-        raise BadHostlist(f"brackets do not match in {text[:60]!r}")
-    return [item for item in (*items, text[start:]) if item]
+    if opened >= 0:
+        raise BadHostlist(
+            f"brackets do not match in {text[:60]!r}: the one at character {opened + 1} is not closed", opened + 1
+        )
+    return [(at, item) for at, item in (*items, (start, text[start:])) if item]
 
 
-def _expand_item(item: str) -> list[str]:
+def _expand_item(item: str, start: int) -> list[str]:
     head, bracket, rest = item.partition("[")
     if not bracket:
         return [item]
     inside, _, tail = rest.partition("]")
     names: list[str] = []
+    at = start + len(head) + 1
     for part in inside.split(","):
-        names += [f"{head}{number}" for number in _numbers(part)]
+        names += [f"{head}{number}" for number in _numbers(part, at)]
         if len(names) > MAX_HOSTS:
-            raise BadHostlist(_TOO_MANY)
-    ends = _expand_item(tail) if tail else [""]
+            raise BadHostlist(_TOO_MANY, at + 1)
+        at += len(part) + 1
+    ends = _expand_item(tail, at) if tail else [""]
     # Counted before anybody lists them: brackets multiply.
     if len(names) * len(ends) > MAX_HOSTS:
-        raise BadHostlist(_TOO_MANY)
+        raise BadHostlist(_TOO_MANY, start + 1)
     return [name + end for name in names for end in ends]
 
 
-def _numbers(part: str) -> list[str]:
+def _numbers(part: str, at: int) -> list[str]:
     low, dash, high = part.partition("-")
     first, last = whole(low), whole(high if dash else low)
-    if first is None or last is None or last < first or last - first >= MAX_HOSTS:
-        raise BadHostlist(f"{part[:60]!r} is not a range of numbers")
+    if first is None or last is None or last < first:
+        raise BadHostlist(f"{part[:60]!r} at character {at + 1} is not a range of numbers", at + 1)
+    if last - first >= MAX_HOSTS:
+        raise BadHostlist(_TOO_MANY, at + 1)
     return [f"{number:0{len(low)}}" for number in range(first, last + 1)]
