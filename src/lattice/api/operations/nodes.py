@@ -8,14 +8,11 @@ from lattice.api.context import Context
 from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.errors import unknown
 from lattice.api.limits import MAX_PAGE
+from lattice.api.node_orders import NodeOrder, order_command
 from lattice.api.states import parse_node_states
-from lattice.core.machine.commands import AnyCommand, DisableNode, DrainNode, EnableNode, UndrainNode
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import Node
 from lattice.wire.nodes import NodeView, node_view
-from lattice.wire.texts import check_line
-
-MAX_REASON = 512
 
 
 class NodeQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,30 +64,31 @@ async def get_node(context: Context, request: GetNode) -> NodeView:
 
 async def drain_node(context: Context, request: ControlNode) -> NodeView:
     """Lets its work end and starts nothing more there."""
-    command = DrainNode(node=request.id, reason=check_line(request.reason, "reason", MAX_REASON))
-    return await _control(context, request, command)
+    return await _control(context, request, NodeOrder.DRAIN)
 
 
 async def undrain_node(context: Context, request: ControlNode) -> NodeView:
     """Takes a drain back."""
-    heard = context.services.observations.get(request.id)
-    command = UndrainNode(node=request.id, is_heard=heard is not None and heard.connected)
-    return await _control(context, request, command)
+    return await _control(context, request, NodeOrder.UNDRAIN)
 
 
 async def disable_node(context: Context, request: ControlNode) -> NodeView:
     """Takes it out of service at once; its work is lost."""
-    command = DisableNode(node=request.id, reason=check_line(request.reason, "reason", MAX_REASON))
-    return await _control(context, request, command)
+    return await _control(context, request, NodeOrder.DISABLE)
 
 
 async def enable_node(context: Context, request: ControlNode) -> NodeView:
     """Brings a disabled node back."""
-    return await _control(context, request, EnableNode(node=request.id))
+    return await _control(context, request, NodeOrder.ENABLE)
 
 
-async def _control(context: Context, request: ControlNode, command: AnyCommand) -> NodeView:
-    await context.carry_out(command, request.request_id)
+async def fault_node(context: Context, request: ControlNode) -> NodeView:
+    """Reports a failure of its hardware, seen from outside: it is Down at once."""
+    return await _control(context, request, NodeOrder.FAULT)
+
+
+async def _control(context: Context, request: ControlNode, order: NodeOrder) -> NodeView:
+    await context.carry_out(order_command(context, order, request.id, reason=request.reason), request.request_id)
     return await get_node(context, GetNode(id=request.id))
 
 

@@ -4,15 +4,12 @@ from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.lookup import Found, find
+from lattice.api.node_orders import MAX_REASON, NodeOrder, order_command, order_each
 from lattice.api.slurm.answering import complained
 from lattice.core.machine.commands import (
     AnyCommand,
-    DisableNode,
-    DrainNode,
-    EnableNode,
     HoldAllocation,
     ReleaseAllocation,
-    UndrainNode,
     UpdateAllocation,
 )
 from lattice.core.model.allocations import Hold
@@ -26,7 +23,6 @@ from lattice.wire.slurm import SlurmAnswer, SlurmCommand
 from lattice.wire.texts import check_line, check_name
 
 NO_LIMIT_S = 365 * 86400
-MAX_REASON = 512
 STATES = "NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN"
 _JOB = ("jobid", "job")
 _NODE = ("nodename", "node", "nodes")
@@ -183,24 +179,22 @@ async def _order_nodes(
     for node in nodes:
         if node not in context.state.nodes:
             return complained("slurm_update error: Invalid node name specified")
-    for node in nodes:
-        try:
-            await context.carry_out(_node_command(context, node, word, reason), command.request_id, part=node)
-        except ApiError as problem:
-            if problem.status >= 500:
-                raise
-            return complained(
-                "slurm_update error: Invalid node state specified", f"scontrol: error: {problem.view.message}"
-            )
+
+    def command_for(node: str) -> AnyCommand:
+        return order_command(context, _node_order(context, node, word), node, reason=reason)
+
+    answers = await order_each(context, tuple(dict.fromkeys(nodes)), command_for, command.request_id)
+    refusals = [answer.error for answer in answers if answer.error is not None]
+    if refusals:
+        said = [f"scontrol: error: {error.message}" for error in refusals[:20]]
+        return complained("slurm_update error: Invalid node state specified", *said)
     return SlurmAnswer()
 
 
-def _node_command(context: Context, node: str, word: str, reason: str) -> AnyCommand:
+def _node_order(context: Context, node: str, word: str) -> NodeOrder:
     if word == "DRAIN":
-        return DrainNode(node=node, reason=reason)
+        return NodeOrder.DRAIN
     if word in ("DOWN", "FAIL"):
-        return DisableNode(node=node, reason=reason)
-    if context.state.nodes[node].state in (NodeState.DOWN, NodeState.FAILED):
-        return EnableNode(node=node)
-    heard = context.services.observations.get(node)
-    return UndrainNode(node=node, is_heard=heard is not None and heard.connected)
+        return NodeOrder.DISABLE
+    is_down = context.state.nodes[node].state in (NodeState.DOWN, NodeState.FAILED)
+    return NodeOrder.ENABLE if is_down else NodeOrder.UNDRAIN

@@ -1,3 +1,4 @@
+from lattice.wire.pb import allocations_pb2 as _allocations_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -133,3 +134,91 @@ class EnableNodeRequest(_message.Message):
     reason: str
     request_id: str
     def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class FaultNodeRequest(_message.Message):
+    __slots__ = ("id", "reason", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    reason: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DrainNodeSetRequest(_message.Message):
+    __slots__ = ("nodes_text", "nodes", "reason", "request_id")
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    request_id: str
+    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class NodeAnswer(_message.Message):
+    __slots__ = ("id", "ok", "state", "error")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    OK_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    ok: bool
+    state: str
+    error: _allocations_pb2.ErrorView
+    def __init__(self, id: _Optional[str] = ..., ok: _Optional[bool] = ..., state: _Optional[str] = ..., error: _Optional[_Union[_allocations_pb2.ErrorView, _Mapping]] = ...) -> None: ...
+
+class NodeAnswers(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[NodeAnswer]
+    def __init__(self, items: _Optional[_Iterable[_Union[NodeAnswer, _Mapping]]] = ...) -> None: ...
+
+class UndrainNodeSetRequest(_message.Message):
+    __slots__ = ("nodes_text", "nodes", "reason", "request_id")
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    request_id: str
+    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DisableNodeSetRequest(_message.Message):
+    __slots__ = ("nodes_text", "nodes", "reason", "request_id")
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    request_id: str
+    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class EnableNodeSetRequest(_message.Message):
+    __slots__ = ("nodes_text", "nodes", "reason", "request_id")
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    request_id: str
+    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class FaultNodeSetRequest(_message.Message):
+    __slots__ = ("nodes_text", "nodes", "reason", "request_id")
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    request_id: str
+    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...

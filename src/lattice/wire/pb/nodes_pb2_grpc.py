@@ -64,6 +64,36 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.EnableNodeRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
                 _registered_method=True)
+        self.Fault = channel.unary_unary(
+                '/lattice.v1.NodeService/Fault',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.FaultNodeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+                _registered_method=True)
+        self.DrainSet = channel.unary_unary(
+                '/lattice.v1.NodeService/DrainSet',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.DrainNodeSetRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+                _registered_method=True)
+        self.UndrainSet = channel.unary_unary(
+                '/lattice.v1.NodeService/UndrainSet',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.UndrainNodeSetRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+                _registered_method=True)
+        self.DisableSet = channel.unary_unary(
+                '/lattice.v1.NodeService/DisableSet',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.DisableNodeSetRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+                _registered_method=True)
+        self.EnableSet = channel.unary_unary(
+                '/lattice.v1.NodeService/EnableSet',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.EnableNodeSetRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+                _registered_method=True)
+        self.FaultSet = channel.unary_unary(
+                '/lattice.v1.NodeService/FaultSet',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.FaultNodeSetRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+                _registered_method=True)
 
 
 class NodeServiceServicer:
@@ -111,6 +141,48 @@ class NodeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Fault(self, request, context):
+        """Reports a failure of its hardware, seen from outside: it is Down at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DrainSet(self, request, context):
+        """Lets the work of these nodes end and starts nothing more there.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UndrainSet(self, request, context):
+        """Takes drains back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DisableSet(self, request, context):
+        """Takes these nodes out of service at once; their work is lost.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EnableSet(self, request, context):
+        """Brings disabled nodes back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FaultSet(self, request, context):
+        """Reports a failure of their hardware, seen from outside: they are Down at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_NodeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -143,6 +215,36 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.Enable,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.EnableNodeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
+            'Fault': grpc.unary_unary_rpc_method_handler(
+                    servicer.Fault,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.FaultNodeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
+            'DrainSet': grpc.unary_unary_rpc_method_handler(
+                    servicer.DrainSet,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.DrainNodeSetRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
+            ),
+            'UndrainSet': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndrainSet,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.UndrainNodeSetRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
+            ),
+            'DisableSet': grpc.unary_unary_rpc_method_handler(
+                    servicer.DisableSet,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.DisableNodeSetRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
+            ),
+            'EnableSet': grpc.unary_unary_rpc_method_handler(
+                    servicer.EnableSet,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.EnableNodeSetRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
+            ),
+            'FaultSet': grpc.unary_unary_rpc_method_handler(
+                    servicer.FaultSet,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.FaultNodeSetRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -307,6 +409,168 @@ class NodeService:
             '/lattice.v1.NodeService/Enable',
             lattice_dot_v1_dot_nodes__pb2.EnableNodeRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Fault(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Fault',
+            lattice_dot_v1_dot_nodes__pb2.FaultNodeRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DrainSet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/DrainSet',
+            lattice_dot_v1_dot_nodes__pb2.DrainNodeSetRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UndrainSet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/UndrainSet',
+            lattice_dot_v1_dot_nodes__pb2.UndrainNodeSetRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DisableSet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/DisableSet',
+            lattice_dot_v1_dot_nodes__pb2.DisableNodeSetRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EnableSet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/EnableSet',
+            lattice_dot_v1_dot_nodes__pb2.EnableNodeSetRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FaultSet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/FaultSet',
+            lattice_dot_v1_dot_nodes__pb2.FaultNodeSetRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
             options,
             channel_credentials,
             insecure,

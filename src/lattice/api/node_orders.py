@@ -1,0 +1,99 @@
+"""An operator's orders for nodes: which command each is, and one order carried out for many nodes.
+
+Every way to give an order (one node, a set of them, the Slurm commands) comes through here.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import assert_never
+
+from msgspec import Struct
+
+from lattice.api.context import Context
+from lattice.api.errors import ApiError, ErrorView
+from lattice.api.limits import BULK_AT_ONCE
+from lattice.core.machine.commands import AnyCommand, DisableNode, DownNode, DrainNode, EnableNode, UndrainNode
+from lattice.core.model.nodes import DownCause, NodeState
+from lattice.slurm.hostlists import fold
+from lattice.wire.node_names import node_names
+from lattice.wire.problems import BadField
+from lattice.wire.texts import check_line
+
+MAX_REASON = 512
+_SHOWN = 300  # characters of a list of names in an error
+
+
+class NodeOrder(StrEnum):
+    DRAIN = "drain"
+    UNDRAIN = "undrain"
+    DISABLE = "disable"
+    ENABLE = "enable"
+    FAULT = "fault"
+
+
+class NodeAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of an order for one node: the state it led to, or why it was refused and the state it left."""
+
+    id: str
+    ok: bool
+    state: NodeState
+    error: ErrorView | None = None
+
+
+def order_command(context: Context, order: NodeOrder, node: str, *, reason: str = "") -> AnyCommand:
+    """The command that carries out the order. Raises BadField for a reason that cannot be one."""
+    reason = check_line(reason, "reason", MAX_REASON)
+    match order:
+        case NodeOrder.DRAIN:
+            return DrainNode(node=node, reason=reason)
+        case NodeOrder.UNDRAIN:
+            heard = context.services.observations.get(node)
+            return UndrainNode(node=node, is_heard=heard is not None and heard.connected)
+        case NodeOrder.DISABLE:
+            return DisableNode(node=node, reason=reason)
+        case NodeOrder.ENABLE:
+            return EnableNode(node=node)
+        case NodeOrder.FAULT:
+            return DownNode(node=node, cause=DownCause.HARDWARE, reason=reason)
+        case _:
+            assert_never(order)
+
+
+def known_nodes(context: Context, given: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of a set. Raises BadField when it cannot be read or is empty, ApiError when any name is not that of a node."""
+    names = node_names(given, "nodes")
+    if not names:
+        raise BadField("nodes", "names no node", hint="write n1,n[3-5,7]")
+    nodes = context.state.nodes
+    strangers = [name for name in names if name not in nodes]
+    if strangers:
+        listed = fold(strangers)
+        listed = listed if len(listed) <= _SHOWN else f"{listed[:_SHOWN]}..."
+        words = f'unknown node "{listed}"' if len(strangers) == 1 else f"{len(strangers):,} unknown nodes: {listed}"
+        hint = "nothing was changed; `lattice nodes` lists those there are"
+        raise ApiError("not_found", words, current=f"{len(nodes):,} nodes", hint=hint)
+    return names
+
+
+async def order_each(
+    context: Context, names: Sequence[str], command_for: Callable[[str], AnyCommand], request_id: str
+) -> list[NodeAnswer]:
+    """One answer per node, in the order of the names; many are ordered in pieces, so that others are served in between.
+
+    Raises like `Context.carry_out` when the log fails: the whole order may be repeated under the same request id.
+    """
+    answers: list[NodeAnswer] = []
+    for start in range(0, len(names), BULK_AT_ONCE):
+        chunk = names[start : start + BULK_AT_ONCE]
+        answers += await asyncio.gather(*(_one(context, name, command_for(name), request_id) for name in chunk))
+    return answers
+
+
+async def _one(context: Context, node: str, command: AnyCommand, request_id: str) -> NodeAnswer:
+    error = None
+    try:
+        await context.carry_out(command, request_id, part=node)
+    except ApiError as refusal:
+        error = refusal.view
+    return NodeAnswer(id=node, ok=error is None, state=context.state.nodes[node].state, error=error)
