@@ -32,6 +32,21 @@ class OutputStream(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUTPUT_STREAM_UNSPECIFIED: _ClassVar[OutputStream]
     OUTPUT_STREAM_STDOUT: _ClassVar[OutputStream]
     OUTPUT_STREAM_STDERR: _ClassVar[OutputStream]
+
+class CheckVerdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CHECK_VERDICT_UNSPECIFIED: _ClassVar[CheckVerdict]
+    CHECK_VERDICT_PENDING: _ClassVar[CheckVerdict]
+    CHECK_VERDICT_PASSED: _ClassVar[CheckVerdict]
+    CHECK_VERDICT_WARNED: _ClassVar[CheckVerdict]
+    CHECK_VERDICT_FAILED: _ClassVar[CheckVerdict]
+
+class CheckConsequence(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CHECK_CONSEQUENCE_UNSPECIFIED: _ClassVar[CheckConsequence]
+    CHECK_CONSEQUENCE_WARN: _ClassVar[CheckConsequence]
+    CHECK_CONSEQUENCE_DEGRADE: _ClassVar[CheckConsequence]
+    CHECK_CONSEQUENCE_DRAIN: _ClassVar[CheckConsequence]
 PHASE_UNSPECIFIED: Phase
 PHASE_STARTING: Phase
 PHASE_RUNNING: Phase
@@ -49,9 +64,18 @@ END_CAUSE_PROLOGUE: EndCause
 OUTPUT_STREAM_UNSPECIFIED: OutputStream
 OUTPUT_STREAM_STDOUT: OutputStream
 OUTPUT_STREAM_STDERR: OutputStream
+CHECK_VERDICT_UNSPECIFIED: CheckVerdict
+CHECK_VERDICT_PENDING: CheckVerdict
+CHECK_VERDICT_PASSED: CheckVerdict
+CHECK_VERDICT_WARNED: CheckVerdict
+CHECK_VERDICT_FAILED: CheckVerdict
+CHECK_CONSEQUENCE_UNSPECIFIED: CheckConsequence
+CHECK_CONSEQUENCE_WARN: CheckConsequence
+CHECK_CONSEQUENCE_DEGRADE: CheckConsequence
+CHECK_CONSEQUENCE_DRAIN: CheckConsequence
 
 class AgentMessage(_message.Message):
-    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports")
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -60,6 +84,8 @@ class AgentMessage(_message.Message):
     STEP_REPORT_FIELD_NUMBER: _ClassVar[int]
     STEP_INPUT_TAKEN_FIELD_NUMBER: _ClassVar[int]
     RUN_REPORTS_FIELD_NUMBER: _ClassVar[int]
+    INVENTORY_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_REPORT_FIELD_NUMBER: _ClassVar[int]
     register: Register
     confirmed: Confirmed
     heartbeat: Heartbeat
@@ -68,10 +94,12 @@ class AgentMessage(_message.Message):
     step_report: StepReport
     step_input_taken: StepInputTaken
     run_reports: RunReports
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ...) -> None: ...
+    inventory: Inventory
+    health_report: HealthReport
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch")
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "run_checks", "health_ack")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     START_RUN_FIELD_NUMBER: _ClassVar[int]
     STOP_RUN_FIELD_NUMBER: _ClassVar[int]
@@ -91,6 +119,9 @@ class ServerMessage(_message.Message):
     FINISH_RUN_FIELD_NUMBER: _ClassVar[int]
     REJOIN_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
+    REFRESH_INVENTORY_FIELD_NUMBER: _ClassVar[int]
+    RUN_CHECKS_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_ACK_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     start_run: StartRun
     stop_run: StopRun
@@ -110,7 +141,10 @@ class ServerMessage(_message.Message):
     finish_run: FinishRun
     rejoin: Rejoin
     batch: Batch
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ...) -> None: ...
+    refresh_inventory: RefreshInventory
+    run_checks: RunChecks
+    health_ack: HealthAck
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ...) -> None: ...
 
 class Batch(_message.Message):
     __slots__ = ("messages",)
@@ -225,6 +259,18 @@ class Heartbeat(_message.Message):
     memory_used_mb: int
     session: int
     def __init__(self, seq: _Optional[int] = ..., running: _Optional[int] = ..., load1: _Optional[float] = ..., memory_used_mb: _Optional[int] = ..., session: _Optional[int] = ...) -> None: ...
+
+class Inventory(_message.Message):
+    __slots__ = ("document", "fingerprint")
+    DOCUMENT_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    document: bytes
+    fingerprint: str
+    def __init__(self, document: _Optional[bytes] = ..., fingerprint: _Optional[str] = ...) -> None: ...
+
+class RefreshInventory(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class StartRun(_message.Message):
     __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal")
@@ -602,3 +648,49 @@ class KnownStep(_message.Message):
     plan: bytes
     ended: bool
     def __init__(self, key: _Optional[_Union[StepKey, _Mapping]] = ..., launch_id: _Optional[str] = ..., plan: _Optional[bytes] = ..., ended: _Optional[bool] = ...) -> None: ...
+
+class CheckStanding(_message.Message):
+    __slots__ = ("name", "verdict", "text", "consequence", "required_for_ready", "failures", "age_s", "duration_s")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    CONSEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    REQUIRED_FOR_READY_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    verdict: CheckVerdict
+    text: str
+    consequence: CheckConsequence
+    required_for_ready: bool
+    failures: int
+    age_s: float
+    duration_s: float
+    def __init__(self, name: _Optional[str] = ..., verdict: _Optional[_Union[CheckVerdict, str]] = ..., text: _Optional[str] = ..., consequence: _Optional[_Union[CheckConsequence, str]] = ..., required_for_ready: _Optional[bool] = ..., failures: _Optional[int] = ..., age_s: _Optional[float] = ..., duration_s: _Optional[float] = ...) -> None: ...
+
+class HealthReport(_message.Message):
+    __slots__ = ("checks", "seq", "tickets")
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    TICKETS_FIELD_NUMBER: _ClassVar[int]
+    checks: _containers.RepeatedCompositeFieldContainer[CheckStanding]
+    seq: int
+    tickets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, checks: _Optional[_Iterable[_Union[CheckStanding, _Mapping]]] = ..., seq: _Optional[int] = ..., tickets: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class RunChecks(_message.Message):
+    __slots__ = ("ticket", "names")
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ticket: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class HealthAck(_message.Message):
+    __slots__ = ("seq", "server_time_ms")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    SERVER_TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    server_time_ms: int
+    def __init__(self, seq: _Optional[int] = ..., server_time_ms: _Optional[int] = ...) -> None: ...
