@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import os
+import random
+import secrets
 import shutil
 import time
 from collections import deque
@@ -131,6 +133,8 @@ class Driver:
         self._readers: Readers | None = None
         self._heard_s = self._fit_s = boot_now()
         self._beats = 0
+        self._session = 0
+        self._process = 1 + secrets.randbits(62)
         self.state = AgentState(retention=settings.retention)
         site = Site(
             folders=StepFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0),
@@ -189,13 +193,19 @@ class Driver:
             elif now_s >= next_beat_s:
                 if now_s - self._fit_s <= SHIMLESS_BEATS * self.state.heartbeat_interval_s:
                     self._beat()
-                next_beat_s = now_s + max(SHORTEST_BEAT_S, self.state.heartbeat_interval_s)
+                next_beat_s = self._next_beat_s(now_s, is_first=not next_beat_s)
             wait_s = next_beat_s - now_s if next_beat_s else TICK_S
             await asyncio.sleep(min(TICK_S, max(0.01, wait_s)))
 
+    def _next_beat_s(self, now_s: float, *, is_first: bool) -> float:
+        """The first one after a Welcome comes at any moment of its interval: agents that connect together do not beat together."""
+        interval_s = self.state.heartbeat_interval_s
+        return now_s + max(SHORTEST_BEAT_S, interval_s * (random.random() if is_first else 1.0))  # noqa: S311 - jitter
+
     def _beat(self) -> None:
         self._beats += 1
-        beat = messages.heartbeat(self._beats, len(self.state.live), os.getloadavg()[0], memory_used_mb())
+        running, load1 = len(self.state.live), os.getloadavg()[0]
+        beat = messages.heartbeat(self._beats, running, load1, memory_used_mb(), self._session)
         self._post(beat)
         touch_server(self._settings.state_dir)
 
@@ -322,11 +332,14 @@ class Driver:
             epoch=self.state.epoch,
         )
         note_server(self._settings.state_dir, server)
+        self._session = welcome.session
         self._beat()
 
     def _register(self, runs: tuple[tuple[RunKey, Phase], ...]) -> None:
         began = {run.key: run.epoch for run in self.state.runs.values()}
-        self._post(messages.register(self._facts, runs, self._steps.table.known(), self.state.epoch, began))
+        self._post(
+            messages.register(self._facts, runs, self._steps.table.known(), self.state.epoch, began, self._process)
+        )
 
     def _post(self, message: pb.AgentMessage) -> None:
         if self._outbox is not None and not self._outbox.post(message):

@@ -154,6 +154,7 @@ def register(
     steps: Sequence[pb.KnownStep] = (),
     epoch: int = 0,
     run_epochs: Mapping[RunKey, int] | None = None,
+    process: int = 0,
 ) -> pb.AgentMessage:
     began = run_epochs or {}
     return pb.AgentMessage(
@@ -178,6 +179,7 @@ def register(
             ],
             epoch=epoch,
             takes_batches=True,
+            process=process,
             runs_as_root=facts.runs_as_root,
             agent_user=facts.agent_user,
             steps=steps,
@@ -204,8 +206,9 @@ def report(told: SendReport, now_boot_s: float) -> pb.AgentMessage:
     return pb.AgentMessage(run_report=message)
 
 
-def heartbeat(seq: int, running: int, load1: float, memory_used_mb: int) -> pb.AgentMessage:
-    return pb.AgentMessage(heartbeat=pb.Heartbeat(seq=seq, running=running, load1=load1, memory_used_mb=memory_used_mb))
+def heartbeat(seq: int, running: int, load1: float, memory_used_mb: int, session: int = 0) -> pb.AgentMessage:
+    beat = pb.Heartbeat(seq=seq, running=running, load1=load1, memory_used_mb=memory_used_mb, session=session)
+    return pb.AgentMessage(heartbeat=beat)
 
 
 def output_chunk(reader: int, offset: int, data: bytes = b"", *, eof: bool = False, error: str = "") -> pb.AgentMessage:

@@ -7,23 +7,23 @@ never reach the log; only the return of a Degraded node does.
 
 import asyncio
 import logging
+import secrets
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 from msgspec import Struct
 
+from lattice.control.heartbeats import Allowance, beats_per_s
 from lattice.control.runs import is_wanted, running_runs, strange_runs, wanted_runs
 from lattice.control.steps import StepBook
 from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, RegisterNode, ReportPart
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import PartPhase
 from lattice.core.model.nodes import DownCause, NodeState
-from lattice.core.model.observations import Observations
+from lattice.core.model.observations import Beat, Observations
 from lattice.ports.agents import (
     AgentLinks,
-    Beat,
     Greeting,
     Registration,
     RegistrationRefused,
@@ -38,6 +38,8 @@ from lattice.ports.replica import Replica, ReplicaStopped
 
 _log = logging.getLogger(__name__)
 
+SESSION_BITS = 62
+
 
 class SessionSettings(Struct, frozen=True, kw_only=True):
     server_name: str = "server"
@@ -50,6 +52,7 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
 class _Session:
     id: int
     node: str
+    allowance: Allowance
     missing: tuple[RunKey, ...] = ()  # running by the state, unknown to the agent when it registered
     is_confirmed: bool = False
     running: int | None = None  # live runs, as the newest heartbeat counted them
@@ -68,13 +71,16 @@ class AgentSessions:
     steps: StepBook
     counts: Counter[str] = field(default_factory=Counter)
     _sessions: dict[str, _Session] = field(default_factory=dict)
-    _ids: "count[int]" = field(default_factory=lambda: count(1))
+    _allowances: dict[str, Allowance] = field(default_factory=dict)
     _recovering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def register(self, registration: Registration) -> Greeting:
         node = registration.node
         self._refuse_later_epoch(registration)
-        session = self._sessions[node] = _Session(id=next(self._ids), node=node)
+        # Known to this server and the node alone: it vouches for heartbeats that others carry.
+        session = self._sessions[node] = _Session(
+            id=1 + secrets.randbits(SESSION_BITS), node=node, allowance=self._allowance(node)
+        )
         self.observations.leave(node)
         command = RegisterNode(
             node=node,
@@ -94,7 +100,7 @@ class AgentSessions:
         known = frozenset(registration.runs) - strange
         session.missing = tuple(key for key in running if key not in known)
         self.steps.registered(node, registration.steps)
-        self.observations.greet(node, self.clock.monotonic_s())
+        self.observations.greet(node, self.clock.monotonic_s(), registration.process)
         self.counts["registrations"] += 1
         return Greeting(
             session=session.id,
@@ -161,22 +167,45 @@ class AgentSessions:
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)
 
-    def beat(self, node: str, session: int, beat: Beat) -> None:
+    def beat(self, node: str, session: int, beat: Beat) -> bool:
         current = self._current(node, session)
-        is_new = current is not None and self.observations.hear(
-            node,
-            self.clock.monotonic_s(),
-            seq=beat.seq,
-            load1=beat.load1,
-            memory_used_mb=beat.memory_used_mb,
-        )
-        if current is None or not is_new:
+        if current is None or beat.session not in (0, session):
             self.counts["stale_heartbeats"] += 1
-            return
+            return True
+        return self._hear(current, beat, self.clock.monotonic_s())
+
+    def collected(self, beats: Iterable[tuple[str, Beat]]) -> None:
+        """Heartbeats that somebody else has brought; the session that each one names tells whether it is the node's own."""
+        now = self.clock.monotonic_s()
+        for node, beat in beats:
+            current = self._sessions.get(node)
+            if current is None or beat.session != current.id:
+                self.counts["stale_heartbeats" if node in self.replica.state.nodes else "forged_heartbeats"] += 1
+            else:
+                self._hear(current, beat, now)
+
+    def _hear(self, current: _Session, beat: Beat, now: float) -> bool:
+        if not current.allowance.take(now):
+            self.counts["surplus_heartbeats"] += 1
+            return False
+        node = current.node
+        if not self.observations.hear(node, now, beat):
+            self.counts["stale_heartbeats"] += 1
+            return True
+        self.counts["heartbeats"] += 1
         current.running = beat.running
-        record = self.replica.state.nodes.get(node)
-        if current.is_confirmed and record is not None and record.state is NodeState.DEGRADED:
-            self._recover(node)
+        if current.is_confirmed:
+            record = self.replica.state.nodes.get(node)
+            if record is not None and record.state is NodeState.DEGRADED:
+                self._recover(node)
+        return True
+
+    def _allowance(self, node: str) -> Allowance:
+        allowance = self._allowances.get(node)
+        if allowance is None:
+            per_s = beats_per_s(self.settings.heartbeat_interval_s)
+            allowance = self._allowances[node] = Allowance(per_s, filled_at=self.clock.monotonic_s())
+        return allowance
 
     def closed(self, node: str, session: int) -> None:
         if self._current(node, session) is None:

@@ -79,6 +79,7 @@ class Loops:
             on_opened=self._node_opened,
             steps=self.steps,
         )
+        metrics.show_heartbeats(lambda: self.sessions.counts)
         self.node_watch = NodeWatch(replica, links, self.observations, clock, timings.watch)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)

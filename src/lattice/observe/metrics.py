@@ -116,6 +116,10 @@ class Metrics:
         attached = Gauge("lattice_agents_attached", "Agents whose stream this server holds", registry=self.registry)
         attached.set_function(read)
 
+    def show_heartbeats(self, read: Callable[[], Mapping[str, int]]) -> None:
+        """Shows what became of the agents' heartbeats, read at each scrape."""
+        self.registry.register(_HeartbeatFigures(read))
+
     def render(self) -> bytes:
         """The text format."""
         return generate_latest(self.registry)
@@ -170,6 +174,34 @@ class _LoopFigures(Collector):
         for name, count in sorted(self._read().items()):
             failed.add_metric([name], count)
         yield failed
+
+
+class _HeartbeatFigures(Collector):
+    """Heartbeats that were heard, and those that were not believed."""
+
+    _OUTCOMES: Mapping[str, str] = {
+        "taken": "heartbeats",
+        "stale": "stale_heartbeats",
+        "surplus": "surplus_heartbeats",
+        "forged": "forged_heartbeats",
+    }
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self._read()
+        heard = CounterMetricFamily(
+            "lattice_heartbeats",
+            "Heartbeats: taken; stale (a former session or an old number); surplus (too many); forged (of nobody's node)",
+            labels=["outcome"],
+        )
+        for outcome, key in self._OUTCOMES.items():
+            heard.add_metric([outcome], counts.get(key, 0))
+        yield heard
 
 
 class _ClockFigures(Collector):

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
+from lattice.core.model.observations import Beat
 
 OutputName = Literal["stdout", "stderr"]
 
@@ -235,6 +236,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     epoch: int = 0
     run_epochs: dict[RunKey, int] = {}
     takes_batches: bool = False  # several orders may come in one message
+    process: int = 0  # drawn by the agent's process; it numbers its heartbeats over all its streams
 
 
 class Greeting(Struct, frozen=True, kw_only=True):
@@ -247,15 +249,6 @@ class Greeting(Struct, frozen=True, kw_only=True):
     server_name: str
     held_by: tuple[RunKey, ...] = ()  # steps of other runs are to be ended as well
     epoch: int = 0  # which history of the cluster this is
-
-
-class Beat(Struct, frozen=True, kw_only=True, gc=False):
-    """A sign of life; `seq` rises as long as the agent's process lives."""
-
-    seq: int
-    running: int = 0
-    load1: float = 0.0
-    memory_used_mb: int = 0
 
 
 class Report(Struct, frozen=True, kw_only=True, gc=False):
@@ -298,8 +291,8 @@ class AgentDesk(Protocol):
         """Takes note of a step; its end is acknowledged by an order when it was recorded."""
         ...
 
-    def beat(self, node: str, session: int, beat: Beat) -> None:
-        """Notes a sign of life."""
+    def beat(self, node: str, session: int, beat: Beat) -> bool:
+        """Notes a sign of life; False when they come so often that their stream is to be read more slowly."""
         ...
 
     def closed(self, node: str, session: int) -> None:

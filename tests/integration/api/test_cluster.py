@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lattice.core.model.observations import Beat
 from tests.integration.api.world import World, in_world
 
 
@@ -12,7 +13,7 @@ from tests.integration.api.world import World, in_world
 async def test_nodes_show_hardware_holding_and_signs_of_life(world: World) -> None:
     await world.submit()
     await world.start_run(1)
-    world.observations.hear("n1", world.clock.monotonic_s(), seq=5, load1=0.5)
+    world.observations.hear("n1", world.clock.monotonic_s(), Beat(seq=5, load1=0.5))
     nodes = (await world.call("GET", "/nodes")).json()
     assert nodes["next_cursor"] is None
     first, second = nodes["items"]

@@ -56,3 +56,11 @@ def test_pauses_grow_up_to_a_limit_and_vary() -> None:
     assert all(delay_s(failures) <= LONGEST_DELAY_S for failures in range(1, 100))
     assert delay_s(50) >= LONGEST_DELAY_S / 2
     assert len({delay_s(5) for _ in range(20)}) > 1
+
+
+def test_a_heartbeat_stays_below_two_hundred_bytes_whatever_it_says() -> None:
+    largest = messages.heartbeat(2**63, 2**31, 1234.5, 2**40, 2**62)
+    for field in pb.Heartbeat.DESCRIPTOR.fields:
+        if field.name not in ("seq", "running", "load1", "memory_used_mb", "session"):
+            setattr(largest.heartbeat, field.name, b"12345678" if field.type == field.TYPE_BYTES else 2**31)
+    assert largest.ByteSize() <= 200

@@ -17,9 +17,8 @@ from lattice.core.machine.commands import (
 )
 from lattice.core.model.allocations import AllocationState, Cause, PartPhase
 from lattice.core.model.nodes import NodeState
-from lattice.core.model.observations import Observations
+from lattice.core.model.observations import Beat, Observations
 from lattice.ports.agents import (
-    Beat,
     Greeting,
     Registration,
     RegistrationRefused,
@@ -403,3 +402,53 @@ async def test_a_run_of_a_former_history_counts_only_when_the_state_knows_it_as_
     assert world.allocation(placed).state is AllocationState.STARTING
     fresh = Registration(node="n2", hardware=HARDWARE, epoch=20, runs=(same_number,), run_epochs={same_number: 20})
     assert (await desk.sessions.register(fresh)).wanted == (same_number,)
+
+
+@scenario
+async def test_a_heartbeat_of_another_session_is_counted_and_changes_nothing() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    former = await desk.connect("n1")
+    current = await desk.connect("n1")
+    assert desk.sessions.beat("n1", current.session, Beat(seq=9, session=former.session))
+    desk.sessions.collected([("n1", Beat(seq=9, session=former.session)), ("n1", Beat(seq=9))])
+    desk.sessions.collected([("elsewhere", Beat(seq=9, session=current.session))])
+    observation = desk.observations.get("n1")
+    assert observation is not None
+    assert observation.seq == 0
+    assert desk.sessions.counts["stale_heartbeats"] == 3
+    assert desk.sessions.counts["forged_heartbeats"] == 1
+    desk.sessions.collected([("n1", Beat(seq=9, session=current.session))])
+    assert desk.sessions.counts["heartbeats"] == 1
+
+
+@scenario
+async def test_the_same_agent_process_goes_on_counting_on_its_next_stream() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    registration = Registration(node="n1", hardware=HARDWARE, boot_id="b", process=77)
+    first = await desk.sessions.register(registration)
+    desk.sessions.beat("n1", first.session, Beat(seq=5, session=first.session))
+    second = await desk.sessions.register(registration)
+    desk.sessions.beat("n1", second.session, Beat(seq=5, session=second.session))
+    assert desk.sessions.counts["stale_heartbeats"] == 1
+    desk.sessions.beat("n1", second.session, Beat(seq=6, session=second.session))
+    assert desk.sessions.counts["heartbeats"] == 2
+
+
+@scenario
+async def test_a_flood_of_heartbeats_is_dropped_whatever_stream_it_comes_on() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    heard = [desk.sessions.beat("n1", greeting.session, Beat(seq=seq)) for seq in range(1, 101)]
+    assert heard == [True] * 20 + [False] * 80
+    again = await desk.connect("n1")
+    assert not desk.sessions.beat("n1", again.session, Beat(seq=1))
+    assert desk.sessions.counts["surplus_heartbeats"] == 81
+    world.clock.pass_s(10)
+    assert desk.sessions.beat("n1", again.session, Beat(seq=2))
+    assert desk.sessions.counts["heartbeats"] == 21

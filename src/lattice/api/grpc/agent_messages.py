@@ -6,8 +6,8 @@ from typing import assert_never
 from lattice.api.grpc.step_messages import known_step, start_run
 from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
+from lattice.core.model.observations import Beat
 from lattice.ports.agents import (
-    Beat,
     FinishOrder,
     Greeting,
     Order,
@@ -77,6 +77,7 @@ def registration_of(message: pb.Register) -> Registration:
         epoch=message.epoch,
         run_epochs={RunKey(known.key.number, known.key.run): known.epoch for known in message.runs if known.epoch},
         takes_batches=message.takes_batches,
+        process=message.process,
     )
 
 
@@ -108,6 +109,7 @@ def beat_of(message: pb.Heartbeat) -> Beat:
         running=message.running,
         load1=message.load1,
         memory_used_mb=message.memory_used_mb,
+        session=message.session,
     )
 
 

@@ -35,6 +35,8 @@ REPORTS_AT_ONCE = 256
 # Beyond that they are dropped while the log takes nothing: an agent repeats what was not acknowledged.
 REPORTS_MAX = 20_000
 PAUSE_AFTER_FAILURE_S = 0.5
+# Between two messages of an agent that floods the server with heartbeats; what it sends meanwhile stays with it.
+SLOWED_DOWN_S = 0.1
 
 
 class StreamRefused(Exception):
@@ -216,7 +218,8 @@ class DeskSession:
     async def _take(self, message: pb.AgentMessage, link: Link) -> None:
         match message.WhichOneof("body"):
             case "heartbeat":
-                self._desk.beat(self._node, self._session, beat_of(message.heartbeat))
+                if not self._desk.beat(self._node, self._session, beat_of(message.heartbeat)):
+                    await asyncio.sleep(SLOWED_DOWN_S)
             case "run_report":
                 self._take_reports((message.run_report,))
             case "run_reports":

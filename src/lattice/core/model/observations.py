@@ -1,20 +1,46 @@
 """What is fresh and never in the log: when each node was last heard, and what it said of itself.
 
 Times are monotonic seconds of the process that heard them. One task owns an `Observations`; others take `connected()`.
+A node's heartbeats are numbered for as long as its agent's process lives, over all its streams; one whose number does not rise is an
+old one, whoever sends it.
 """
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 
-class Observation(Struct, frozen=True, kw_only=True):
+class Beat(Struct, frozen=True, kw_only=True, gc=False):
+    """A sign of life; `seq` rises as long as the agent's process lives, `session` is the one it was welcomed to (0 = not said)."""
+
+    seq: int
+    running: int = 0
+    load1: float = 0.0
+    memory_used_mb: int = 0
+    session: int = 0
+
+
+_NOTHING_SAID = Beat(seq=0)
+
+
+class Observation(Struct, frozen=True, kw_only=True, gc=False):
     """One node as last heard."""
 
     last_heard: float
-    seq: int = 0
-    load1: float = 0.0
-    memory_used_mb: int = 0
+    beat: Beat = _NOTHING_SAID  # the newest
     connected: bool = False
+    process: int = 0  # of the agent that speaks for the node, 0 = not said
+
+    @property
+    def seq(self) -> int:
+        return self.beat.seq
+
+    @property
+    def load1(self) -> float:
+        return self.beat.load1
+
+    @property
+    def memory_used_mb(self) -> int:
+        return self.beat.memory_used_mb
 
 
 class Observations:
@@ -35,11 +61,13 @@ class Observations:
         """Nodes whose agent takes orders at this moment."""
         return frozenset(self._connected)
 
-    def greet(self, node: str, heard_at: float) -> None:
-        """An agent opened a stream: its sequence starts again. It takes no orders before it is admitted."""
-        self.leave(node)
+    def greet(self, node: str, heard_at: float, process: int = 0) -> None:
+        """An agent opened a stream: another process counts its beats from one again. It takes no orders before it is admitted."""
+        self._connected.discard(node)
         old = self._nodes.get(node) or Observation(last_heard=heard_at)
-        self._nodes[node] = replace(old, last_heard=heard_at, seq=0)
+        is_same = process != 0 and process == old.process
+        beat = old.beat if is_same else replace(old.beat, seq=0)
+        self._nodes[node] = Observation(last_heard=heard_at, beat=beat, process=process)
 
     def admit(self, node: str) -> None:
         """The agent that was greeted takes orders from now on."""
@@ -58,18 +86,15 @@ class Observations:
         if old is not None:
             self._nodes[node] = replace(old, connected=False)
 
-    def hear(self, node: str, heard_at: float, *, seq: int, load1: float = 0.0, memory_used_mb: int = 0) -> bool:
+    def hear(self, node: str, heard_at: float, beat: Beat) -> bool:
         """Notes a heartbeat; False, and nothing noted, when its sequence number did not rise."""
         old = self._nodes.get(node)
-        if old is not None and seq <= old.seq:
+        if old is None:
+            self._nodes[node] = Observation(last_heard=heard_at, beat=beat)
+            return True
+        if beat.seq <= old.beat.seq:
             return False
-        self._nodes[node] = Observation(
-            last_heard=heard_at,
-            seq=seq,
-            load1=load1,
-            memory_used_mb=memory_used_mb,
-            connected=node in self._connected,
-        )
+        self._nodes[node] = Observation(last_heard=heard_at, beat=beat, connected=old.connected, process=old.process)
         return True
 
     def touch(self, node: str, heard_at: float) -> None:

@@ -1,0 +1,15 @@
+"""How many heartbeats of a node are heard."""
+
+from lattice.control.heartbeats import BURST, Allowance, beats_per_s
+
+
+def test_a_node_may_beat_four_times_in_an_interval_and_at_least_once_a_second() -> None:
+    assert beats_per_s(10) == 1.0
+    assert beats_per_s(0.5) == 8.0
+    assert beats_per_s(0) == 1.0
+
+
+def test_what_was_saved_is_bounded() -> None:
+    allowance = Allowance(2.0)
+    assert sum(allowance.take(1000.0) for _ in range(100)) == BURST
+    assert sum(allowance.take(1003.0) for _ in range(100)) == 6
