@@ -5,6 +5,7 @@ Every way to give an order (one node, a set of them, the Slurm commands) comes t
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
@@ -41,10 +42,22 @@ class NodeAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: ErrorView | None = None
 
 
-def order_command(context: Context, order: NodeOrder, node: str, *, reason: str = "") -> AnyCommand:
-    """The command that carries out the order. Raises BadField for a reason that cannot be one."""
-    reason = check_line(reason, "reason", MAX_REASON)
-    match order:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """What an operator wants of a node."""
+
+    order: NodeOrder
+    reason: str = ""
+
+
+async def order_node(context: Context, node: str, instruction: Instruction, request_id: str, *, part: str = "") -> None:
+    """Returns when it is done. Raises ApiError when it is refused, BadField for a reason that cannot be one."""
+    await context.carry_out(_command(context, node, instruction), request_id, part)
+
+
+def _command(context: Context, node: str, instruction: Instruction) -> AnyCommand:
+    reason = check_line(instruction.reason, "reason", MAX_REASON)
+    match instruction.order:
         case NodeOrder.DRAIN:
             return DrainNode(node=node, reason=reason)
         case NodeOrder.UNDRAIN:
@@ -57,7 +70,7 @@ def order_command(context: Context, order: NodeOrder, node: str, *, reason: str 
         case NodeOrder.FAULT:
             return DownNode(node=node, cause=DownCause.HARDWARE, reason=reason)
         case _:
-            assert_never(order)
+            assert_never(instruction.order)
 
 
 def known_nodes(context: Context, given: str | Sequence[str]) -> tuple[str, ...]:
@@ -77,7 +90,7 @@ def known_nodes(context: Context, given: str | Sequence[str]) -> tuple[str, ...]
 
 
 async def order_each(
-    context: Context, names: Sequence[str], command_for: Callable[[str], AnyCommand], request_id: str
+    context: Context, names: Sequence[str], instruction_for: Callable[[str], Instruction], request_id: str
 ) -> list[NodeAnswer]:
     """One answer per node, in the order of the names; many are ordered in pieces, so that others are served in between.
 
@@ -86,14 +99,14 @@ async def order_each(
     answers: list[NodeAnswer] = []
     for start in range(0, len(names), BULK_AT_ONCE):
         chunk = names[start : start + BULK_AT_ONCE]
-        answers += await asyncio.gather(*(_one(context, name, command_for(name), request_id) for name in chunk))
+        answers += await asyncio.gather(*(_one(context, name, instruction_for(name), request_id) for name in chunk))
     return answers
 
 
-async def _one(context: Context, node: str, command: AnyCommand, request_id: str) -> NodeAnswer:
+async def _one(context: Context, node: str, instruction: Instruction, request_id: str) -> NodeAnswer:
     error = None
     try:
-        await context.carry_out(command, request_id, part=node)
+        await order_node(context, node, instruction, request_id, part=node)
     except ApiError as refusal:
         error = refusal.view
     return NodeAnswer(id=node, ok=error is None, state=context.state.nodes[node].state, error=error)

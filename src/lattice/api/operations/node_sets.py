@@ -1,11 +1,9 @@
 """One order for a set of nodes, `nid[001-128,200]`: each node has an answer of its own, and nothing happens when a name is unknown."""
 
-from functools import partial
-
 from msgspec import Struct
 
 from lattice.api.context import Context
-from lattice.api.node_orders import NodeAnswer, NodeOrder, known_nodes, order_command, order_each
+from lattice.api.node_orders import Instruction, NodeAnswer, NodeOrder, known_nodes, order_each
 
 
 class OrderNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,5 +45,5 @@ async def fault_node_set(context: Context, request: OrderNodeSet) -> NodeAnswers
 
 async def _order(context: Context, request: OrderNodeSet, order: NodeOrder) -> NodeAnswers:
     names = known_nodes(context, request.nodes)
-    command_for = partial(order_command, context, order, reason=request.reason)
-    return NodeAnswers(items=await order_each(context, names, command_for, request.request_id))
+    instruction = Instruction(order=order, reason=request.reason)
+    return NodeAnswers(items=await order_each(context, names, lambda _: instruction, request.request_id))

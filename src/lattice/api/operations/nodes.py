@@ -8,7 +8,7 @@ from lattice.api.context import Context
 from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.errors import unknown
 from lattice.api.limits import MAX_PAGE
-from lattice.api.node_orders import NodeOrder, order_command
+from lattice.api.node_orders import Instruction, NodeOrder, order_node
 from lattice.api.states import parse_node_states
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import Node
@@ -88,7 +88,7 @@ async def fault_node(context: Context, request: ControlNode) -> NodeView:
 
 
 async def _control(context: Context, request: ControlNode, order: NodeOrder) -> NodeView:
-    await context.carry_out(order_command(context, order, request.id, reason=request.reason), request.request_id)
+    await order_node(context, request.id, Instruction(order=order, reason=request.reason), request.request_id)
     return await get_node(context, GetNode(id=request.id))
 
 

@@ -4,7 +4,7 @@ from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.lookup import Found, find
-from lattice.api.node_orders import MAX_REASON, NodeOrder, order_command, order_each
+from lattice.api.node_orders import MAX_REASON, Instruction, NodeOrder, order_each
 from lattice.api.slurm.answering import complained
 from lattice.core.machine.commands import (
     AnyCommand,
@@ -180,10 +180,10 @@ async def _order_nodes(
         if node not in context.state.nodes:
             return complained("slurm_update error: Invalid node name specified")
 
-    def command_for(node: str) -> AnyCommand:
-        return order_command(context, _node_order(context, node, word), node, reason=reason)
+    def instruction_for(node: str) -> Instruction:
+        return Instruction(order=_node_order(context, node, word), reason=reason)
 
-    answers = await order_each(context, tuple(dict.fromkeys(nodes)), command_for, command.request_id)
+    answers = await order_each(context, tuple(dict.fromkeys(nodes)), instruction_for, command.request_id)
     refusals = [answer.error for answer in answers if answer.error is not None]
     if refusals:
         said = [f"scontrol: error: {error.message}" for error in refusals[:20]]
