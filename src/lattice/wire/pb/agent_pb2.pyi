@@ -75,7 +75,7 @@ CHECK_CONSEQUENCE_DEGRADE: CheckConsequence
 CHECK_CONSEQUENCE_DRAIN: CheckConsequence
 
 class AgentMessage(_message.Message):
-    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report")
+    __slots__ = ("register", "confirmed", "heartbeat", "run_report", "output_chunk", "step_report", "step_input_taken", "run_reports", "inventory", "health_report", "collected_beats")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +86,7 @@ class AgentMessage(_message.Message):
     RUN_REPORTS_FIELD_NUMBER: _ClassVar[int]
     INVENTORY_FIELD_NUMBER: _ClassVar[int]
     HEALTH_REPORT_FIELD_NUMBER: _ClassVar[int]
+    COLLECTED_BEATS_FIELD_NUMBER: _ClassVar[int]
     register: Register
     confirmed: Confirmed
     heartbeat: Heartbeat
@@ -96,10 +97,11 @@ class AgentMessage(_message.Message):
     run_reports: RunReports
     inventory: Inventory
     health_report: HealthReport
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ...) -> None: ...
+    collected_beats: CollectedBeats
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., confirmed: _Optional[_Union[Confirmed, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., run_report: _Optional[_Union[RunReport, _Mapping]] = ..., output_chunk: _Optional[_Union[OutputChunk, _Mapping]] = ..., step_report: _Optional[_Union[StepReport, _Mapping]] = ..., step_input_taken: _Optional[_Union[StepInputTaken, _Mapping]] = ..., run_reports: _Optional[_Union[RunReports, _Mapping]] = ..., inventory: _Optional[_Union[Inventory, _Mapping]] = ..., health_report: _Optional[_Union[HealthReport, _Mapping]] = ..., collected_beats: _Optional[_Union[CollectedBeats, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "run_checks", "health_ack")
+    __slots__ = ("welcome", "start_run", "stop_run", "update_run", "report_ack", "read_output", "stop_reading", "goodbye", "launch_step", "signal_step", "end_step", "step_input", "resize_step", "step_ack", "signal_run", "pause_run", "finish_run", "rejoin", "batch", "refresh_inventory", "collect", "report_to", "run_checks", "health_ack")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     START_RUN_FIELD_NUMBER: _ClassVar[int]
     STOP_RUN_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +122,8 @@ class ServerMessage(_message.Message):
     REJOIN_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     REFRESH_INVENTORY_FIELD_NUMBER: _ClassVar[int]
+    COLLECT_FIELD_NUMBER: _ClassVar[int]
+    REPORT_TO_FIELD_NUMBER: _ClassVar[int]
     RUN_CHECKS_FIELD_NUMBER: _ClassVar[int]
     HEALTH_ACK_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
@@ -142,9 +146,11 @@ class ServerMessage(_message.Message):
     rejoin: Rejoin
     batch: Batch
     refresh_inventory: RefreshInventory
+    collect: Collect
+    report_to: ReportTo
     run_checks: RunChecks
     health_ack: HealthAck
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ...) -> None: ...
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., start_run: _Optional[_Union[StartRun, _Mapping]] = ..., stop_run: _Optional[_Union[StopRun, _Mapping]] = ..., update_run: _Optional[_Union[UpdateRun, _Mapping]] = ..., report_ack: _Optional[_Union[ReportAck, _Mapping]] = ..., read_output: _Optional[_Union[ReadOutput, _Mapping]] = ..., stop_reading: _Optional[_Union[StopReading, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., launch_step: _Optional[_Union[LaunchStep, _Mapping]] = ..., signal_step: _Optional[_Union[SignalStep, _Mapping]] = ..., end_step: _Optional[_Union[EndStep, _Mapping]] = ..., step_input: _Optional[_Union[StepInput, _Mapping]] = ..., resize_step: _Optional[_Union[ResizeStep, _Mapping]] = ..., step_ack: _Optional[_Union[StepAck, _Mapping]] = ..., signal_run: _Optional[_Union[SignalRun, _Mapping]] = ..., pause_run: _Optional[_Union[PauseRun, _Mapping]] = ..., finish_run: _Optional[_Union[FinishRun, _Mapping]] = ..., rejoin: _Optional[_Union[Rejoin, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., refresh_inventory: _Optional[_Union[RefreshInventory, _Mapping]] = ..., collect: _Optional[_Union[Collect, _Mapping]] = ..., report_to: _Optional[_Union[ReportTo, _Mapping]] = ..., run_checks: _Optional[_Union[RunChecks, _Mapping]] = ..., health_ack: _Optional[_Union[HealthAck, _Mapping]] = ...) -> None: ...
 
 class Batch(_message.Message):
     __slots__ = ("messages",)
@@ -153,7 +159,7 @@ class Batch(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[ServerMessage, _Mapping]]] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user", "steps", "epoch", "takes_batches", "process")
+    __slots__ = ("node_id", "hardware", "address", "boot_id", "agent_version", "runs", "runs_as_root", "agent_user", "steps", "epoch", "takes_batches", "process", "collector_address")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HARDWARE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -166,6 +172,7 @@ class Register(_message.Message):
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     TAKES_BATCHES_FIELD_NUMBER: _ClassVar[int]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTOR_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     hardware: Hardware
     address: str
@@ -178,7 +185,8 @@ class Register(_message.Message):
     epoch: int
     takes_batches: bool
     process: int
-    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ..., process: _Optional[int] = ...) -> None: ...
+    collector_address: str
+    def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ..., process: _Optional[int] = ..., collector_address: _Optional[str] = ...) -> None: ...
 
 class Hardware(_message.Message):
     __slots__ = ("cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w")
@@ -694,3 +702,53 @@ class HealthAck(_message.Message):
     seq: int
     server_time_ms: int
     def __init__(self, seq: _Optional[int] = ..., server_time_ms: _Optional[int] = ...) -> None: ...
+
+class Collect(_message.Message):
+    __slots__ = ("generation", "interval_s", "limit_s", "members", "tickets")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    TICKETS_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    interval_s: float
+    limit_s: float
+    members: _containers.RepeatedScalarFieldContainer[int]
+    tickets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, generation: _Optional[int] = ..., interval_s: _Optional[float] = ..., limit_s: _Optional[float] = ..., members: _Optional[_Iterable[int]] = ..., tickets: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ReportTo(_message.Message):
+    __slots__ = ("generation", "collector", "address", "member", "ticket", "key", "interval_s")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    COLLECTOR_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    collector: str
+    address: str
+    member: int
+    ticket: int
+    key: bytes
+    interval_s: float
+    def __init__(self, generation: _Optional[int] = ..., collector: _Optional[str] = ..., address: _Optional[str] = ..., member: _Optional[int] = ..., ticket: _Optional[int] = ..., key: _Optional[bytes] = ..., interval_s: _Optional[float] = ...) -> None: ...
+
+class CollectedBeats(_message.Message):
+    __slots__ = ("shares",)
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    shares: _containers.RepeatedCompositeFieldContainer[Gathered]
+    def __init__(self, shares: _Optional[_Iterable[_Union[Gathered, _Mapping]]] = ...) -> None: ...
+
+class Gathered(_message.Message):
+    __slots__ = ("collector", "members", "ages_ms", "beats")
+    COLLECTOR_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    AGES_MS_FIELD_NUMBER: _ClassVar[int]
+    BEATS_FIELD_NUMBER: _ClassVar[int]
+    collector: str
+    members: _containers.RepeatedScalarFieldContainer[int]
+    ages_ms: _containers.RepeatedScalarFieldContainer[int]
+    beats: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, collector: _Optional[str] = ..., members: _Optional[_Iterable[int]] = ..., ages_ms: _Optional[_Iterable[int]] = ..., beats: _Optional[_Iterable[bytes]] = ...) -> None: ...
