@@ -28,12 +28,15 @@ class MemoryLinkType(StrEnum):
 
 
 class MemoryDomain(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """`part_of` names the domain that contains this one, which counts its capacity."""
+
     id: int
     domain_type: MemoryDomainType = MemoryDomainType.DRAM
     capacity_bytes: int = 0
     numa_node: int | None = None
     attached_cpus: tuple[int, ...] = ()
     attached_gpus: tuple[int, ...] = ()
+    part_of: int | None = None
 
 
 class MemoryInterconnect(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
