@@ -1,7 +1,14 @@
 """Nodes: read them, take them out of service and back."""
 
+from collections.abc import Sequence
+
 from lattice_sdk.models import Node, Page
+from lattice_sdk.models_nodes import NodeOutcome, NodeOutcomes
 from lattice_sdk.operation import Steps, at, everything, given, operation, read, write
+
+# Names and folded names, `nid[001-128,200]`, in one text or several.
+NodeSet = str | Sequence[str]
+LONGEST_ORDER_S = 120.0
 
 
 class NodeCalls:
@@ -35,6 +42,42 @@ class NodeCalls:
         """Bring a disabled node back."""
         return _order(node_id, "enable", reason, request_id)
 
+    @operation
+    def fault_node(self, node_id: str, reason: str = "", *, request_id: str = "") -> Steps[Node]:
+        """Report a failure of its hardware, seen from outside: it is Down at once."""
+        return _order(node_id, "fault", reason, request_id)
+
+    @operation
+    def drain_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
+        """Let nothing new start on these nodes; what runs may end. Nothing happens when one of them is unknown."""
+        return _order_set("drain", nodes, reason, request_id)
+
+    @operation
+    def undrain_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
+        """Take drains back."""
+        return _order_set("undrain", nodes, reason, request_id)
+
+    @operation
+    def disable_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
+        """Take these nodes down at once; what runs on them is requeued or fails."""
+        return _order_set("disable", nodes, reason, request_id)
+
+    @operation
+    def enable_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
+        """Bring disabled nodes back."""
+        return _order_set("enable", nodes, reason, request_id)
+
+    @operation
+    def fault_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
+        """Report a failure of their hardware, seen from outside: they are Down at once."""
+        return _order_set("fault", nodes, reason, request_id)
+
 
 def _order(node_id: str, order: str, reason: str, request_id: str) -> Steps[Node]:
     return write("POST", at("nodes", node_id, order), Node, {"reason": reason} if reason else {}, request_id)
+
+
+def _order_set(order: str, nodes: NodeSet, reason: str, request_id: str) -> Steps[list[NodeOutcome]]:
+    fields = {"nodes": nodes, **({"reason": reason} if reason else {})}
+    answer = yield from write("POST", at("nodes", order), NodeOutcomes, fields, request_id, timeout_s=LONGEST_ORDER_S)
+    return answer.items
