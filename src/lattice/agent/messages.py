@@ -22,6 +22,7 @@ from lattice.agent.state import (
     UpdateAsked,
     Welcomed,
 )
+from lattice.core.model.specifications import NO_FIGURES, Figures
 from lattice.wire.pb import agent_pb2 as pb
 
 AGENT_VERSION = "0.1.0"
@@ -59,6 +60,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     unified_memory: bool = False
     cxl_memory_mb: int = 0
     power_w: int = 0
+    figures: Figures = NO_FIGURES
     runs_as_root: bool
     agent_user: str
 
@@ -170,6 +172,10 @@ def register(
                 unified_memory=facts.unified_memory,
                 cxl_memory_mb=facts.cxl_memory_mb,
                 power_w=facts.power_w,
+                os=facts.figures.os,
+                cpu_speed=facts.figures.speed,
+                virtual_memory_mb=facts.figures.virtual_memory_mb,
+                tmp_disk_mb=facts.figures.tmp_disk_mb,
             ),
             address=facts.address,
             boot_id=facts.boot_id,
@@ -206,9 +212,8 @@ def report(told: SendReport, now_boot_s: float) -> pb.AgentMessage:
     return pb.AgentMessage(run_report=message)
 
 
-def heartbeat(seq: int, running: int, load1: float, memory_used_mb: int, session: int = 0) -> pb.AgentMessage:
-    beat = pb.Heartbeat(seq=seq, running=running, load1=load1, memory_used_mb=memory_used_mb, session=session)
-    return pb.AgentMessage(heartbeat=beat)
+def heartbeat(seq: int, running: int, load1: float, memory_used_mb: int, session: int = 0) -> pb.Heartbeat:
+    return pb.Heartbeat(seq=seq, running=running, load1=load1, memory_used_mb=memory_used_mb, session=session)
 
 
 def output_chunk(reader: int, offset: int, data: bytes = b"", *, eof: bool = False, error: str = "") -> pb.AgentMessage:

@@ -68,6 +68,8 @@ _OTHER_EVENTS: frozenset[type] = frozenset(
         ev.DagSubmitted,
         ev.DagEnded,
         ev.NodeMoved,
+        ev.NodeSpecified,
+        ev.NodeMeasured,
         ev.TenantSet,
         ev.ProjectSet,
         ev.VclusterSet,
@@ -90,6 +92,12 @@ SILENT: frozenset[type] = frozenset(
         ev.NodeRegistered,  # a change of its state is an event of its own
         ev.TimeLimitNeared,  # told to those who asked
         ev.NotificationQueued,
+        ev.DriftNoted,  # where it has consequences, the node moves
+        ev.DriftEscalated,
+        ev.DriftVerified,
+        ev.DriftCleared,
+        ev.BaselineSet,
+        ev.BaselineUnset,
         ev.AuditRecorded,  # has readers of its own
         ev.AuditKeySet,
         ev.AuditSealed,
@@ -297,6 +305,8 @@ def _thing(event: ev.AnyEvent) -> tuple[str, str, dict[str, Any]] | None:
     match event:
         case ev.NodeMoved():
             return "node", event.node, {"state": event.state, "reason": event.reason}
+        case ev.NodeSpecified() | ev.NodeMeasured():
+            return ("node", event.node, {"state": "unfit", "reason": event.shortfall}) if event.shortfall else None
         case ev.TenantSet():
             return "tenant", event.tenant.name, {"tenant": event.tenant.name}
         case ev.ProjectSet():

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -88,6 +88,7 @@ class AgentSessions:
             address=registration.address,
             boot_id=registration.boot_id,
             agent_version=registration.agent_version,
+            figures=registration.figures,
         )
         outcome = await self.replica.propose(command, actor=_actor(node))
         if isinstance(outcome, Rejected):
@@ -167,22 +168,13 @@ class AgentSessions:
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)
 
-    def beat(self, node: str, session: int, beat: Beat) -> bool:
+    def beat(self, node: str, session: int, beat: Beat, *, age_s: float = 0.0) -> bool:
+        """As the port says; `age_s` for one that was under way so long, because somebody else has brought it."""
         current = self._current(node, session)
         if current is None or beat.session not in (0, session):
             self.counts["stale_heartbeats"] += 1
             return True
-        return self._hear(current, beat, self.clock.monotonic_s())
-
-    def collected(self, beats: Iterable[tuple[str, Beat]]) -> None:
-        """Heartbeats that somebody else has brought; the session that each one names tells whether it is the node's own."""
-        now = self.clock.monotonic_s()
-        for node, beat in beats:
-            current = self._sessions.get(node)
-            if current is None or beat.session != current.id:
-                self.counts["stale_heartbeats" if node in self.replica.state.nodes else "forged_heartbeats"] += 1
-            else:
-                self._hear(current, beat, now)
+        return self._hear(current, beat, self.clock.monotonic_s() - age_s)
 
     def _hear(self, current: _Session, beat: Beat, now: float) -> bool:
         if not current.allowance.take(now):

@@ -195,6 +195,12 @@ NOT_PLANNED = (
     ev.NotificationDropped,
     ev.NotificationsSettled,
     ev.NotifyDefaultSet,
+    ev.DriftNoted,  # a plan is told of drift by the signals
+    ev.DriftEscalated,
+    ev.DriftVerified,
+    ev.DriftCleared,
+    ev.BaselineSet,
+    ev.BaselineUnset,
     ev.AuditRecorded,
     ev.AuditKeySet,
     ev.AuditSealed,
@@ -235,7 +241,7 @@ class _Touched:
                 self.numbers[event.group] = None
             case ev.AllocationsArchived() | ev.TasksFolded():
                 self.numbers.update(dict.fromkeys(event.numbers))
-            case ev.NodeRegistered() | ev.NodeMoved():
+            case ev.NodeRegistered() | ev.NodeMoved() | ev.NodeSpecified() | ev.NodeMeasured():
                 self.nodes[event.node] = None
             case _:
                 self._add_administration(event)

@@ -16,6 +16,7 @@ from pathlib import Path
 from lattice.agent.connection import Connector
 from lattice.agent.devices import NodeTopology, TopologyUnusable, read_topology
 from lattice.agent.driver import Driver, Settings
+from lattice.agent.figures import measure_figures
 from lattice.agent.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
 from lattice.agent.messages import NodeFacts
 from lattice.agent.shim_client import ShimUnavailable
@@ -56,6 +57,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--unified-memory", action="store_true", help="CPUs and GPUs share one memory")
     add("--cxl-memory-mb", type=_natural, default=0, help="expansion memory beyond --memory-mb")
     add("--power-w", type=_natural, default=0, help="watts drawn when busy")
+    add("--cpu-speed", type=_seconds, default=0.0, metavar="MHZ", help="default: what the machine says")
+    add("--tmp-dir", type=Path, default=Path("/tmp"), help="whose file system is the temporary disk (%(default)s)")  # noqa: S108
     add("--topology-file", type=Path, help="JSON: how GPUs are linked and which CPUs and GPUs share a memory")
     add("--allow-user", action="append", default=[], metavar="USER", help="run work of this account whatever its uid")
     add("--min-uid", type=_natural, default=DEFAULT_MIN_UID, help="least uid whose work is run (%(default)s)")
@@ -175,6 +178,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         unified_memory=options.unified_memory or memory.is_unified,
         cxl_memory_mb=options.cxl_memory_mb or memory.cxl_memory_mb,
         power_w=options.power_w,
+        figures=measure_figures(speed=options.cpu_speed, tmp_dir=options.tmp_dir),
         runs_as_root=uid == 0,
         agent_user="" if uid == 0 else user,
     )

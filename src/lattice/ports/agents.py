@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
+from lattice.core.model.specifications import Figures
 from lattice.core.model.observations import Beat
 
 OutputName = Literal["stdout", "stderr"]
@@ -236,6 +237,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     epoch: int = 0
     run_epochs: dict[RunKey, int] = {}
     takes_batches: bool = False  # several orders may come in one message
+    figures: Figures | None = None  # None: the agent does not measure them
     process: int = 0  # drawn by the agent's process; it numbers its heartbeats over all its streams
 
 

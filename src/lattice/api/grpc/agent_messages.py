@@ -6,6 +6,7 @@ from typing import assert_never
 from lattice.api.grpc.step_messages import known_step, start_run
 from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
+from lattice.core.model.specifications import Figures
 from lattice.core.model.observations import Beat
 from lattice.ports.agents import (
     FinishOrder,
@@ -28,6 +29,8 @@ _MAX_TEXT = 4096
 _MAX_COUNT = 1 << 20
 _MAX_MEMORY_MB = 1 << 40
 _MAX_POWER_W = 10_000_000
+_MAX_SPEED = 1e9
+_MAX_DISK_MB = 1 << 50
 _PHASES = {pb.PHASE_RUNNING: PartPhase.RUNNING, pb.PHASE_ENDED: PartPhase.ENDED}
 _CAUSES = {
     pb.END_CAUSE_EXIT: Cause.EXIT,
@@ -78,6 +81,19 @@ def registration_of(message: pb.Register) -> Registration:
         run_epochs={RunKey(known.key.number, known.key.run): known.epoch for known in message.runs if known.epoch},
         takes_batches=message.takes_batches,
         process=message.process,
+        figures=_figures_of(hardware),
+    )
+
+
+def _figures_of(hardware: pb.Hardware) -> Figures | None:
+    if not (hardware.os or hardware.cpu_speed or hardware.virtual_memory_mb or hardware.tmp_disk_mb):
+        return None
+    speed = hardware.cpu_speed if 0 <= hardware.cpu_speed <= _MAX_SPEED else 0.0  # not a number is not in between
+    return Figures(
+        os=hardware.os[:_MAX_TEXT],
+        speed=round(speed, 3),
+        virtual_memory_mb=min(hardware.virtual_memory_mb, _MAX_MEMORY_MB),
+        tmp_disk_mb=min(hardware.tmp_disk_mb, _MAX_DISK_MB),
     )
 
 

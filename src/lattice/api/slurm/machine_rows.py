@@ -57,7 +57,7 @@ class MachineRows:
         return NodeRow(
             name=node.id,
             base=_base(node, held[0]),
-            is_drained=node.state in _DRAINED or (node.drain_wanted and node.state in _DOWN),
+            is_drained=node.state in _DRAINED or bool(node.shortfall) or (node.drain_wanted and node.state in _DOWN),
             is_silent=node.state is NodeState.DEGRADED
             or (node.state is NodeState.DOWN and node.down_cause is DownCause.SILENCE)
             or node.state in _UNKNOWN,
@@ -75,7 +75,7 @@ class MachineRows:
             gpu_type=hardware.gpu_type,
             partitions=(*self._members.get(node.id, ()), *self._everywhere),
             address=node.address.rpartition(":")[0] or node.address,
-            reason=node.reason if node.state is not NodeState.READY else "",
+            reason=(node.reason if node.state is not NodeState.READY else "") or node.shortfall,
             reason_by=node.reason_by,
             reason_uid=user_ids(node.reason_by)[0] if node.reason_by else 0,
             reason_at=node.changed_at / 1000 if node.changed_at else None,

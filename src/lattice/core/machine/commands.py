@@ -9,10 +9,12 @@ from lattice.core.model.allocations import Cause, Hold, Lifecycle, PartPhase, Re
 from lattice.core.model.asked import Asked
 from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal
 from lattice.core.model.dependencies import Clauses, Condition, EndedWork
+from lattice.core.model.drift import Baseline, Difference
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import DownCause, Hardware, Share
 from lattice.core.model.notifications import Notify, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.specifications import Figures, Specification
 from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
@@ -210,6 +212,7 @@ class RegisterNode(Command, tag="register_node", frozen=True, kw_only=True):
     address: str = ""
     boot_id: str = ""
     agent_version: str = ""
+    figures: Figures | None = None  # None: the agent does not measure them
 
 
 class ConfirmNode(Command, tag="confirm_node", frozen=True, kw_only=True):
@@ -252,6 +255,60 @@ class DisableNode(Command, tag="disable_node", frozen=True, kw_only=True):
 
 class EnableNode(Command, tag="enable_node", frozen=True, kw_only=True):
     node: str
+
+
+class ImportNodes(Command, tag="import_nodes", frozen=True, kw_only=True):
+    """The nodes of a site's files, in their order, with the vClusters and settings that follow from them: all or nothing.
+
+    `nodes` are names, each with the place of its specification among `specifications`.
+    """
+
+    specifications: tuple[Specification, ...] = ()
+    nodes: tuple[tuple[str, int], ...] = ()
+    vclusters: tuple[Vcluster, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+
+
+class NoteDrift(Command, tag="note_drift", frozen=True, kw_only=True):
+    """The node's fingerprint is not what its vCluster's baseline, or the majority there, says it should be."""
+
+    node: str
+    vcluster: str
+    expected: str
+    actual: str
+    differences: tuple[Difference, ...] = ()
+
+
+class ClearDrift(Command, tag="clear_drift", frozen=True, kw_only=True):
+    """The node's fingerprint is right again."""
+
+    node: str
+
+
+class EscalateDrift(Command, tag="escalate_drift", frozen=True, kw_only=True):
+    """The time for its remediation is over."""
+
+    node: str
+
+
+class ApproveNode(Command, tag="approve_node", frozen=True, kw_only=True):
+    """An operator takes a node back whose drift was remedied."""
+
+    node: str
+    is_heard: bool  # heartbeats are fresh, as the leader knows
+
+
+class SetBaseline(Command, tag="set_baseline", frozen=True, kw_only=True):
+    """Declares what the nodes of a vCluster should be."""
+
+    baseline: Baseline
+
+
+class UnsetBaseline(Command, tag="unset_baseline", frozen=True, kw_only=True):
+    """The majority counts again."""
+
+    vcluster: str
 
 
 class SetTenant(Command, tag="set_tenant", frozen=True, kw_only=True):
@@ -366,6 +423,13 @@ AnyCommand = (
     | UndrainNode
     | DisableNode
     | EnableNode
+    | NoteDrift
+    | ClearDrift
+    | EscalateDrift
+    | ApproveNode
+    | SetBaseline
+    | UnsetBaseline
+    | ImportNodes
     | SetTenant
     | SetProject
     | SetVcluster

@@ -11,6 +11,7 @@ from lattice.core.machine.rules import (
     audit,
     dags,
     deadlines,
+    drift,
     nodes,
     notifications,
     pauses,
@@ -18,6 +19,7 @@ from lattice.core.machine.rules import (
     ranges,
     reservations,
     runs,
+    specifications,
     steps,
     submission,
 )
@@ -86,6 +88,7 @@ _NodeCommand = (
     | cmd.UndrainNode
     | cmd.DisableNode
     | cmd.EnableNode
+    | cmd.ImportNodes
 )
 
 
@@ -191,10 +194,33 @@ def _decide_notification(state: State, command: _NotificationCommand, at: int) -
             assert_never(command)
 
 
-def _decide_node(state: State, command: _NodeCommand, actor: str, at: int) -> Decision:
+_DriftCommand = (
+    cmd.NoteDrift | cmd.ClearDrift | cmd.EscalateDrift | cmd.ApproveNode | cmd.SetBaseline | cmd.UnsetBaseline
+)
+
+
+def _decide_drift(state: State, command: _DriftCommand, actor: str, at: int) -> Decision:
+    match command:
+        case cmd.NoteDrift():
+            return drift.note(state, command, actor, at)
+        case cmd.ClearDrift():
+            return drift.clear(state, command)
+        case cmd.EscalateDrift():
+            return drift.escalate(state, command, actor, at)
+        case cmd.ApproveNode():
+            return drift.approve(state, command)
+        case cmd.SetBaseline():
+            return drift.set_baseline(state, command, actor, at)
+        case cmd.UnsetBaseline():
+            return drift.unset_baseline(state, command)
+        case _:
+            assert_never(command)
+
+
+def _decide_node(state: State, command: _NodeCommand | _DriftCommand, actor: str, at: int) -> Decision:
     match command:
         case cmd.RegisterNode():
-            return nodes.register(state, command)
+            return specifications.measured(state, command, nodes.register(state, command))
         case cmd.ConfirmNode():
             return nodes.confirm(state, command)
         case cmd.DegradeNode():
@@ -206,10 +232,12 @@ def _decide_node(state: State, command: _NodeCommand, actor: str, at: int) -> De
         case cmd.DrainNode():
             return nodes.drain(state, command, actor)
         case cmd.UndrainNode():
-            return nodes.undrain(state, command)
+            return drift.undrain(state, command)
         case cmd.DisableNode():
             return nodes.disable(state, command, actor, at)
         case cmd.EnableNode():
             return nodes.enable(state, command)
+        case cmd.ImportNodes():
+            return specifications.import_nodes(state, command, at)
         case _:
-            assert_never(command)
+            return _decide_drift(state, command, actor, at)

@@ -7,10 +7,12 @@ from lattice.core.model.allocations import Allocation, AllocationState, Cause, H
 from lattice.core.model.audit import AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.dags import Dag, DagState
 from lattice.core.model.dependencies import Clauses, TaskWait
+from lattice.core.model.drift import Baseline, Drift
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
 from lattice.core.model.notifications import Notification, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.specifications import Figures, Specification
 from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import Project, Tenant, Vcluster
 
@@ -201,6 +203,54 @@ class NodeMoved(Event, tag="node_moved", frozen=True, kw_only=True):
     by: str = ""
 
 
+class NodeSpecified(Event, tag="node_specified", frozen=True, kw_only=True):
+    """A site says what the node must have; one that is not known yet is declared by that."""
+
+    node: str
+    specification: Specification
+    shortfall: str = ""
+
+
+class NodeMeasured(Event, tag="node_measured", frozen=True, kw_only=True):
+    """An agent reported other figures than before, or what it reported falls short of what it must have, or no longer does."""
+
+    node: str
+    figures: Figures | None = None
+    shortfall: str = ""
+
+
+class DriftNoted(Event, tag="drift_noted", frozen=True, kw_only=True):
+    """A node differs from its baseline, or differs in another way than before."""
+
+    drift: Drift
+
+
+class DriftEscalated(Event, tag="drift_escalated", frozen=True, kw_only=True):
+    """It was not remedied in time."""
+
+    node: str
+
+
+class DriftVerified(Event, tag="drift_verified", frozen=True, kw_only=True):
+    """The node is right again and waits for an operator's approval."""
+
+    node: str
+
+
+class DriftCleared(Event, tag="drift_cleared", frozen=True, kw_only=True):
+    """Nothing is held against the node any more."""
+
+    node: str
+
+
+class BaselineSet(Event, tag="baseline_set", frozen=True, kw_only=True):
+    baseline: Baseline
+
+
+class BaselineUnset(Event, tag="baseline_unset", frozen=True, kw_only=True):
+    vcluster: str
+
+
 class TenantSet(Event, tag="tenant_set", frozen=True, kw_only=True):
     tenant: Tenant
 
@@ -309,6 +359,14 @@ AnyEvent = (
     | TasksFolded
     | NodeRegistered
     | NodeMoved
+    | DriftNoted
+    | DriftEscalated
+    | DriftVerified
+    | DriftCleared
+    | BaselineSet
+    | BaselineUnset
+    | NodeSpecified
+    | NodeMeasured
     | TenantSet
     | ProjectSet
     | VclusterSet

@@ -9,7 +9,9 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
+from lattice.core.machine.drift_fold import evolve_drift
 from lattice.core.machine.groups import evolve_group, with_use
+from lattice.core.machine.specified import evolve_specification
 from lattice.core.machine.state import SnapshotPointer, State
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
 from lattice.core.model.efficiency import held_amounts
@@ -36,6 +38,8 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             evolve_group(state, event, at)
         case ev.NodeRegistered() | ev.NodeMoved():
             _evolve_node(state, event, at)
+        case ev.NodeSpecified() | ev.NodeMeasured():
+            evolve_specification(state, event, at)
         case (
             ev.TenantSet()
             | ev.ProjectSet()
@@ -59,7 +63,7 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
         case ev.AuditRecorded() | ev.AuditKeySet() | ev.AuditSealed() | ev.AuditArchived():
             _evolve_audit(state, event)
         case _:
-            assert_never(event)
+            evolve_drift(state, event, at)
 
 
 _EndEvent = ev.AllocationEnded | ev.StepsRecorded | ev.AllocationStopping | ev.AllocationRequeued

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from lattice.core.model.specifications import Figures, Specification
+
 
 class NodeState(StrEnum):
     UNKNOWN = "Unknown"
@@ -79,6 +81,9 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     claimant: str = ""
     vcluster: str = ""  # that of the holder or of the tenures; empty when free
     tenures: tuple[Tenure, ...] = ()
+    specification: Specification | None = None  # what a site says it must have
+    figures: Figures | None = None  # what its agent measured beyond the hardware
+    shortfall: str = ""  # why it is not configured for work, whatever its state; empty = it is
 
     @property
     def is_free(self) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from lattice.core.model.conformance import UNKNOWN_GROUP, group_numbers
-from lattice.core.model.nodes import Hardware, Node
+from lattice.core.model.nodes import Hardware, Node, NodeState
 from lattice.core.scheduler.kinds import KindTable
 from lattice.core.scheduler.snapshot import NO_VCLUSTER, STATES, NodeColumns, id_order, kind_order
 from lattice.core.scheduler.tables import Bools, Interned, Ints, Names, Rows, Slots
@@ -66,7 +66,7 @@ class NodeTable:
         self._slots.data[slot] = (
             kind,
             group,
-            _STATE_PLACE[node.state],
+            _STATE_PLACE[NodeState.DRAINED if node.shortfall else node.state],
             bool(node.claimant),
             self._vclusters.number(node.vcluster) if node.tenures else NO_VCLUSTER,
             node.is_free,

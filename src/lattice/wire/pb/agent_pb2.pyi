@@ -189,7 +189,7 @@ class Register(_message.Message):
     def __init__(self, node_id: _Optional[str] = ..., hardware: _Optional[_Union[Hardware, _Mapping]] = ..., address: _Optional[str] = ..., boot_id: _Optional[str] = ..., agent_version: _Optional[str] = ..., runs: _Optional[_Iterable[_Union[KnownRun, _Mapping]]] = ..., runs_as_root: _Optional[bool] = ..., agent_user: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[KnownStep, _Mapping]]] = ..., epoch: _Optional[int] = ..., takes_batches: _Optional[bool] = ..., process: _Optional[int] = ..., collector_address: _Optional[str] = ...) -> None: ...
 
 class Hardware(_message.Message):
-    __slots__ = ("cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w")
+    __slots__ = ("cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "os", "cpu_speed", "virtual_memory_mb", "tmp_disk_mb")
     CPUS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
@@ -199,6 +199,10 @@ class Hardware(_message.Message):
     UNIFIED_MEMORY_FIELD_NUMBER: _ClassVar[int]
     CXL_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
     POWER_W_FIELD_NUMBER: _ClassVar[int]
+    OS_FIELD_NUMBER: _ClassVar[int]
+    CPU_SPEED_FIELD_NUMBER: _ClassVar[int]
+    VIRTUAL_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    TMP_DISK_MB_FIELD_NUMBER: _ClassVar[int]
     cpus: int
     memory_mb: int
     gpus: int
@@ -208,7 +212,11 @@ class Hardware(_message.Message):
     unified_memory: bool
     cxl_memory_mb: int
     power_w: int
-    def __init__(self, cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ...) -> None: ...
+    os: str
+    cpu_speed: float
+    virtual_memory_mb: int
+    tmp_disk_mb: int
+    def __init__(self, cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., os: _Optional[str] = ..., cpu_speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ...) -> None: ...
 
 class RunKey(_message.Message):
     __slots__ = ("number", "run")

@@ -9,6 +9,7 @@ from typing import assert_never
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import drift
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.audit import AuditKey, AuditNote, key_id
@@ -71,6 +72,7 @@ _Administrative = (
     | cmd.UndrainNode
     | cmd.DisableNode
     | cmd.EnableNode
+    | cmd.ImportNodes
     | cmd.SetTenant
     | cmd.SetProject
     | cmd.SetVcluster
@@ -78,6 +80,9 @@ _Administrative = (
     | cmd.DeleteReservation
     | cmd.SetSetting
     | cmd.AddAuditKey
+    | cmd.ApproveNode
+    | cmd.SetBaseline
+    | cmd.UnsetBaseline
 )
 
 
@@ -89,6 +94,7 @@ def notes_of(state: State, envelope: cmd.Envelope, events: Events) -> tuple[Audi
     notes: tuple[AuditNote, ...] = ()
     if events and isinstance(command, _Administrative):
         notes = (_administration(command, actor),)
+    notes += drift.notes_of(state, events)
     if not state.audit.sensitive:
         return notes
     noted = (_sensitive(state, event, actor) for event in events)
@@ -104,6 +110,12 @@ def _administration(command: _Administrative, actor: str) -> AuditNote:
             return _node("node.undrain", actor, command.node)
         case cmd.EnableNode():
             return _node("node.enable", actor, command.node)
+        case cmd.ImportNodes():
+            return AuditNote(
+                kind="node.import", actor=actor, subject=command.source, detail=f"{len(command.nodes)} nodes"
+            )
+        case cmd.ApproveNode() | cmd.SetBaseline() | cmd.UnsetBaseline():
+            return drift.order_note(command, actor)
         case cmd.SetTenant():
             name = command.tenant.name
             return AuditNote(kind=_verb("tenant", create=command.create), actor=actor, subject=name, tenant=name)

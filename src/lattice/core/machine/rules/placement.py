@@ -80,6 +80,7 @@ def _may_take(state: State, allocation: Allocation, vcluster: Vcluster, share: S
     return (
         node is not None
         and node.state is NodeState.READY
+        and not node.shortfall
         and (not vcluster.nodes or node.id in vcluster.nodes)
         and matches(allocation.request, node.hardware, node.id)
         and share == share_of(allocation.request, node, vcluster.node_sharing)

@@ -134,7 +134,7 @@ def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster
         return None
     members = [node for node in state.nodes.values() if not vcluster.nodes or node.id in vcluster.nodes]
     suitable = [node for node in members if matches(command.request, node.hardware, node.id)]
-    free = [node for node in suitable if node.is_free and node.state is NodeState.READY]
+    free = [node for node in suitable if node.is_free and node.state is NodeState.READY and not node.shortfall]
     if len(free) >= command.request.nodes and not command.tasks:
         return None
     held = [

@@ -1,0 +1,37 @@
+"""Folds what a site specified and what an agent measured into the record of a node.
+
+Before: the event was decided on this state. After: a node that was only specified is Unknown, with the hardware it should have.
+"""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from lattice.core.machine import events as ev
+from lattice.core.machine.state import State
+from lattice.core.model.nodes import Hardware, Node
+from lattice.core.model.specifications import Specification
+
+
+def evolve_specification(state: State, event: ev.NodeSpecified | ev.NodeMeasured, at: int) -> None:
+    match event:
+        case ev.NodeSpecified():
+            _specified(state, event, at)
+        case ev.NodeMeasured():
+            node = state.nodes[event.node]
+            state.put_node(replace(node, figures=event.figures, shortfall=event.shortfall))
+        case _:
+            assert_never(event)
+
+
+def _specified(state: State, event: ev.NodeSpecified, at: int) -> None:
+    node = state.nodes.get(event.node)
+    if node is None:
+        node = Node(id=event.node, hardware=Hardware(cpus=0, memory_mb=0), changed_at=at)
+    if not node.registered_at:
+        node = replace(node, hardware=_declared(event.specification))
+    state.put_node(replace(node, specification=event.specification, shortfall=event.shortfall))
+
+
+def _declared(specification: Specification) -> Hardware:
+    return Hardware(cpus=specification.cpus, memory_mb=specification.memory_mb)

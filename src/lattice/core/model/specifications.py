@@ -1,0 +1,111 @@
+"""What a node is specified to have, what it says it has, and what is missing.
+
+A specification is what a site wrote down (the node records of a NodeSpecConf); figures are what the agent measured beyond the
+hardware that is scheduled. `shortfall` compares them: a node with less is not configured for work, and the sentence says why.
+What was not specified asks for nothing; what an agent does not report is taken from the specification.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from lattice.core.model.nodes import Hardware, Node
+
+MAX_PARTITION = 31
+IN_NO_PARTITION = "in no partition"
+_SEPARATOR = re.compile(r"[.\-_+]")
+
+
+class Specification(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """The least that a node must have; 0 or empty = nothing asked. `position` is its place in the file, from 1."""
+
+    os: str = ""
+    cpus: int = 0
+    speed: float = 0.0
+    memory_mb: int = 0
+    virtual_memory_mb: int = 0
+    tmp_disk_mb: int = 0
+    partitions: tuple[int, ...] = (0,)
+    position: int = 0
+
+
+class Figures(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What an agent reports of its machine that no placement asks for; 0 or empty = not known."""
+
+    os: str = ""
+    speed: float = 0.0  # MHz
+    virtual_memory_mb: int = 0
+    tmp_disk_mb: int = 0
+
+
+NO_FIGURES = Figures()
+
+
+class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
+    """Items two to eight of a node as they are in force: measured where that is known, else as specified."""
+
+    os: str
+    cpus: int
+    speed: float
+    memory_mb: int
+    virtual_memory_mb: int
+    tmp_disk_mb: int
+    partitions: tuple[int, ...]
+
+
+def shortfall(specification: Specification, hardware: "Hardware | None", figures: Figures) -> str:
+    """Everything that the node lacks, as a sentence; empty when it may work. Without `hardware` it was never heard."""
+    problems = [] if specification.partitions else [IN_NO_PARTITION]
+    if hardware is not None:
+        problems += _below("CPUs", hardware.cpus, specification.cpus)
+        problems += _below("Speed", figures.speed, specification.speed)
+        problems += _below("RealMemory", hardware.memory_mb, specification.memory_mb)
+        problems += _below("VirtualMemory", figures.virtual_memory_mb, specification.virtual_memory_mb)
+        problems += _below("TmpDisk", figures.tmp_disk_mb, specification.tmp_disk_mb)
+    if figures.os and specification.os and is_lower_level(figures.os, specification.os):
+        problems.append(f"OS {figures.os} below the specified {specification.os}")
+    return ", ".join(problems)
+
+
+def _below(item: str, has: float, wanted: float) -> list[str]:
+    return [f"{item} {has:g} below the specified {wanted:g}"] if 0 < has < wanted else []
+
+
+def is_lower_level(has: str, wanted: str) -> bool:
+    """Whether a system, `Linux.6.1.0-13`, is another one or of an older release than the one wanted."""
+    own, _, own_release = has.partition(".")
+    name, _, release = wanted.partition(".")
+    return own.lower() != name.lower() or release_order(own_release) < release_order(release)
+
+
+def release_order(release: str) -> tuple[int, ...]:
+    """The numbers with which a release begins, without the zeros behind them: 2.4.7-10smp is (2, 4, 7, 10)."""
+    numbers: list[int] = []
+    for part in _SEPARATOR.split(release):
+        digits = re.match(r"\d{1,9}", part)
+        if digits is None:
+            break
+        numbers.append(int(digits[0]))
+        if digits[0] != part:
+            break
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def record_of(node: "Node") -> NodeRecord:
+    """The items of a node in force."""
+    wanted, figures, hardware = node.specification, node.figures or NO_FIGURES, node.hardware
+    if wanted is None:
+        wanted = Specification(partitions=())
+    return NodeRecord(
+        os=figures.os or wanted.os,
+        cpus=hardware.cpus or wanted.cpus,
+        speed=figures.speed or wanted.speed,
+        memory_mb=hardware.memory_mb or wanted.memory_mb,
+        virtual_memory_mb=figures.virtual_memory_mb or wanted.virtual_memory_mb,
+        tmp_disk_mb=figures.tmp_disk_mb or wanted.tmp_disk_mb,
+        partitions=wanted.partitions,
+    )
