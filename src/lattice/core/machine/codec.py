@@ -16,6 +16,7 @@ from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, Stat
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.dags import Dag
+from lattice.core.model.drift import Baseline, Drift
 from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Node
 from lattice.core.model.notifications import Notification, NotifyDefault
@@ -116,6 +117,8 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("audit_keys", view.audit_keys, RECORDS_PER_CHUNK)
     yield from _chunks("audit_seals", view.audit_seals, RECORDS_PER_CHUNK)
     yield from _chunks("audit", view.audit, RECORDS_PER_CHUNK)
+    yield from _chunks("drifts", view.drifts, RECORDS_PER_CHUNK)
+    yield from _chunks("baselines", view.baselines, RECORDS_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
 
 
@@ -155,6 +158,8 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "audit_keys": msgspec.msgpack.Decoder(tuple[AuditKey, ...]),
     "audit_seals": msgspec.msgpack.Decoder(tuple[AuditSeal, ...]),
     "audit": msgspec.msgpack.Decoder(tuple[ChainedEntry, ...]),
+    "drifts": msgspec.msgpack.Decoder(tuple[Drift, ...]),
+    "baselines": msgspec.msgpack.Decoder(tuple[Baseline, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
 
@@ -216,7 +221,7 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.put_recent(record)
             case Dag():
                 state.dependencies.put_dag(record)
-            case Notification() | NotifyDefault() | AuditKey() | AuditSeal() | ChainedEntry():
+            case Notification() | NotifyDefault() | AuditKey() | AuditSeal() | ChainedEntry() | Drift() | Baseline():
                 _load_book(state, record)
             case (int() as number, bytes() as payload):
                 state.put_payload(number, payload)
@@ -224,7 +229,10 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 raise ValueError(f"unknown record in chunk of {kind}")
 
 
-def _load_book(state: State, record: Notification | NotifyDefault | AuditKey | AuditSeal | ChainedEntry) -> None:
+_BookRecord = Notification | NotifyDefault | AuditKey | AuditSeal | ChainedEntry | Drift | Baseline
+
+
+def _load_book(state: State, record: _BookRecord) -> None:
     match record:
         case Notification():
             state.notifications.put(record)
@@ -236,6 +244,10 @@ def _load_book(state: State, record: Notification | NotifyDefault | AuditKey | A
             state.audit.load_seal(record)
         case ChainedEntry():
             state.audit.load(record)
+        case Drift():
+            state.drift.put(record)
+        case Baseline():
+            state.drift.put_baseline(record)
         case _:
             assert_never(record)
 

@@ -28,6 +28,7 @@ def check(state: State) -> list[str]:
         *check_dependencies(state),
         *_check_notifications(state),
         *check_audit(state),
+        *_check_drift(state),
     ]
 
 
@@ -179,6 +180,19 @@ def _check_counters(state: State) -> Iterator[str]:
     hardware = Counter(node.hardware for node in state.nodes.values())
     if hardware != Counter(state.hardware_counts):
         yield "hardware is counted wrongly"
+
+
+def _check_drift(state: State) -> Iterator[str]:
+    for name, drift in state.drift.drifts.items():
+        if drift.node != name or name not in state.nodes:
+            yield f"drift of {name} is that of no node"
+        if drift.verified_at and not drift.is_strict:
+            yield f"node {name} waits for an approval that it does not need"
+        if drift.expected == drift.actual:
+            yield f"node {name} differs from itself"
+    for name, baseline in state.drift.baselines.items():
+        if baseline.vcluster != name or name not in state.vclusters:
+            yield f"the baseline of {name} is that of no vCluster"
 
 
 def _check_notifications(state: State) -> Iterator[str]:

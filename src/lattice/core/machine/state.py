@@ -12,12 +12,14 @@ from msgspec import Struct
 from lattice.core.machine.audit_book import AuditBook
 from lattice.core.machine.dependency_book import DependencyBook
 from lattice.core.machine.digest import Digest
+from lattice.core.machine.drift_book import DriftBook
 from lattice.core.machine.folded import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
 from lattice.core.machine.notification_book import NotificationBook
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.dags import Dag
+from lattice.core.model.drift import Baseline, Drift
 from lattice.core.model.ledger import Ledger
 from lattice.core.model.nodes import Hardware, Node
 from lattice.core.model.notifications import Notification, NotifyDefault
@@ -81,6 +83,8 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     audit_seals: tuple[AuditSeal, ...] = ()
     audit_keys: tuple[AuditKey, ...] = ()
     audit_head: AuditHead = AuditHead()
+    drifts: tuple[Drift, ...] = ()
+    baselines: tuple[Baseline, ...] = ()
 
 
 _NO_USE = TenantUse()
@@ -119,6 +123,7 @@ class State:
         self.notifications = NotificationBook(self._digest)
         self.dependencies = DependencyBook(self._digest)
         self.audit = AuditBook(self._digest)
+        self.drift = DriftBook(self._digest)
 
     @classmethod
     def empty(cls) -> "State":
@@ -198,6 +203,8 @@ class State:
             audit_seals=tuple(self.audit.seals.values()),
             audit_keys=tuple(self.audit.keys.values()),
             audit_head=self.audit.head,
+            drifts=tuple(self.drift.drifts.values()),
+            baselines=tuple(self.drift.baselines.values()),
         )
 
     # writing, for evolve and the codec alone

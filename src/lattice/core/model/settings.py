@@ -28,6 +28,12 @@ SETTINGS: dict[str, Setting] = {
     "scheduling.max_prologue_retries": Setting(
         kind="count", default="3", help="further nodes that are tried after a failed prologue"
     ),
+    "conformance.drift_remediation_timeout_s": Setting(
+        kind="seconds", default="86400", help="how long a node may differ from its baseline, 0 = for ever"
+    ),
+    "conformance.sensitive_remediation_timeout_s": Setting(
+        kind="seconds", default="14400", help="the same for sensitive nodes"
+    ),
     "sensitive.pool_size": Setting(kind="count", default="0", help="nodes that may be claimed, 0 = none set"),
     "agent.grace_s": Setting(kind="seconds", default="30", help="time between SIGTERM and SIGKILL"),
     **{

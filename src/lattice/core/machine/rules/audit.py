@@ -4,7 +4,6 @@
 sensitive vClusters. The entry becomes part of the state by the same command: there is no action without its entry.
 """
 
-from typing import assert_never
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
@@ -114,8 +113,6 @@ def _administration(command: _Administrative, actor: str) -> AuditNote:
             return AuditNote(
                 kind="node.import", actor=actor, subject=command.source, detail=f"{len(command.nodes)} nodes"
             )
-        case cmd.ApproveNode() | cmd.SetBaseline() | cmd.UnsetBaseline():
-            return drift.order_note(command, actor)
         case cmd.SetTenant():
             name = command.tenant.name
             return AuditNote(kind=_verb("tenant", create=command.create), actor=actor, subject=name, tenant=name)
@@ -137,7 +134,7 @@ def _administration(command: _Administrative, actor: str) -> AuditNote:
             detail = f"server {command.key.server}"
             return AuditNote(kind="audit.key", actor=actor, subject=command.key.id, detail=detail)
         case _:
-            assert_never(command)
+            return drift.order_note(command, actor)
 
 
 def _verb(what: str, *, create: bool) -> str:

@@ -1,0 +1,196 @@
+"""What a node should be, and how it parts from that. Decides the baseline of each vCluster and which nodes differ from it.
+
+A declared baseline counts for every node of its vCluster. Without one, the majority counts, among nodes of the same kind (processors and
+GPUs): a group becomes the baseline when it has at least 55 of 100 of those in service, and stays it until another one has. So a
+rolling update turns the baseline once, and two halves that differ leave it where it was. Where no group ever had so many, nobody differs.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from lattice.core.model.nodes import Hardware, Node, NodeState
+from lattice.core.model.tenants import SENSITIVE, Vcluster
+
+ACTOR = "conformance"  # who drains a node that differs, unless a person does
+MAX_DIFFERENCES = 64
+MAX_VALUE = 256
+_MAJORITY = (
+    11,
+    20,
+)  # 55 of 100: more than half by so much that a group which comes and goes does not turn the baseline
+_OUT_OF_SERVICE = frozenset({NodeState.UNKNOWN, NodeState.DOWN, NodeState.FAILED, NodeState.QUARANTINE})
+
+
+class Difference(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One component that is not as it should be; an empty text = it is not there."""
+
+    component: str
+    expected: str = ""
+    actual: str = ""
+
+
+class Baseline(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the nodes of a vCluster should be, as an operator declared it; `components` and `node` as known at that time."""
+
+    vcluster: str
+    fingerprint: str
+    components: tuple[tuple[str, str], ...] = ()
+    node: str = ""
+    set_by: str = ""
+    set_at: int = 0
+
+
+class Drift(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A node that differs from its baseline, since when, and how far the response has come.
+
+    `verified_at`: its fingerprint is right again, and it waits for an operator's approval.
+    """
+
+    node: str
+    vcluster: str
+    expected: str
+    actual: str
+    since: int
+    differences: tuple[Difference, ...] = ()
+    is_sensitive: bool = False
+    escalated_at: int = 0
+    verified_at: int = 0
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether only an operator brings the node back."""
+        return self.is_sensitive or self.escalated_at > 0
+
+
+def differences(expected: Mapping[str, str], actual: Mapping[str, str]) -> tuple[Difference, ...]:
+    """The components that differ, by name; long values and long lists are cut."""
+    names = sorted(expected.keys() | actual.keys())
+    found = (
+        Difference(component=name, expected=expected.get(name, "")[:MAX_VALUE], actual=actual.get(name, "")[:MAX_VALUE])
+        for name in names
+        if expected.get(name) != actual.get(name)
+    )
+    return tuple(found)[:MAX_DIFFERENCES]
+
+
+def describe(found: Iterable[Difference], most: int = 4) -> str:
+    """The differences in one line."""
+    all_of_them = tuple(found)
+    texts = [f"{each.component} {each.actual or 'none'} (expected {each.expected or 'none'})" for each in all_of_them]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
+def is_sensitive(node: Node, vclusters: Mapping[str, Vcluster]) -> bool:
+    """Whether the node is claimed, in sensitive use, or given to a sensitive vCluster by name."""
+    if node.claimant:
+        return True
+    sensitive = [vcluster for vcluster in vclusters.values() if vcluster.scheduler == SENSITIVE]
+    return any(node.vcluster == vcluster.name or node.id in vcluster.nodes for vcluster in sensitive)
+
+
+class Peers(NamedTuple):
+    """Nodes that are compared with one another."""
+
+    vcluster: str
+    kind: str
+
+
+class Verdict(NamedTuple):
+    """What a node should be by the vCluster that decides; `differs` says whether it is something else."""
+
+    vcluster: str
+    expected: str
+    differs: bool
+
+
+class Judgement(NamedTuple):
+    majorities: Mapping[Peers, str]  # to be remembered for the next time
+    verdicts: Mapping[str, Verdict]  # of nodes with a fingerprint and something to compare it with
+
+
+def kind_of(hardware: Hardware) -> str:
+    """Which nodes may be expected to be alike."""
+    memory = " unified" if hardware.unified_memory else ""
+    return f"{hardware.cpus} CPUs, {hardware.gpus} {hardware.gpu_type or 'GPUs'}{memory}"
+
+
+def judge(
+    nodes: Mapping[str, Node],
+    vclusters: Mapping[str, Vcluster],
+    baselines: Mapping[str, Baseline],
+    fingerprints: Mapping[str, str],
+    remembered: Mapping[Peers, str],
+) -> Judgement:
+    """Who differs from what. A node given to vClusters by name is judged by those, others by the vClusters that have no list."""
+    named: dict[str, list[str]] = {}
+    for vcluster in sorted(vclusters.values(), key=lambda each: (each.scheduler != SENSITIVE, each.name)):
+        for member in vcluster.nodes:
+            named.setdefault(member, []).append(vcluster.name)
+    general = sorted(vcluster.name for vcluster in vclusters.values() if not vcluster.nodes)
+    judges = {name: named.get(name, general) for name in nodes}
+    majorities = _majorities(nodes, judges, fingerprints, remembered)
+    verdicts = {}
+    for name in sorted(nodes):
+        found = fingerprints.get(name)
+        if found is None:
+            continue
+        verdict = _verdict(kind_of(nodes[name].hardware), judges[name], baselines, majorities, found)
+        if verdict is not None:
+            verdicts[name] = verdict
+    return Judgement(majorities, verdicts)
+
+
+def _verdict(
+    kind: str, judges: Iterable[str], baselines: Mapping[str, Baseline], majorities: Mapping[Peers, str], actual: str
+) -> Verdict | None:
+    verdict = None
+    for vcluster in judges:
+        declared = baselines.get(vcluster)
+        expected = declared.fingerprint if declared is not None else majorities.get(Peers(vcluster, kind), "")
+        if expected and expected != actual:
+            return Verdict(vcluster, expected, True)
+        if expected and verdict is None:
+            verdict = Verdict(vcluster, expected, False)
+    return verdict
+
+
+def _majorities(
+    nodes: Mapping[str, Node],
+    judges: Mapping[str, Iterable[str]],
+    fingerprints: Mapping[str, str],
+    remembered: Mapping[Peers, str],
+) -> dict[Peers, str]:
+    there: Counter[Peers] = Counter()
+    known: dict[Peers, Counter[str]] = {}
+    for name, node in nodes.items():
+        if node.state in _OUT_OF_SERVICE:
+            continue
+        found = fingerprints.get(name)
+        for vcluster in judges[name]:
+            peers = Peers(vcluster, kind_of(node.hardware))
+            there[peers] += 1
+            counts = known.setdefault(peers, Counter())
+            if found is not None:
+                counts[found] += 1
+    majorities = dict(remembered)
+    for peers, counts in known.items():
+        found = _majority(counts, there[peers], remembered.get(peers, ""))
+        if found:
+            majorities[peers] = found
+        else:
+            majorities.pop(peers, None)
+    return majorities
+
+
+def _majority(counts: Mapping[str, int], total: int, present: str) -> str:
+    """The group that has the majority, else the one that had it, unless most have spoken and nobody is of it any more."""
+    part, whole = _MAJORITY
+    for found, count in counts.items():
+        if count * whole >= total * part:
+            return found
+    has_spoken = sum(counts.values()) * whole >= total * part
+    return "" if has_spoken and not counts.get(present) else present
