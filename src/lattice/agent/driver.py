@@ -202,11 +202,15 @@ class Driver:
         interval_s = self.state.heartbeat_interval_s
         return now_s + max(SHORTEST_BEAT_S, interval_s * (random.random() if is_first else 1.0))  # noqa: S311 - jitter
 
-    def _beat(self) -> None:
+    def _make_beat(self) -> pb.Heartbeat:
+        """The next heartbeat; every one that is made counts."""
         self._beats += 1
-        running, load1 = len(self.state.live), os.getloadavg()[0]
-        beat = messages.heartbeat(self._beats, running, load1, memory_used_mb(), self._session)
-        self._post(beat)
+        return messages.heartbeat(
+            self._beats, len(self.state.live), os.getloadavg()[0], memory_used_mb(), self._session
+        )
+
+    def _beat(self) -> None:
+        self._post(pb.AgentMessage(heartbeat=self._make_beat()))
         touch_server(self._settings.state_dir)
 
     def _last_heard_s(self) -> float:

@@ -90,7 +90,7 @@ def test_a_slow_server_holds_its_readers_back_and_control_passes_them(tmp_path: 
         reader = asyncio.create_task(send_output(Reading(reader=1, path=path), outbox, lambda: True))
         await asyncio.sleep(0)
         assert not reader.done()
-        assert outbox.post(heartbeat(1, 0, 0.0, 0))
+        assert outbox.post(pb.AgentMessage(heartbeat=heartbeat(1, 0, 0.0, 0)))
         assert (await outbox.take()).HasField("heartbeat")
         chunks = await drained(outbox)
         assert sum(len(chunk.data) for chunk in chunks) == path.stat().st_size

@@ -412,14 +412,17 @@ async def test_a_heartbeat_of_another_session_is_counted_and_changes_nothing() -
     former = await desk.connect("n1")
     current = await desk.connect("n1")
     assert desk.sessions.beat("n1", current.session, Beat(seq=9, session=former.session))
-    desk.sessions.collected([("n1", Beat(seq=9, session=former.session)), ("n1", Beat(seq=9))])
-    desk.sessions.collected([("elsewhere", Beat(seq=9, session=current.session))])
+    assert desk.sessions.beat("n1", former.session, Beat(seq=9, session=former.session))
+    assert desk.sessions.beat("elsewhere", current.session, Beat(seq=9, session=current.session))
     observation = desk.observations.get("n1")
     assert observation is not None
     assert observation.seq == 0
     assert desk.sessions.counts["stale_heartbeats"] == 3
-    assert desk.sessions.counts["forged_heartbeats"] == 1
-    desk.sessions.collected([("n1", Beat(seq=9, session=current.session))])
+    world.clock.pass_s(10)
+    assert desk.sessions.beat("n1", current.session, Beat(seq=9, session=current.session), age_s=4.0)
+    observation = desk.observations.get("n1")
+    assert observation is not None
+    assert observation.last_heard == world.clock.s - 4
     assert desk.sessions.counts["heartbeats"] == 1
 
 
