@@ -7,7 +7,6 @@ from lattice.api.grpc.step_messages import known_step, start_run
 from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
 from lattice.core.model.specifications import Figures
-from lattice.core.model.observations import Beat
 from lattice.ports.agents import (
     FinishOrder,
     Greeting,
@@ -116,16 +115,6 @@ def report_of(message: pb.RunReport) -> Report | None:
         cpu_s=message.cpu_s,
         peak_memory_mb=message.peak_memory_mb,
         elapsed_s=message.elapsed_s,
-    )
-
-
-def beat_of(message: pb.Heartbeat) -> Beat:
-    return Beat(
-        seq=message.seq,
-        running=message.running,
-        load1=message.load1,
-        memory_used_mb=message.memory_used_mb,
-        session=message.session,
     )
 
 

@@ -16,7 +16,6 @@ from google.protobuf.message import DecodeError
 from lattice.api.grpc.agent_links import AgentLinkTable, Link
 from lattice.api.grpc.agent_messages import (
     BadMessage,
-    beat_of,
     registration_of,
     report_of,
     welcome,
@@ -26,6 +25,7 @@ from lattice.ports.agents import AgentDesk, Greeting, Registration, Registration
 from lattice.ports.identity import Unauthenticated, Verifier
 from lattice.ports.log import LogError
 from lattice.ports.replica import ReplicaStopped
+from lattice.wire.heartbeats import beat_of
 from lattice.wire.pb import agent_pb2 as pb
 
 _log = logging.getLogger(__name__)
