@@ -9,7 +9,7 @@ class NodeOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one node of a set: the state it is in now, or why the order was refused."""
 
     id: str
-    ok: bool = True
+    ok: bool
     state: str = ""
     error: Refusal | None = None
 

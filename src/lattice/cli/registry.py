@@ -28,6 +28,7 @@ NODE = Branch(
         "undrain": Leaf("node:UNDRAIN", "use a drained node again"),
         "disable": Leaf("node:DISABLE", "take a node down at once"),
         "enable": Leaf("node:ENABLE", "bring a disabled node back"),
+        "fault": Leaf("node:FAULT", "report a failure of hardware, seen from outside"),
     },
 )
 

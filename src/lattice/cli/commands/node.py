@@ -1,4 +1,4 @@
-"""`lattice node drain|undrain|disable|enable|status`: an operator's orders for nodes."""
+"""`lattice node drain|undrain|disable|enable|fault|status`: an operator's orders for nodes and sets of them."""
 
 import argparse
 from collections.abc import Callable
@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
-from lattice.cli.each import for_each, order_each
-from lattice.cli.errors import REFUSED, CommandError, UsageError
+from lattice.cli.each import for_each
+from lattice.cli.errors import OK, CommandError, UsageError
+from lattice.cli.node_sets import NodeNames, announce, confirm, read_names, tell
 from lattice.cli.nodes import COLUMNS, node_sheet
-from lattice.cli.output import show_list, show_one
+from lattice.cli.output import show_list, show_one, structured
+from lattice.slurm.hostlists import fold
 from lattice_sdk.client import Client
 from lattice_sdk.models import Node
+from lattice_sdk.models_nodes import NodeOutcome
 
-Order = Callable[[Client, str, str], Node]
+ONE_BY_ONE = 8  # more nodes than these are read in one list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,78 +27,140 @@ class Options:
     yes: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """How an order is given to one node and to a set, and what is happening meanwhile."""
+
+    doing: str
+    one: Callable[[Client, str, Options], Node]
+    several: Callable[[Client, str, Options], list[NodeOutcome]]
+
+
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="NODE", help="one node or several")
-    parser.add_argument("--reason", metavar="TEXT", help="why; shown with the node")
+    parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes and sets of them: n1 nid[001-128,200]")
+    parser.add_argument("--reason", metavar="TEXT", help="why; shown with the node and in its story")
 
 
-def fill_drain(parser: argparse.ArgumentParser) -> None:
-    fill(parser)
-    parser.add_argument("--urgent", action="store_true", help="not supported by this version")
-
-
-def fill_disable(parser: argparse.ArgumentParser) -> None:
+def fill_asking(parser: argparse.ArgumentParser) -> None:
     fill(parser)
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask first")
 
 
+def fill_drain(parser: argparse.ArgumentParser) -> None:
+    fill_asking(parser)
+    parser.add_argument("--urgent", action="store_true", help="end what runs there now and queue it again")
+
+
 def fill_status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="NODE", help="one node or several")
+    parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes and sets of them: n1 nid[001-128,200]")
 
 
 def run_status(options: Options, context: Context) -> int:
-    found, code = for_each(options.ids, context.client.get_node, context)
-    if len(options.ids) > 1:
+    names = read_names(options.ids)
+    if len(names.names) > ONE_BY_ONE:
+        show_list(context, _listed(names, context), COLUMNS, name=lambda node: node.id)
+        return OK
+    found, code = for_each(names.names, context.client.get_node, context)
+    if not names.is_one:
         show_list(context, found, COLUMNS, name=lambda node: node.id)
     elif found:
         show_one(context, found[0], node_sheet(found[0]))
     return code
 
 
+def _listed(names: NodeNames, context: Context) -> list[Node]:
+    known = {node.id: node for node in context.client.list_nodes()}
+    missing = [name for name in names.names if name not in known]
+    if missing:
+        raise CommandError(f"unknown nodes: {fold(missing)}", exit_code=4)
+    return [known[name] for name in names.names]
+
+
 def run_drain(options: Options, context: Context) -> int:
+    names = read_names(options.ids)
     if options.urgent:
         raise UsageError("--urgent is not supported by this version of Lattice")
-    return _give(Client.drain_node, options, context)
+    return _give(DRAINING, names, options, context)
 
 
 def run_undrain(options: Options, context: Context) -> int:
-    return _give(Client.undrain_node, options, context)
+    return _give(UNDRAINING, read_names(options.ids), options, context)
 
 
 def run_enable(options: Options, context: Context) -> int:
-    return _give(Client.enable_node, options, context)
+    return _give(ENABLING, read_names(options.ids), options, context)
+
+
+def run_fault(options: Options, context: Context) -> int:
+    return _give(FAULT_REPORT, read_names(options.ids), options, context)
 
 
 def run_disable(options: Options, context: Context) -> int:
+    names = read_names(options.ids)
     if context.streams.is_interactive and not options.yes:
-        _confirm(options.ids, context)
-    return _give(Client.disable_node, options, context)
+        confirm(f"Take {names} down now? What runs there is requeued or fails.", context)
+    return _give(DISABLING, names, options, context)
 
 
-def _give(order: Order, options: Options, context: Context) -> int:
-    return order_each(
-        options.ids,
-        lambda name: order(context.client, name, options.reason),
-        lambda node: f"{node.id} is {node.state}",
-        context,
-    )
+def _give(order: Order, names: NodeNames, options: Options, context: Context) -> int:
+    if not names.is_one:
+        announce(order.doing, names, context)
+        return tell(order.several(context.client, names.typed, options), context)
+    node = order.one(context.client, names.typed, options)
+    if not structured(context, node):
+        context.say(f"{node.id} is {node.state}")
+    return OK
 
 
-def _confirm(ids: tuple[str, ...], context: Context) -> None:
-    question = f"Take {', '.join(ids)} down now? What runs there is requeued or fails. [y/N] "
-    context.streams.complain(question)
-    answer = context.streams.stdin.readline().decode("utf-8", "replace").strip().lower()
-    if answer not in {"y", "yes"}:
-        raise CommandError("not confirmed; nothing was changed", exit_code=REFUSED)
+DRAINING = Order(
+    doing="draining",
+    one=lambda client, node, options: client.drain_node(node, options.reason),
+    several=lambda client, nodes, options: client.drain_node_set(nodes, options.reason),
+)
+UNDRAINING = Order(
+    doing="undraining",
+    one=lambda client, node, options: client.undrain_node(node, options.reason),
+    several=lambda client, nodes, options: client.undrain_node_set(nodes, options.reason),
+)
+DISABLING = Order(
+    doing="disabling",
+    one=lambda client, node, options: client.disable_node(node, options.reason),
+    several=lambda client, nodes, options: client.disable_node_set(nodes, options.reason),
+)
+ENABLING = Order(
+    doing="enabling",
+    one=lambda client, node, options: client.enable_node(node, options.reason),
+    several=lambda client, nodes, options: client.enable_node_set(nodes, options.reason),
+)
+FAULT_REPORT = Order(
+    doing="reporting a failure of",
+    one=lambda client, node, options: client.fault_node(node, options.reason),
+    several=lambda client, nodes, options: client.fault_node_set(nodes, options.reason),
+)
 
-
-STATUS = Command(options=Options, fill=fill_status, run=run_status, examples=("lattice node status n1",))
+STATUS = Command(
+    options=Options,
+    fill=fill_status,
+    run=run_status,
+    examples=("lattice node status n1", "lattice node status nid[001-016] -o wide"),
+)
 DRAIN = Command(
     options=Options,
     fill=fill_drain,
     run=run_drain,
-    examples=('lattice node drain n1 --reason="fan 3"',),
+    examples=('lattice node drain n1 --reason="fan 3"', 'lattice node drain "nid[001-128,200]" --reason="new filters"'),
 )
-UNDRAIN = Command(options=Options, fill=fill, run=run_undrain, examples=("lattice node undrain n1",))
-DISABLE = Command(options=Options, fill=fill_disable, run=run_disable, examples=("lattice node disable n1 --yes",))
+UNDRAIN = Command(
+    options=Options,
+    fill=fill,
+    run=run_undrain,
+    examples=("lattice node undrain n1", 'lattice node undrain "nid[001-128]"'),
+)
+DISABLE = Command(options=Options, fill=fill_asking, run=run_disable, examples=("lattice node disable n1 --yes",))
 ENABLE = Command(options=Options, fill=fill, run=run_enable, examples=("lattice node enable n1",))
+FAULT = Command(
+    options=Options,
+    fill=fill,
+    run=run_fault,
+    examples=('lattice node fault n1 --reason="uncorrectable ECC, DIMM 4"',),
+)
