@@ -6,6 +6,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
 from typing import Protocol
 
@@ -141,7 +142,7 @@ class Connector:
         token: Callable[[], str],
         handler: Handler,
         node: str = "",
-        open_channel: Callable[[str], grpc.aio.Channel] = open_channel,
+        open_channel: Callable[[str], AbstractAsyncContextManager[grpc.aio.Channel]] = open_channel,
     ) -> None:
         self._endpoints = preferred(endpoints, node)
         self._open_channel = open_channel

@@ -31,6 +31,7 @@ DEFAULT_OUTPUT_LIMIT = 64 << 20
 DEFAULT_GRACE_S = 30.0
 EXIT_USAGE = 2
 EXIT_FAILED = 1
+HOLLOW_HELP = "`lattice-agent --hollow N` plays N nodes without running anything; see `lattice-agent --hollow N --help`"
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class CannotStart(Exception):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lattice-agent", description="Runs the work of one node.")
+    parser = argparse.ArgumentParser(prog="lattice-agent", description="Runs the work of one node.", epilog=HOLLOW_HELP)
     add = parser.add_argument
     add("--node-id", required=True, help="the node's name in the cluster")
     add("--state-dir", required=True, type=Path, help="where runs are recorded and the shim is found again")
@@ -270,6 +271,11 @@ async def connect(credentials: Credentials, driver: Driver, node: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if any(word.partition("=")[0] == "--hollow" for word in words):
+        from lattice.daemons.hollow import main as play_many
+
+        return play_many(words)
     options = build_parser().parse_args(arguments)
     try:
         settings = build_settings(options)

@@ -1,0 +1,144 @@
+"""Many hollow nodes in one process: a few channels, a stream per node, and the faults that happen to some of them."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import grpc.aio
+from msgspec import Struct
+
+from lattice.agent.connection import Connector
+from lattice.agent.hollow.faults import FaultKind, Misfortune
+from lattice.agent.hollow.injections import Injections
+from lattice.agent.hollow.node import HollowNode
+
+STREAMS_PER_CHANNEL = 500
+# Registrations under way: more of them would only wait for each other, and then be tried again.
+AT_ONCE = 200
+TICK_S = 1.0
+PROGRESS_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class FleetSettings(Struct, frozen=True, kw_only=True):
+    endpoints: tuple[str, ...]
+    at_once: int = AT_ONCE
+    streams_per_channel: int = STREAMS_PER_CHANNEL
+
+
+class Channels:
+    """For each server as many channels as the streams need; they stay open."""
+
+    def __init__(self, open_channel: Callable[[str], grpc.aio.Channel], nodes: int, settings: FleetSettings) -> None:
+        self._open = open_channel
+        self._count = -(-nodes // settings.streams_per_channel)
+        self._channels: dict[tuple[str, int], grpc.aio.Channel] = {}
+
+    def get(self, endpoint: str, place: int) -> grpc.aio.Channel:
+        key = (endpoint, place % self._count)
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._channels[key] = self._open(endpoint)
+        return channel
+
+    async def close(self) -> None:
+        for channel in self._channels.values():
+            await channel.close(None)
+
+
+class Fleet:
+    """All nodes of this process."""
+
+    def __init__(
+        self,
+        nodes: Sequence[HollowNode],
+        settings: FleetSettings,
+        token: Callable[[], str],
+        open_channel: Callable[[str], grpc.aio.Channel],
+        injections: Injections,
+    ) -> None:
+        self._nodes = nodes
+        self._settings = settings
+        self._token = token
+        self._channels = Channels(open_channel, len(nodes), settings)
+        self._gate = asyncio.Semaphore(settings.at_once)
+        self._injections = injections
+
+    async def run(self) -> None:
+        """Never returns."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._channels.close)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._watch())
+                for place, node in enumerate(self._nodes):
+                    group.create_task(self._live(node, place))
+
+    async def _watch(self) -> None:
+        """Repeats reports, and says from time to time how many nodes are confirmed."""
+        told, begun = -1, time.monotonic()
+        next_s = begun
+        while True:
+            now = time.monotonic()
+            for node in self._nodes:
+                if node.state.runs or node.state.kept:
+                    node.tick(now)
+            confirmed = sum(node.confirmed.is_set() for node in self._nodes)
+            if now >= next_s and confirmed != told:
+                _log.info("%d of %d hollow nodes confirmed after %.1f s", confirmed, len(self._nodes), now - begun)
+                told, next_s = confirmed, now + PROGRESS_S
+            await asyncio.sleep(TICK_S)
+
+    async def _live(self, node: HollowNode, place: int) -> None:
+        misfortune = node.misfortune
+        if misfortune is None or misfortune.kind is FaultKind.SLOW_BOOT:
+            await self._connect(node, place)
+            return
+        stream = asyncio.create_task(self._connect(node, place))
+        try:
+            await node.confirmed.wait()
+            await asyncio.sleep(misfortune.after_s)
+            match misfortune.kind:
+                case FaultKind.SILENCE:
+                    await self._fall_silent(node, misfortune)
+                case FaultKind.FLAP:
+                    while True:
+                        await _cut(stream)
+                        self._injections.note(node.name, "flap")
+                        await asyncio.sleep(misfortune.for_s)
+                        self._injections.note(node.name, "flap-over")
+                        stream = asyncio.create_task(self._connect(node, place))
+                        await node.confirmed.wait()
+                        await asyncio.sleep(misfortune.for_s)
+            await stream
+        finally:
+            stream.cancel()
+
+    async def _fall_silent(self, node: HollowNode, misfortune: Misfortune) -> None:
+        node.audible.clear()
+        self._injections.note(node.name, "silence")
+        if misfortune.for_s:
+            await asyncio.sleep(misfortune.for_s)
+            node.audible.set()
+            node.beat_now()
+            self._injections.note(node.name, "silence-over")
+
+    async def _connect(self, node: HollowNode, place: int) -> None:
+        @asynccontextmanager
+        async def open_when_due(endpoint: str) -> AsyncIterator[grpc.aio.Channel]:
+            await node.audible.wait()
+            await self._gate.acquire()
+            node.at_welcome = self._gate.release
+            try:
+                yield self._channels.get(endpoint, place)
+            finally:
+                node.pass_on()
+
+        await Connector(self._settings.endpoints, self._token, node, node.name, open_when_due).run()
+
+
+async def _cut(stream: "asyncio.Task[None]") -> None:
+    stream.cancel()
+    await asyncio.gather(stream, return_exceptions=True)

@@ -1,0 +1,248 @@
+"""One hollow node: all that a real agent says and does on its stream, with work that is only pretended.
+
+The decisions are those of `lattice.agent.step`; in place of a shim there are timers.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import assert_never
+
+from lattice.agent import messages
+from lattice.agent.connection import Outbox, ServerGone
+from lattice.agent.epochs import History, judge_epoch
+from lattice.agent.hollow.faults import FaultKind, Misfortune
+from lattice.agent.hollow.injections import Injections
+from lattice.agent.hollow.work import Work
+from lattice.agent.messages import NodeFacts, stimulus_of
+from lattice.agent.state import (
+    AgentState,
+    Cause,
+    Connected,
+    Disconnected,
+    End,
+    EpochBegun,
+    FinishRun,
+    ForgetRun,
+    Instruction,
+    LaunchRun,
+    OutputSettled,
+    PauseRun,
+    PurgeRun,
+    RemoveRun,
+    RenewToken,
+    Retention,
+    RunEnded,
+    RunKey,
+    RunOrder,
+    RunStarted,
+    SendConfirmed,
+    SendRegister,
+    SendReport,
+    SettleOutput,
+    ShimReady,
+    SignalRun,
+    StartShim,
+    Stimulus,
+    StopRun,
+    Tick,
+    UpdateRun,
+)
+from lattice.agent.step import step
+from lattice.wire.pb import agent_pb2 as pb
+
+SHORTEST_BEAT_S = 0.05
+NO_OUTPUT = "a hollow node has no output"
+# Nothing is kept of pretended work but what refuses a late start.
+RETENTION = Retention(keep_s=60.0, max_runs=50)
+_DEADLY = frozenset({1, 2, 3, 6, 9, 15})
+
+
+class HollowNode:
+    """A `connection.Handler`; while it is not `audible` it says nothing on its open stream."""
+
+    def __init__(
+        self,
+        facts: NodeFacts,
+        work: Work,
+        source: random.Random,
+        injections: Injections,
+        misfortune: Misfortune | None = None,
+    ) -> None:
+        self.facts = facts
+        self.misfortune = misfortune
+        self.audible = asyncio.Event()
+        self.audible.set()
+        self.confirmed = asyncio.Event()
+        self.at_welcome: Callable[[], None] | None = None  # called once
+        self.state = AgentState(retention=RETENTION)
+        self._work = work
+        self._source = source
+        self._injections = injections
+        self._outbox: Outbox | None = None
+        self._beats = 0
+        self._session = 0
+        self._process = source.getrandbits(62) + 1
+        self._beat_timer: asyncio.TimerHandle | None = None
+        self._timers: dict[RunKey, asyncio.TimerHandle] = {}
+        self._ends: dict[RunKey, End] = {}
+        self._stimuli: deque[Stimulus] = deque()
+        self._feeding = False
+        self.feed(ShimReady(alive={}, ended={}, lost_message=""))
+
+    @property
+    def name(self) -> str:
+        return self.facts.node_id
+
+    # The stream.
+
+    def opened(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self.feed(Connected())
+
+    def closed(self) -> None:
+        self._outbox = None
+        self.confirmed.clear()
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()
+        self.feed(Disconnected())
+
+    def received(self, message: pb.ServerMessage) -> None:
+        match message.WhichOneof("body"):
+            case "welcome":
+                self._enter(message.welcome)
+            case "read_output":
+                self._post(messages.output_chunk(message.read_output.reader, 0, error=NO_OUTPUT))
+            case _:
+                stimulus = stimulus_of(message)
+                if stimulus is not None:
+                    self.feed(stimulus)
+
+    def pass_on(self) -> None:
+        """Lets the next node register."""
+        at_welcome, self.at_welcome = self.at_welcome, None
+        if at_welcome is not None:
+            at_welcome()
+
+    def _enter(self, welcome: pb.Welcome) -> None:
+        match judge_epoch(self.state, welcome.epoch):
+            case History.FORMER:
+                raise ServerGone("of a former history of the cluster", answered=False)
+            case History.LATER:
+                self.feed(EpochBegun(epoch=welcome.epoch))
+                raise ServerGone("the cluster was restored; registering again", answered=True)
+        self._session = welcome.session
+        if self._outbox is not None:
+            self._outbox.takes_batches = welcome.takes_batches
+        self.pass_on()
+        stimulus = stimulus_of(pb.ServerMessage(welcome=welcome))
+        if stimulus is not None:
+            self.feed(stimulus)
+        self._beat_in(self._source.random() * welcome.heartbeat_interval_s)
+
+    def _beat_in(self, seconds: float) -> None:
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()
+        self._beat_timer = asyncio.get_running_loop().call_later(max(SHORTEST_BEAT_S, seconds), self._beat)
+
+    def _beat(self) -> None:
+        if self.audible.is_set():
+            self.beat_now()
+        self._beat_in(self.state.heartbeat_interval_s)
+
+    def beat_now(self) -> None:
+        """A heartbeat out of turn."""
+        self._post(pb.AgentMessage(heartbeat=self.make_beat()))
+
+    def make_beat(self) -> pb.Heartbeat:
+        self._beats += 1
+        running = len(self.state.live)
+        return messages.heartbeat(self._beats, running, float(running), 1024, self._session)
+
+    def _post(self, message: pb.AgentMessage) -> None:
+        if self._outbox is not None and self.audible.is_set():
+            self._outbox.post(message)
+
+    # Decisions and what follows from them.
+
+    def tick(self, now_s: float) -> None:
+        """Repeats what was not acknowledged."""
+        self.feed(Tick(now_s=now_s, heard_s=now_s, wall_s=now_s))
+
+    def feed(self, stimulus: Stimulus) -> None:
+        self._stimuli.append(stimulus)
+        if self._feeding:
+            return
+        self._feeding = True
+        try:
+            while self._stimuli:
+                for instruction in step(self.state, self._stimuli.popleft()):
+                    self._perform(instruction)
+        finally:
+            self._feeding = False
+
+    def _perform(self, instruction: Instruction) -> None:
+        match instruction:
+            case SendRegister(runs=runs):
+                began = {run.key: run.epoch for run in self.state.runs.values()}
+                self._post(messages.register(self.facts, runs, (), self.state.epoch, began, self._process))
+            case SendConfirmed(session=session):
+                self._confirm(session)
+            case SendReport():
+                self._post(messages.report(instruction, time.monotonic()))
+            case LaunchRun(order=order):
+                self._launch(order)
+            case StopRun(key=key):
+                self._end(key, End(cause=Cause.STOPPED))
+            case FinishRun(key=key, exit_code=exit_code):
+                self._end(key, End(cause=Cause.EXIT, exit_code=exit_code))
+            case SignalRun(key=key, signal=signal):
+                if signal in _DEADLY:
+                    self._end(key, End(cause=Cause.SIGNAL, signal=signal))
+            case SettleOutput(key=key):
+                self._stimuli.append(OutputSettled(key=key, stored_bytes=0))
+            case UpdateRun() | PauseRun() | RenewToken() | ForgetRun() | RemoveRun() | PurgeRun() | StartShim():
+                pass
+            case _:
+                assert_never(instruction)
+
+    def _confirm(self, session: int) -> None:
+        """A node that boots slowly lets the servers wait, once."""
+        slow = self.misfortune
+        if slow is None or slow.kind is not FaultKind.SLOW_BOOT:
+            self._confirmed(session)
+            return
+        self.misfortune = None
+        self._injections.note(self.name, slow.kind.value)
+        asyncio.get_running_loop().call_later(slow.for_s, self._confirm_late, session)
+
+    def _confirm_late(self, session: int) -> None:
+        self._injections.note(self.name, f"{FaultKind.SLOW_BOOT.value}-over")
+        if session == self._session and self._outbox is not None:
+            self._confirmed(session)
+
+    def _confirmed(self, session: int) -> None:
+        self._post(messages.confirmed(session))
+        self.confirmed.set()
+
+    # Pretended work.
+
+    def _launch(self, order: RunOrder) -> None:
+        outcome = self._work.outcome(order, self._source)
+        self._ends[order.key] = outcome.end
+        now_s = time.monotonic()
+        self._stimuli.append(RunStarted(key=order.key, started_boot_s=now_s))
+        loop = asyncio.get_running_loop()
+        self._timers[order.key] = loop.call_later(outcome.after_s, self._over, order.key)
+
+    def _over(self, key: RunKey) -> None:
+        self._end(key, self._ends[key])
+
+    def _end(self, key: RunKey, end: End) -> None:
+        self._ends.pop(key, None)
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        self.feed(RunEnded(key=key, end=end))
