@@ -11,6 +11,7 @@ from msgspec import Struct
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_NODE: Mapping[str, float] = MappingProxyType({})
 _NO_NUMBER: Mapping[int, float] = MappingProxyType({})
+_NO_VCLUSTER: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
 class Signals(Struct, frozen=True, kw_only=True):
@@ -22,6 +23,8 @@ class Signals(Struct, frozen=True, kw_only=True):
     checkpoint_minutes: Mapping[int, float] = _NO_NUMBER
     gpu_use: Mapping[str, float] = _NO_NODE
     fingerprints: Mapping[str, str] = _NOTHING  # fresh ones only: a stale one is not known
+    drifted: frozenset[str] = frozenset()  # differ from their baseline: used only where others do not suffice
+    excluded: Mapping[str, frozenset[str]] = _NO_VCLUSTER  # by vCluster: nodes it may not use, for their configuration
 
 
 NO_SIGNALS = Signals()

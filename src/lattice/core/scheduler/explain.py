@@ -215,7 +215,9 @@ class Explanations(WaitingTable):
             f"{free} of {fit} {kind}{'node' if fit == 1 else 'nodes'} {'free' if demand.is_whole else 'with room'}"
         ]
         counts += [f"{kept} kept for others"] if kept else []
-        busy = int(np.count_nonzero(suitable & room.usable)) - len(unheld)
+        usable = suitable & room.usable_by(shape.vcluster)
+        busy = int(np.count_nonzero(usable)) - len(unheld)
+        differ = int(np.count_nonzero(suitable & room.usable & ~usable))
         for word, states in _OUT_OF_SERVICE:
             places = [STATES.index(state) for state in states]
             count = int(np.count_nonzero(suitable & np.isin(nodes.state, places)))
@@ -225,6 +227,7 @@ class Explanations(WaitingTable):
         silent = int(np.count_nonzero(ready & ~nodes.claimed & ~nodes.connected))
         counts += [f"{claimed} claimed"] if claimed else []
         counts += [f"{silent} not connected"] if silent else []
+        counts += [f"{differ} not of the baseline"] if differ else []
         counts += [f"{busy} busy"] if busy else []
         return ", ".join(counts)
 

@@ -22,7 +22,7 @@ from lattice.core.scheduler.proposals import Placement, Plan, Reservation
 from lattice.core.scheduler.room import Room
 from lattice.core.scheduler.score import Scores, score
 from lattice.core.scheduler.snapshot import NEVER, Shape, Snapshot
-from lattice.core.scheduler.solver import alike_rows, choose_nodes, largest_alike, limit_new_nodes
+from lattice.core.scheduler.solver import alike_rows, avoid_drifted, choose_nodes, largest_alike, limit_new_nodes
 from lattice.core.scheduler.tables import Ints, Rows
 
 # Plain numbers: NumPy looks long at a member of an enumeration.
@@ -231,6 +231,8 @@ class _Pass:
             if not len(rows):
                 self._stop_for_room(row, shape, demand)
                 return None
+        rows = avoid_drifted(self._room, demand, rows)
+        if demand.request.require_conformance:
             most = min(most, max(1, largest_alike(self._room, rows)))
         return self._within_sums(row, shape, demand, rows, min(most, len(rows)))
 

@@ -56,6 +56,8 @@ class Room:
         self.bar: Ints = np.full(len(nodes.ids), NEVER, np.int64)
         self.has_bars = False
         self.calendar = Calendar(snapshot.reservations, nodes, now)
+        self.drifted = _mask(snapshot, snapshot.signals.drifted)
+        self._usable_by: dict[str, Bools] = {}
         self._demands: dict[tuple[Request, str], Demand] = {}
         self._memory_needs: dict[tuple[int, int], Ints] = {}
         self._present: dict[str, Bools] = {}
@@ -69,8 +71,15 @@ class Room:
     def demand(self, request: Request, vcluster: Vcluster) -> Demand:
         key = (request, vcluster.name)
         if key not in self._demands:
-            self._demands[key] = demand_of(self.snapshot, request, vcluster, self.usable)
+            self._demands[key] = demand_of(self.snapshot, request, vcluster, self.usable_by(vcluster.name))
         return self._demands[key]
+
+    def usable_by(self, vcluster: str) -> Bools:
+        """Nodes that work of the vCluster may be given, as far as the nodes themselves and their configuration go."""
+        if vcluster not in self._usable_by:
+            excluded = _mask(self.snapshot, self.snapshot.signals.excluded.get(vcluster, frozenset()))
+            self._usable_by[vcluster] = self.usable if excluded is None else self.usable & ~excluded
+        return self._usable_by[vcluster]
 
     def candidates(self, demand: Demand, shape: Shape) -> Rows:
         """Rows, by id, that could be given to the work now without delaying anything that is kept."""
@@ -302,3 +311,13 @@ class Room:
 
 def _mbps(request: Request) -> int:
     return round(request.storage_gbps * 1000)
+
+
+def _mask(snapshot: Snapshot, names: frozenset[str]) -> Bools | None:
+    """The rows of these nodes; None when there are none."""
+    rows = [snapshot.nodes.rows[name] for name in names if name in snapshot.nodes.rows]
+    if not rows:
+        return None
+    mask: Bools = np.zeros(len(snapshot.nodes.ids), np.bool_)
+    mask[rows] = True
+    return mask

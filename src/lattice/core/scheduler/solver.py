@@ -49,6 +49,16 @@ def alike_rows(room: Room, rows: Rows, least: int) -> Rows:
     return rows[sizes[group + 1] >= least]
 
 
+def avoid_drifted(room: Room, demand: Demand, rows: Rows) -> Rows:
+    """The candidates without those that differ from their baseline, if the others suffice."""
+    if room.drifted is None:
+        return rows
+    right = rows[~room.drifted[rows]]
+    if demand.request.require_conformance:
+        right = alike_rows(room, right, demand.least)
+    return right if len(right) >= demand.least else rows
+
+
 def largest_alike(room: Room, rows: Rows) -> int:
     """How many of the rows are in the largest conformance group."""
     sizes = np.bincount(room.snapshot.nodes.conformance[rows] + 1)
