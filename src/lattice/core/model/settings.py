@@ -1,10 +1,18 @@
 """Settings that the whole cluster shares and an administrator may change while it runs."""
 
+import re
+
 from msgspec import Struct
+
+from lattice.slurm.hostlists import BadHostlist, expand
+
+MAX_TEXT = 65_536
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+DEFAULT_VCLUSTER = "submission.default_vcluster"
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    kind: str  # "seconds", "count" or "bool"
+    kind: str  # "seconds", "count", "bool", "text" or "nodes"
     default: str
     help: str
 
@@ -35,6 +43,33 @@ SETTINGS: dict[str, Setting] = {
         kind="seconds", default="14400", help="the same for sensitive nodes"
     ),
     "sensitive.pool_size": Setting(kind="count", default="0", help="nodes that may be claimed, 0 = none set"),
+    "sensitive.require_wipe": Setting(
+        kind="bool", default="false", help="nodes are wiped when sensitive work leaves them, or quarantined"
+    ),
+    "sensitive.wipe_timeout_s": Setting(kind="seconds", default="1800", help="a wipe that takes longer has failed"),
+    "node.heartbeat_interval_s": Setting(
+        kind="seconds", default="10", help="time between two heartbeats, 0 = report once and wait"
+    ),
+    "node.heartbeat_timeout_s": Setting(kind="seconds", default="30", help="silence after which a node is Degraded"),
+    "node.grace_s": Setting(kind="seconds", default="60", help="further silence after which a Degraded node is Down"),
+    "node.sensitive_heartbeat_timeout_s": Setting(
+        kind="seconds", default="120", help="the same time-out for nodes with sensitive work"
+    ),
+    "node.sensitive_grace_s": Setting(kind="seconds", default="300", help="the grace of nodes with sensitive work"),
+    "node.borrowed_grace_s": Setting(
+        kind="seconds", default="30", help="the grace of nodes that work for a vCluster which is not theirs"
+    ),
+    "node.collectors": Setting(
+        kind="nodes", default="", help="nodes that gather the heartbeats of others, n[1-3]; empty = none"
+    ),
+    "node.collector_fan_out": Setting(
+        kind="count", default="64", help="collectors that report to the servers, or to any one collector"
+    ),
+    "node.debug": Setting(kind="text", default="", help="debug flags of the servers: init, msg, node, sched, api, all"),
+    DEFAULT_VCLUSTER: Setting(
+        kind="text", default="", help="where submissions go that name no vCluster; empty = as configured"
+    ),
+    "node.boot_timeout_s": Setting(kind="seconds", default="600", help="a node not Ready by then failed to boot"),
     "agent.grace_s": Setting(kind="seconds", default="30", help="time between SIGTERM and SIGKILL"),
     **{
         f"rate_limits.{name}": Setting(kind="count", default=default, help=f"of one user: {text}; 0 = no limit")
@@ -69,12 +104,29 @@ def check_setting(key: str, value: str) -> tuple[str, str] | None:
         good = value in ("true", "false")
     elif setting.kind == "count":
         good = value.isascii() and value.isdigit() and len(value) < 12
+    elif setting.kind == "nodes":
+        good = len(value) <= MAX_TEXT and _is_node_set(value)
+    elif setting.kind == "text":
+        good = len(value) <= MAX_TEXT and value.isprintable()
     else:
         good = _is_seconds(value)
     if good:
         return None
-    wanted = {"bool": "true or false", "count": "a whole number", "seconds": "a number of seconds"}[setting.kind]
+    wanted = {
+        "bool": "true or false",
+        "count": "a whole number",
+        "seconds": "a number of seconds",
+        "nodes": "names of nodes, as in n1,n[3-5]",
+    }.get(setting.kind, f"up to {MAX_TEXT:,} printable characters")
     return f'"{value[:80]}" is no value for {key}', f"It takes {wanted}; the default is {setting.default}."
+
+
+def _is_node_set(value: str) -> bool:
+    try:
+        names = expand(value)
+    except BadHostlist:
+        return False
+    return all(_NODE.fullmatch(name) for name in names)
 
 
 def _is_seconds(value: str) -> bool:
