@@ -223,9 +223,13 @@ def inventory_fingerprint(inventory: Inventory) -> str:
 
 
 def shared_parameters(parameters: str) -> str:
-    """The boot parameters that nodes of one kind have in common, by name; repeated ones keep their order."""
-    shared = [word for word in parameters.split() if not _is_own(word)]
-    return " ".join(sorted(shared, key=lambda word: word.partition("=")[0]))
+    """The boot parameters that nodes of one kind have in common, by name; repeated ones keep their order.
+
+    What stands behind `--` is for the first process and stays as it is.
+    """
+    words, dashes, rest = f"{parameters} ".partition(" -- ")
+    shared = sorted((word for word in words.split() if not _is_own(word)), key=lambda word: word.partition("=")[0])
+    return " ".join([*shared, *(["--", *rest.split()] if dashes else [])])
 
 
 def _is_own(word: str) -> bool:
