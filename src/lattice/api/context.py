@@ -11,6 +11,7 @@ from lattice.api.services import Services
 from lattice.core.machine.commands import AnyCommand
 from lattice.core.machine.outcomes import Accepted, Rejected
 from lattice.core.machine.state import State
+from lattice.core.model.settings import DEFAULT_VCLUSTER
 from lattice.ports.identity import Identity
 
 
@@ -34,6 +35,12 @@ class Context:
     @property
     def user(self) -> str:
         return self.identity.user
+
+    @property
+    def default_vcluster(self) -> str:
+        """Where a submission goes that names none: as the cluster is set or, unset, as the server is configured."""
+        wanted = self.state.settings.get(DEFAULT_VCLUSTER, "")
+        return wanted if wanted in self.state.vclusters else self.services.default_vcluster
 
     def reach(self, permission: Permission) -> Reach:
         return reach_of(self.identity, permission)

@@ -114,7 +114,7 @@ async def _member(context: Context, wanted: WantedMember, warnings: list[str]) -
         user=identity.user,
         account=identity.account,
         tenant=context.chosen_tenant(Permission.SUBMIT, wanted.submission.tenant),
-        vcluster=context.services.default_vcluster,
+        vcluster=context.default_vcluster,
     )
     try:
         command = submit_command(wanted.submission, submitter)

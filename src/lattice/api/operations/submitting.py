@@ -25,7 +25,7 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
         user=identity.user,
         account=identity.account,
         tenant=context.chosen_tenant(Permission.SUBMIT, request.tenant),
-        vcluster=context.services.default_vcluster,
+        vcluster=context.default_vcluster,
     )
     intake = take_in(context, submit_command(request, submitter), names_vcluster=bool(request.vcluster))
     await screen(context, intake)

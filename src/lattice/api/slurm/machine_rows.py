@@ -90,7 +90,7 @@ class MachineRows:
 
     def partitions(self, nodes: dict[str, NodeRow]) -> list[PartitionRow]:
         services = self._context.services
-        default = services.slurm.partition_of(services.default_vcluster)
+        default = services.slurm.partition_of(self._context.default_vcluster)
         return [
             PartitionRow(
                 name=name,

@@ -27,7 +27,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     parts = formats.parse_percent(line.last("format") or usual, sprio.LETTERS)
     head = [] if line.has("noheader") else [formats.line(parts, sprio.LETTERS.__getitem__)]
     if line.has("weights"):
-        weights = _weights(context, context.services.default_vcluster)
+        weights = _weights(context, context.default_vcluster)
         return printed(*head, formats.line(parts, sprio.weight_of(weights)))
     found = await _priorities(context, line)
     if not found and line.has("jobs", "user"):

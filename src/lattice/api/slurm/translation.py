@@ -87,7 +87,7 @@ def translate(
         user=context.identity.user,
         account=context.identity.account,
         tenant=tenant,
-        vcluster=context.services.default_vcluster,
+        vcluster=context.default_vcluster,
     )
     wanted = submit_command(submission, by)
     return Wanted(
@@ -202,7 +202,7 @@ def _tenant(context: Context, job: Job, program: str) -> str:
 def _vcluster(context: Context, job: Job, program: str) -> Vcluster:
     names, vclusters = context.services.slurm, context.state.vclusters
     if not job.partition:
-        default = vclusters.get(context.services.default_vcluster)
+        default = vclusters.get(context.default_vcluster)
         if default is not None:
             return default
         raise error(program, f"{SUBMISSION_FAILED}No partition specified or system default partition")
