@@ -47,6 +47,7 @@ from lattice.core.scheduler.plan import plan
 from lattice.core.scheduler.proposals import Explanation, Plan
 from lattice.core.scheduler.snapshot import Snapshot
 from lattice.ports.clock import Clock
+from lattice.ports.conformance import NO_STANDING, Standing
 from lattice.ports.replica import Replica
 from lattice.ports.scheduling import Outlook, SchedulingStatus
 
@@ -103,6 +104,7 @@ class Scheduling:
         settings: SchedulingSettings,
         on_cycle: Callable[[float, int, int], None] = lambda seconds, placements, stale: None,
         energy_price: Callable[[int], float | None] = lambda now: None,
+        standing: Callable[[], Standing] = lambda: NO_STANDING,
     ) -> None:
         self._replica = replica
         self._observations = observations
@@ -110,6 +112,7 @@ class Scheduling:
         self._settings = settings
         self._on_cycle = on_cycle
         self._energy_price = energy_price
+        self._standing = standing
         self._cycle = Cycle()
         self._alarm = Alarm()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="plan")
@@ -128,6 +131,10 @@ class Scheduling:
 
     def node_opened(self, node: str) -> None:
         """The node takes orders from now on."""
+        self._alarm.ring()
+
+    def wake(self) -> None:
+        """Something changed that a plan looks at and the log does not know of."""
         self._alarm.ring()
 
     def reason_for(self, number: int) -> str:
@@ -188,7 +195,7 @@ class Scheduling:
         started = self._clock.monotonic_s()
         based_on = self._replica.applied_index
         now = self._clock.now_ms()
-        self._cycle.signals = Signals(energy_price=self._energy_price(now))
+        self._cycle.signals = self._signals(now)
         snapshot = self._cycle.snapshot(self._observations)
         made = await self._planned(snapshot, now)
         self._plan = made
@@ -200,6 +207,15 @@ class Scheduling:
             placed = sum(isinstance(outcome, Accepted) for outcome in outcomes)
         self._note_cycle(planned_s, placed, len(made.placements) - placed)
         return placed
+
+    def _signals(self, now: int) -> Signals:
+        known = self._standing()
+        return Signals(
+            energy_price=self._energy_price(now),
+            fingerprints=known.fingerprints,
+            drifted=known.drifted,
+            excluded=known.excluded,
+        )
 
     async def _planned(self, snapshot: Snapshot, now: int) -> Plan:
         is_small = len(snapshot.queue.number) <= _SMALL_QUEUE and len(snapshot.nodes.ids) <= _SMALL_CLUSTER

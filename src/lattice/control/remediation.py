@@ -1,0 +1,125 @@
+"""Tells the system that manages the nodes which of them differ from their baseline, and when they no longer do.
+
+The newest word on a node counts and replaces what was not told yet. Whoever does not listen is told again later and later; nothing here
+waits for that, and a new leader tells everything again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from lattice.control.loop import Alarm, keep_turning
+from lattice.core.machine import events as ev
+from lattice.core.machine.commands import Envelope
+from lattice.core.model.drift import Drift
+from lattice.ports.clock import Clock
+from lattice.ports.infrastructure import Flag, Infrastructure, InfrastructureUnavailable
+from lattice.ports.replica import Replica
+
+_log = logging.getLogger(__name__)
+
+
+class RemediationSettings(Struct, frozen=True, kw_only=True):
+    retry_s: float = 2.0
+    longest_retry_s: float = 600.0
+    at_once: int = 8
+
+
+@dataclass(slots=True)
+class _Word:
+    flag: Flag
+    message: str
+    failures: int = 0
+    not_before_s: float = 0.0
+
+
+class Remediation:
+    """`count` hears of each attempt: told or failed."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        clock: Clock,
+        infrastructure: Infrastructure,
+        settings: RemediationSettings | None = None,
+        count: Callable[[str], None] = lambda outcome: None,
+    ) -> None:
+        self._replica = replica
+        self._clock = clock
+        self._infrastructure = infrastructure
+        self._settings = settings or RemediationSettings()
+        self._count = count
+        self._alarm = Alarm()
+        self._words: dict[str, _Word] = {}
+        replica.subscribe(self._note)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins with what the state knows; for the start, and for a new leader."""
+        self._words = {}
+        for drift in self._replica.state.drift.drifts.values():
+            self._say_drift(drift)
+
+    async def run(self) -> None:
+        self.reset()
+        await keep_turning("remediation", self._turn)
+
+    async def _turn(self) -> None:
+        await self._alarm.wait(self._pause_s())
+        await self.tell()
+
+    def _pause_s(self) -> float | None:
+        if not self._words:
+            return None
+        now = self._clock.monotonic_s()
+        return max(0.0, min(word.not_before_s for word in self._words.values()) - now)
+
+    async def tell(self) -> None:
+        """Tells what is due, some of it at once."""
+        now = self._clock.monotonic_s()
+        due = [node for node, word in self._words.items() if word.not_before_s <= now]
+        for start in range(0, len(due), self._settings.at_once):
+            await asyncio.gather(*(self._tell(node) for node in due[start : start + self._settings.at_once]))
+
+    async def _tell(self, node: str) -> None:
+        word = self._words[node]
+        try:
+            await self._infrastructure.flag(node, word.flag, word.message)
+        except InfrastructureUnavailable as error:
+            self._count("failed")
+            wait_s = min(self._settings.longest_retry_s, self._settings.retry_s * 2 ** min(word.failures, 16))
+            word.failures += 1
+            word.not_before_s = self._clock.monotonic_s() + wait_s
+            _log.warning("the drift of the node could not be signalled: %s", error, extra={"node_id": node})
+            return
+        self._count("told")
+        if self._words.get(node) is word:
+            del self._words[node]
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[ev.AnyEvent, ...]) -> None:
+        for event in events:
+            match event:
+                case ev.DriftNoted():
+                    self._say_drift(event.drift)
+                case ev.DriftEscalated():
+                    self._say_drift(self._replica.state.drift.drifts[event.node])
+                case ev.DriftVerified() | ev.DriftCleared():
+                    self._say(event.node, Flag.OK, "conformance restored")
+                case _:
+                    continue
+
+    def _say_drift(self, drift: Drift) -> None:
+        if drift.verified_at:
+            return
+        found = f"expected={drift.expected}, actual={drift.actual}"
+        if drift.escalated_at:
+            self._say(drift.node, Flag.ALERT, f"conformance_drift_timeout: {found}")
+        else:
+            self._say(drift.node, Flag.WARNING, f"conformance_drift: {found}")
+
+    def _say(self, node: str, flag: Flag, message: str) -> None:
+        self._words[node] = _Word(flag, message)
+        self._alarm.ring()
