@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from lattice.control.collectors import CollectorTree
 from lattice.control.heartbeats import Allowance, beats_per_s
 from lattice.control.runs import is_wanted, running_runs, strange_runs, wanted_runs
 from lattice.control.steps import StepBook
@@ -33,6 +34,7 @@ from lattice.ports.agents import (
     StopOrder,
 )
 from lattice.ports.clock import Clock
+from lattice.ports.collecting import Share
 from lattice.ports.log import LogError
 from lattice.ports.replica import Replica, ReplicaStopped
 
@@ -54,6 +56,7 @@ class _Session:
     node: str
     allowance: Allowance
     missing: tuple[RunKey, ...] = ()  # running by the state, unknown to the agent when it registered
+    collector_address: str = ""
     is_confirmed: bool = False
     running: int | None = None  # live runs, as the newest heartbeat counted them
 
@@ -70,6 +73,7 @@ class AgentSessions:
     on_opened: Callable[[str], None]
     steps: StepBook
     counts: Counter[str] = field(default_factory=Counter)
+    collectors: CollectorTree | None = None
     _sessions: dict[str, _Session] = field(default_factory=dict)
     _allowances: dict[str, Allowance] = field(default_factory=dict)
     _recovering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -81,7 +85,9 @@ class AgentSessions:
         session = self._sessions[node] = _Session(
             id=1 + secrets.randbits(SESSION_BITS), node=node, allowance=self._allowance(node)
         )
+        session.collector_address = registration.collector_address
         self.observations.leave(node)
+        self._left(node)
         command = RegisterNode(
             node=node,
             hardware=registration.hardware,
@@ -144,9 +150,12 @@ class AgentSessions:
         return True
 
     def opened(self, node: str, session: int) -> None:
-        if self._current(node, session) is not None:
+        current = self._current(node, session)
+        if current is not None:
             _log.info("agent connected", extra={"node_id": node})
             self.observations.admit(node)
+            if self.collectors is not None:
+                self.collectors.opened(node, session, current.collector_address)
             self.on_opened(node)
 
     async def report(self, node: str, session: int, reports: Sequence[Report]) -> None:
@@ -168,8 +177,17 @@ class AgentSessions:
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)
 
-    def beat(self, node: str, session: int, beat: Beat, *, age_s: float = 0.0) -> bool:
-        """As the port says; `age_s` for one that was under way so long, because somebody else has brought it."""
+    def beat(self, node: str, session: int, beat: Beat) -> bool:
+        if self.collectors is not None:
+            self.collectors.heard_directly(node)
+        return self.hear(node, session, beat)
+
+    def collected(self, node: str, session: int, shares: Sequence[Share]) -> None:
+        if self.collectors is not None and self._current(node, session) is not None:
+            self.collectors.take(node, shares)
+
+    def hear(self, node: str, session: int, beat: Beat, *, age_s: float = 0.0) -> bool:
+        """Notes a heartbeat; `age_s` for one that was under way so long, because a collector has brought it."""
         current = self._current(node, session)
         if current is None or beat.session not in (0, session):
             self.counts["stale_heartbeats"] += 1
@@ -204,7 +222,12 @@ class AgentSessions:
             return
         del self._sessions[node]
         self.observations.leave(node)
+        self._left(node)
         _log.info("agent disconnected", extra={"node_id": node})
+
+    def _left(self, node: str) -> None:
+        if self.collectors is not None:
+            self.collectors.closed(node)
 
     def running_of(self, node: str) -> int | None:
         """How many live runs the node counted in its last heartbeat; None when it has not said yet."""

@@ -9,6 +9,7 @@ from lattice.config.schema import ServerConfig
 from lattice.control.agents import AgentSessions, SessionSettings
 from lattice.control.archiving import Archiving
 from lattice.control.auditing import Auditing
+from lattice.control.collectors import CollectorSettings, CollectorTree
 from lattice.control.deadlines import Deadlines
 from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.energy import EnergyPrices
@@ -24,6 +25,7 @@ from lattice.integrations.energy.prices import open_prices
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
+from lattice.ports.collecting import CollectingLinks
 from lattice.ports.notifications import Sender
 from lattice.ports.replica import Replica
 from lattice.ports.steps import StepLinks
@@ -32,7 +34,7 @@ from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.slurm_variables import SlurmSettings
 
 
-class Links(AgentLinks, StepLinks, Protocol):
+class Links(AgentLinks, StepLinks, CollectingLinks, Protocol):
     """The agents, as all loops together need them."""
 
 
@@ -80,6 +82,13 @@ class Loops:
             steps=self.steps,
         )
         metrics.show_heartbeats(lambda: self.sessions.counts)
+        self.collectors = CollectorTree(
+            replica, links, self.observations, clock, timings.collectors, self.sessions.hear
+        )
+        self.sessions.collectors = self.collectors
+        metrics.show_collectors(
+            lambda: self.collectors.counts, lambda: {row.collector: row.members for row in self.collectors.standings()}
+        )
         self.node_watch = NodeWatch(replica, links, self.observations, clock, timings.watch)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
@@ -105,6 +114,7 @@ class Loops:
         self.steps.reset()
         self.dispatch.reset()
         self.node_watch.reset()
+        self.collectors.reset()
         self.archiving.reset()
         self.deadlines.reset()
         self.tracing.reset()
@@ -112,7 +122,7 @@ class Loops:
 
     def start(self) -> None:
         loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
-        for loop in (*loops, self.notifying, self.deadlines, self.steps):
+        for loop in (*loops, self.notifying, self.deadlines, self.steps, self.collectors):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.energy is not None:
             self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
@@ -145,6 +155,7 @@ class _Timings:
             heartbeat_interval_s=agent.heartbeat_interval_s,
             down_after_s=agent.heartbeat_timeout_s + agent.grace_period_s,
         )
+        self.collectors = CollectorSettings(interval_s=agent.heartbeat_interval_s, timeout_s=agent.heartbeat_timeout_s)
         # An agent whose server stands still notices by its pings, and only then moves on to the one that leads now.
         moving_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S if config.quorum.kind == "etcd" else 0.0
         self.watch = WatchSettings(timeout_s=agent.heartbeat_timeout_s, grace_s=agent.grace_period_s, moving_s=moving_s)

@@ -120,6 +120,10 @@ class Metrics:
         """Shows what became of the agents' heartbeats, read at each scrape."""
         self.registry.register(_HeartbeatFigures(read))
 
+    def show_collectors(self, beats: Callable[[], Mapping[str, int]], shares: Callable[[], Mapping[str, int]]) -> None:
+        """Shows what collectors brought and how many nodes each gathers, read at each scrape."""
+        self.registry.register(_CollectorFigures(beats, shares))
+
     def render(self) -> bytes:
         """The text format."""
         return generate_latest(self.registry)
@@ -202,6 +206,34 @@ class _HeartbeatFigures(Collector):
         for outcome, key in self._OUTCOMES.items():
             heard.add_metric([outcome], counts.get(key, 0))
         yield heard
+
+
+class _CollectorFigures(Collector):
+    """Heartbeats that came through collectors, and their shares."""
+
+    def __init__(self, beats: Callable[[], Mapping[str, int]], shares: Callable[[], Mapping[str, int]]) -> None:
+        self._beats = beats
+        self._shares = shares
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self._beats()
+        brought = CounterMetricFamily(
+            "lattice_collected_heartbeats",
+            "Heartbeats that collectors brought: taken; refused (not of their share); forged (the seal is not the node's)",
+            labels=["outcome"],
+        )
+        for outcome in ("taken", "refused", "forged"):
+            brought.add_metric([outcome], counts.get(outcome, 0))
+        yield brought
+        yield CounterMetricFamily("lattice_collected_shares", "Shares that collectors brought", counts.get("shares", 0))
+        yield CounterMetricFamily("lattice_collectors_lost", "Collectors that brought nothing", counts.get("lost", 0))
+        members = GaugeMetricFamily("lattice_collector_members", "Nodes that a collector gathers", labels=["node"])
+        for collector, count in self._shares().items():
+            members.add_metric([collector], count)
+        yield members
 
 
 class _ClockFigures(Collector):

@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from lattice.core.model.allocations import Cause, PartPhase
 from lattice.core.model.nodes import Hardware
-from lattice.core.model.specifications import Figures
 from lattice.core.model.observations import Beat
+from lattice.core.model.specifications import Figures
+from lattice.ports.collecting import Share
 
 OutputName = Literal["stdout", "stderr"]
 
@@ -238,6 +239,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     run_epochs: dict[RunKey, int] = {}
     takes_batches: bool = False  # several orders may come in one message
     figures: Figures | None = None  # None: the agent does not measure them
+    collector_address: str = ""  # where it could gather the heartbeats of others
     process: int = 0  # drawn by the agent's process; it numbers its heartbeats over all its streams
 
 
@@ -295,6 +297,10 @@ class AgentDesk(Protocol):
 
     def beat(self, node: str, session: int, beat: Beat) -> bool:
         """Notes a sign of life; False when they come so often that their stream is to be read more slowly."""
+        ...
+
+    def collected(self, node: str, session: int, shares: Sequence[Share]) -> None:
+        """Notes what a collector gathered from others."""
         ...
 
     def closed(self, node: str, session: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from itertools import count
 
 from lattice.api.grpc.agent_messages import order_message
+from lattice.api.grpc.collecting_messages import collecting_message
 from lattice.api.grpc.step_messages import step_key, step_message
 from lattice.ports.agents import (
     AgentUnreachable,
@@ -14,6 +15,7 @@ from lattice.ports.agents import (
     OutputPiece,
     OutputUnavailable,
 )
+from lattice.ports.collecting import CollectingOrder
 from lattice.ports.steps import AnyStepOrder, StepOrder, StepRefused
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -237,6 +239,10 @@ class AgentLinkTable:
     def order_step(self, node: str, order: AnyStepOrder) -> bool:
         link = self._links.get(node)
         return link is not None and link.is_confirmed and link.put(step_message(order))
+
+    def order_collecting(self, node: str, order: CollectingOrder) -> bool:
+        link = self._links.get(node)
+        return link is not None and link.is_confirmed and link.put(collecting_message(order))
 
     def read_journal(self, node: str, order: StepOrder, *, offset: int, follow: bool) -> AsyncIterator[OutputPiece]:
         key = pb.RunKey(number=order.number, run=order.run)

@@ -80,6 +80,7 @@ def registration_of(message: pb.Register) -> Registration:
         run_epochs={RunKey(known.key.number, known.key.run): known.epoch for known in message.runs if known.epoch},
         takes_batches=message.takes_batches,
         process=message.process,
+        collector_address=message.collector_address[:_MAX_TEXT],
         figures=_figures_of(hardware),
     )
 

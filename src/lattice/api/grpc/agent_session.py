@@ -20,6 +20,7 @@ from lattice.api.grpc.agent_messages import (
     report_of,
     welcome,
 )
+from lattice.api.grpc.collecting_messages import shares_of
 from lattice.api.grpc.step_messages import step_report_of
 from lattice.ports.agents import AgentDesk, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.identity import Unauthenticated, Verifier
@@ -220,6 +221,8 @@ class DeskSession:
             case "heartbeat":
                 if not self._desk.beat(self._node, self._session, beat_of(message.heartbeat)):
                     await asyncio.sleep(SLOWED_DOWN_S)
+            case "collected_beats":
+                self._desk.collected(self._node, self._session, shares_of(message.collected_beats))
             case "run_report":
                 self._take_reports((message.run_report,))
             case "run_reports":

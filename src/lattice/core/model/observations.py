@@ -49,6 +49,7 @@ class Observations:
     def __init__(self) -> None:
         self._nodes: dict[str, Observation] = {}
         self._connected: set[str] = set()
+        self.via: dict[str, str] = {}  # nodes whose last heartbeat a collector brought, and which one
 
     def get(self, node: str) -> Observation | None:
         return self._nodes.get(node)
@@ -94,6 +95,8 @@ class Observations:
             return True
         if beat.seq <= old.beat.seq:
             return False
+        # One that was brought may be older than another sign of life.
+        heard_at = max(heard_at, old.last_heard)
         self._nodes[node] = Observation(last_heard=heard_at, beat=beat, connected=old.connected, process=old.process)
         return True
 

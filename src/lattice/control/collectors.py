@@ -1,0 +1,393 @@
+"""The collectors' tree: who gathers whose heartbeats, who answers no more, and whether what is brought may be believed.
+
+What holds: a node reports through one collector at the most. What it is told last makes everything before it void, because each
+assignment has a number, a ticket and a key of its own; a heartbeat under any other is refused and counted. Losing a collector costs
+no node its state: nodes send their heartbeats here when they are not asked in time, and those of a lost collector get a fresh time-out.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+from typing import Protocol
+
+from google.protobuf.message import DecodeError
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lattice.control.loop import Alarm, keep_turning
+from lattice.control.settings import seconds_setting
+from lattice.core.machine.state import State
+from lattice.core.model.collectors import DIRECTLY, depth_of, levels, may_bring, shares
+from lattice.core.model.observations import Beat, Observations
+from lattice.core.model.settings import setting_value
+from lattice.ports.clock import Clock
+from lattice.ports.collecting import CollectingLinks, CollectOrder, ReportOrder, Share
+from lattice.ports.replica import Replica
+from lattice.wire.collecting import KEY_BYTES, unseal
+from lattice.wire.heartbeats import beat_of
+from lattice.wire.node_names import node_names
+from lattice.wire.pb import agent_pb2 as pb
+from lattice.wire.problems import BadField
+
+_log = logging.getLogger(__name__)
+
+COLLECTORS = "node.collectors"
+INTERVAL = "node.heartbeat_interval_s"
+TIMEOUT = "node.heartbeat_timeout_s"
+FAN_OUT = "node.collector_fan_out"
+# A round may take so much longer than the interval; a lower level less, so that the one above does not wait in vain.
+ROUND_LIMIT = 1.5
+LEVEL_FACTOR = 0.8
+# Many nodes come and go together: new shares are made for all of them at once.
+PLAN_PAUSE_S = 0.2
+PLAN_SHARE = 20.0  # of the time that the last plan took, between two of them
+TICKET_BITS = 64
+NUMBER_BITS = 32
+
+
+class Hear(Protocol):
+    """How a heartbeat is noted."""
+
+    def __call__(self, node: str, session: int, beat: Beat, *, age_s: float = 0.0) -> bool: ...
+
+
+class CollectorSettings(Struct, frozen=True, kw_only=True):
+    """What holds unless the cluster's settings say otherwise."""
+
+    interval_s: float = 10.0
+    timeout_s: float = 30.0
+
+
+class Standing(Struct, frozen=True, kw_only=True, gc=False):
+    """For the metrics and for whoever asks: one collector, how many it gathers, through whom."""
+
+    collector: str
+    members: int
+    through: str = DIRECTLY
+
+
+@dataclass(slots=True)
+class _Post:
+    """A node whose stream is open."""
+
+    node: str
+    session: int
+    address: str
+    told: ReportOrder | None = None
+    gathers: CollectOrder | None = None
+
+
+class _Row(Struct, frozen=True, kw_only=True, gc=False):
+    """What a number in a share stands for; `share` is whose share it has to come in."""
+
+    node: str
+    session: int
+    key: bytes
+    share: str
+    through: str
+
+
+class CollectorTree:
+    """Hears of sessions, gives orders."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        links: CollectingLinks,
+        observations: Observations,
+        clock: Clock,
+        settings: CollectorSettings,
+        hear: Hear,
+    ) -> None:
+        self._replica = replica
+        self._links = links
+        self._observations = observations
+        self._clock = clock
+        self._settings = settings
+        self._hear = hear
+        self.counts: Counter[str] = Counter()
+        self.suspended: set[str] = set()  # they have a stream and bring nothing; one heartbeat ends it
+        self._open: dict[str, _Post] = {}
+        self._rows: dict[int, _Row] = {}
+        self._above: dict[str, str] = {}
+        self._given: dict[str, str] = {}
+        self._heard: dict[str, float] = {}
+        self._generation = 0
+        self._named: tuple[str, tuple[str, ...]] = ("", ())
+        self._asked: tuple[str, str, float] | None = None
+        self._alarm = Alarm()
+        self._is_due = False
+        self._last_look = clock.monotonic_s()
+        self._next_plan = 0.0
+        self._tick_s = min(1.0, settings.timeout_s / 10)
+
+    def reset(self) -> None:
+        """Starts afresh; for a server that takes over."""
+        for gone in (self._open, self._rows, self._above, self._given, self._heard, self.suspended):
+            gone.clear()
+        self._observations.via.clear()
+        self._asked = None
+        self._last_look = self._clock.monotonic_s()
+
+    # What the sessions say
+
+    def opened(self, node: str, session: int, address: str) -> None:
+        """The node takes orders; `address` is where it could gather, if anywhere."""
+        self._forget(node)
+        self._open[node] = _Post(node=node, session=session, address=address)
+        self._ring()
+
+    def closed(self, node: str) -> None:
+        """The node's stream is gone; what is still under way from it does not count any more."""
+        if node in self._open:
+            self._forget(node)
+            self._ring()
+
+    def heard_directly(self, node: str) -> None:
+        """The node itself sent a heartbeat."""
+        self._observations.via.pop(node, None)
+        if node in self.suspended:
+            self.suspended.discard(node)
+            self._ring()
+
+    def take(self, carrier: str, brought: Iterable[Share]) -> None:
+        """Notes what a collector brings, as far as it is its own share or that of one below it."""
+        now = self._clock.monotonic_s()
+        for share in brought:
+            if share.collector not in self._above or not may_bring(carrier, share.collector, self._above):
+                self.counts["refused"] += len(share.members)
+                continue
+            self._heard[share.collector] = now
+            self._take_share(share)
+
+    def _take_share(self, share: Share) -> None:
+        rows, via, name = self._rows, self._observations.via, share.collector
+        taken = 0
+        for member, age_ms, sealed in zip(share.members, share.ages_ms, share.beats, strict=True):
+            row = rows.get(member)
+            if row is None or row.share != name:
+                self.counts["refused"] += 1
+                continue
+            plain = unseal(row.key, sealed)
+            beat = None if plain is None else _read(plain)
+            if beat is None:
+                self.counts["forged"] += 1
+                continue
+            self._hear(row.node, row.session, beat, age_s=age_ms / 1000)
+            via[row.node] = row.through
+            taken += 1
+        self.counts["taken"] += taken
+        self.counts["shares"] += 1
+
+    # Whom they gather
+
+    async def run(self) -> None:
+        await keep_turning("collectors", self._turn)
+
+    async def _turn(self) -> None:
+        await self._alarm.wait(self._tick_s)
+        now = self._clock.monotonic_s()
+        self.look(now)
+        if self._is_due and now >= self._next_plan:
+            self.plan()
+            took_s = self._clock.monotonic_s() - now
+            self._next_plan = now + max(PLAN_PAUSE_S, PLAN_SHARE * took_s)
+        elif self._is_due:
+            await asyncio.sleep(self._next_plan - now)
+            self._alarm.ring()
+
+    def look(self, now: float) -> None:
+        """Notices settings that changed and collectors that bring nothing any more."""
+        is_held_up = now - self._last_look > self._tick_s + max(1.0, self._timeout_s() / 4)
+        self._last_look = now
+        asked = self._settings_now()
+        if asked != self._asked:
+            self._is_due = True
+        for collector in self._above:
+            if is_held_up:
+                self._heard[collector] = now
+            elif now - self._heard[collector] > self._patience_s():
+                _log.warning("a collector brings nothing any more", extra={"node_id": collector})
+                self.counts["lost"] += 1
+                self.suspended.add(collector)
+                self._is_due = True
+
+    def plan(self) -> None:
+        """Makes the shares anew and tells whoever is concerned."""
+        self._is_due = False
+        self._asked = self._settings_now()
+        self._generation += 1
+        wanted = self._wanted()
+        self.suspended.intersection_update(wanted)
+        collectors = [name for name in wanted if self._is_fit(name)]
+        now = self._clock.monotonic_s()
+        self._spare(self._above.keys() - set(collectors), now)
+        fan_out = int(setting_value(self._state.settings, FAN_OUT))
+        above = self._above = levels(collectors, fan_out, self._above)
+        members = [node for node in self._open if node not in above and node not in self.suspended]
+        self._given = shares(collectors, members, self._given)
+        self._heard = {name: self._heard.get(name, now) for name in above}
+        fresh = [node for node, target in self._targets() if self._assign(node, target)]
+        self._tell_collectors()
+        for node in fresh:
+            self._tell(node)
+        self._tell_suspended()
+
+    def _targets(self) -> list[tuple[str, str]]:
+        return [*self._given.items(), *self._above.items()]
+
+    def _spare(self, lost: Set[str], now: float) -> None:
+        """Whoever reported through a lost collector may need a while until it is heard again."""
+        if not lost:
+            return
+        struck = {name for name in self._above if any(may_bring(one, name, self._above) for one in lost)}
+        for node, target in self._targets():
+            if target in struck and node in self._open:
+                self._observations.touch(node, now)
+
+    def standings(self) -> list[Standing]:
+        sizes = Counter(self._given.values())
+        return [
+            Standing(collector=name, members=sizes[name], through=parent)
+            for name, parent in sorted(self._above.items())
+        ]
+
+    @property
+    def _state(self) -> State:
+        return self._replica.state
+
+    def _ring(self) -> None:
+        self._is_due = True
+        self._alarm.ring()
+
+    def _settings_now(self) -> tuple[str, str, float]:
+        settings = self._state.settings
+        return setting_value(settings, COLLECTORS), setting_value(settings, FAN_OUT), self._interval_s()
+
+    def _interval_s(self) -> float:
+        return seconds_setting(self._state, INTERVAL, self._settings.interval_s)
+
+    def _timeout_s(self) -> float:
+        return seconds_setting(self._state, TIMEOUT, self._settings.timeout_s)
+
+    def _patience_s(self) -> float:
+        return max(2 * self._interval_s(), 0.6 * self._timeout_s())
+
+    def _wanted(self) -> Sequence[str]:
+        text = setting_value(self._state.settings, COLLECTORS)
+        if text != self._named[0]:
+            try:
+                self._named = text, node_names(text, COLLECTORS) if text else ()
+            except BadField as error:
+                _log.error("%s cannot be read: %s", COLLECTORS, error)
+                self._named = text, ()
+        return self._named[1]
+
+    def _is_fit(self, name: str) -> bool:
+        post = self._open.get(name)
+        return post is not None and bool(post.address) and name not in self.suspended and self._interval_s() > 0
+
+    def _assign(self, node: str, target: str) -> bool:
+        """Makes a new assignment, unless what the node was told is still right."""
+        post = self._open[node]
+        is_collector = node in self._above
+        has_key = bool(target) or is_collector
+        if post.told is None and not has_key:
+            return False
+        address = self._open[target].address if target else ""
+        order = ReportOrder(
+            generation=self._generation, interval_s=self._interval_s(), collector=target, address=address
+        )
+        told = post.told
+        if told is not None and bool(told.key) == has_key and _is_alike(told, order):
+            return False
+        self._void(post)
+        if has_key:
+            order = replace(
+                order,
+                member=self._fresh_number(),
+                ticket=secrets.randbits(TICKET_BITS),
+                key=secrets.token_bytes(KEY_BYTES),
+            )
+            share = node if is_collector else target
+            self._rows[order.member] = _Row(node=node, session=post.session, key=order.key, share=share, through=target)
+        post.told = order
+        return True
+
+    def _fresh_number(self) -> int:
+        while (number := secrets.randbits(NUMBER_BITS)) in self._rows or not number:
+            continue
+        return number
+
+    def _tell(self, node: str) -> None:
+        """What cannot be told is made anew at the next plan."""
+        post = self._open[node]
+        if post.told is not None and not self._links.order_collecting(node, post.told):
+            self._void(post)
+            post.told = None
+            self._is_due = True
+
+    def _tell_collectors(self) -> None:
+        below: dict[str, list[ReportOrder]] = {name: [] for name in self._above}
+        for node, target in self._targets():
+            told = self._open[node].told
+            if target and told is not None:
+                below[target].append(told)
+        for name, members in below.items():
+            self._tell_collector(self._open[name], members)
+        for name, post in self._open.items():
+            if name not in self._above and post.gathers is not None and post.gathers.members:
+                self._tell_collector(post, ())
+
+    def _tell_collector(self, post: _Post, members: Sequence[ReportOrder]) -> None:
+        interval_s = self._interval_s()
+        order = CollectOrder(
+            generation=self._generation,
+            interval_s=interval_s if post.node in self._above else 0.0,
+            limit_s=interval_s * ROUND_LIMIT * LEVEL_FACTOR ** depth_of(post.node, self._above),
+            members=tuple(order.member for order in members),
+            tickets=tuple(order.ticket for order in members),
+        )
+        before = post.gathers
+        if before is not None and replace(before, generation=order.generation) == order:
+            return
+        post.gathers = order
+        if not self._links.order_collecting(post.node, order):
+            post.gathers = None
+            self._is_due = True
+
+    def _tell_suspended(self) -> None:
+        """A collector that was lost and still has a stream is to say once that it is there, and to wait."""
+        for node in self.suspended:
+            post = self._open.get(node)
+            if post is None or (post.told is not None and post.told.interval_s == 0):
+                continue
+            self._void(post)
+            post.told = ReportOrder(generation=self._generation, interval_s=0.0)
+            self._tell(node)
+
+    def _void(self, post: _Post) -> None:
+        if post.told is not None:
+            self._rows.pop(post.told.member, None)
+
+    def _forget(self, node: str) -> None:
+        post = self._open.pop(node, None)
+        if post is not None:
+            self._void(post)
+        self.suspended.discard(node)
+        self._observations.via.pop(node, None)
+
+
+def _is_alike(told: ReportOrder, order: ReportOrder) -> bool:
+    """Whether both say the same of where and how often."""
+    return (told.collector, told.address, told.interval_s) == (order.collector, order.address, order.interval_s)
+
+
+def _read(plain: bytes) -> Beat | None:
+    try:
+        return beat_of(pb.Heartbeat.FromString(plain))
+    except DecodeError:
+        return None
