@@ -1,0 +1,169 @@
+"""A fence around each check that is a program: its own control group, limited in processes and memory, killed as a whole.
+
+The groups of an agent lie in a folder of their own beside that of its shim, so that what a killed agent left behind is found and
+ended by the next one. Where control groups cannot be written, the processes of a check are known by a variable in their environment.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from lattice.agent.cgroups import (
+    MOUNTINFO,
+    TOP,
+    Cgroup,
+    CgroupRoot,
+    enclosing_group,
+    open_root,
+    read_bytes,
+    remove_folders,
+    write_text,
+)
+from lattice.agent.shim_signals import signal_members
+
+MARK = "LATTICE_CHECK_RUN"
+MAX_PROCESSES = 64
+MAX_MEMORY_MB = 512
+KILL_WITHIN_S = 5.0
+SWEEP_S = 2.0
+_POLL_S = 0.01
+
+
+class Fence:
+    """What one run of one check may not get out of; `mark` is unique to it."""
+
+    def __init__(self, mark: str, group: Cgroup | None, pids: str | None) -> None:
+        self.mark = mark
+        self._group = group
+        self._pids = pids
+
+    @property
+    def is_group(self) -> bool:
+        return self._group is not None
+
+    def take_in(self, pid: int) -> None:
+        """Puts a process, which has no children yet, inside. Raises OSError."""
+        if self._group is None:
+            return
+        joined = [*self._group.all_join_files, *([f"{self._pids}/cgroup.procs"] if self._pids else [])]
+        for path in joined:
+            write_text(path, str(pid))
+
+    def members(self) -> list[int]:
+        return self._group.pids() if self._group is not None else marked(self.mark)
+
+    def is_empty(self) -> bool:
+        return not self._group.populated() if self._group is not None else not marked(self.mark)
+
+    def kill(self, within_s: float = KILL_WITHIN_S) -> bool:
+        """Ends everything inside, by force; False when something did not go in that time. Blocks."""
+        until = time.monotonic() + within_s
+        while not self.is_empty():
+            if self._group is not None:
+                self._group.kill()
+            else:
+                signal_members(self.members, (signal.SIGKILL,))
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def remove(self) -> None:
+        """Takes the empty fence down."""
+        if self._group is not None:
+            self._group.remove()
+        if self._pids is not None:
+            remove_folders(self._pids)
+
+
+class Fences:
+    """Makes fences for one agent."""
+
+    def __init__(self, state_dir: Path) -> None:
+        folder = os.stat(state_dir)
+        self._tag = f"{folder.st_dev:x}-{folder.st_ino:x}"
+        self._name = f"{TOP}/checks-{self._tag}"
+        self._root: CgroupRoot | None = open_root(self._name)
+        self._pids_v1 = _pids_hierarchy() if self._root is not None and not enclosing_group() else None
+        self._count = 0
+
+    @property
+    def has_groups(self) -> bool:
+        return self._root is not None
+
+    def sweep(self) -> list[str]:
+        """Ends what an earlier agent left behind; names of what would not go. Blocks."""
+        stuck = self._root.sweep(SWEEP_S) if self._root is not None else []
+        if self._pids_v1 is not None:
+            remove_folders(f"{self._pids_v1}/{self._name}")
+        return stuck
+
+    def close(self) -> None:
+        """Takes down what this agent made; what still hangs stays for the next one."""
+        self.sweep()
+        if self._root is not None:
+            self._root.remove()
+
+    def make(self, check: str) -> Fence:
+        """A new fence. Raises OSError where groups are in use and there is no room for one more."""
+        self._count += 1
+        name = f"{check}.{os.getpid()}.{self._count}"
+        mark = f"{self._tag}.{name}"
+        if self._root is None:
+            return Fence(mark, None, None)
+        group = self._root.create(name, MAX_MEMORY_MB)
+        try:
+            pids = self._limit_processes(group, name)
+        except OSError:
+            group.remove()
+            raise
+        return Fence(mark, group, pids)
+
+    def _limit_processes(self, group: Cgroup, name: str) -> str | None:
+        if self._pids_v1 is not None:
+            folder = f"{self._pids_v1}/{self._name}/{name}"
+            os.makedirs(folder, exist_ok=True)
+            write_text(f"{folder}/pids.max", str(MAX_PROCESSES))
+            return folder
+        if self._root is not None and _hand_down_pids(self._root):
+            write_text(f"{group.path}/pids.max", str(MAX_PROCESSES))
+        return None
+
+
+def _pids_hierarchy() -> str | None:
+    """Where the old hierarchy of the process counter is mounted, if it is."""
+    for line in read_bytes(MOUNTINFO).decode("utf-8", "replace").splitlines():
+        mount, _, source = line.partition(" - ")
+        fields, kind = mount.split(), source.split()
+        if len(fields) > 4 and len(kind) > 2 and kind[0] == "cgroup" and "pids" in kind[2].split(","):
+            return fields[4]
+    return None
+
+
+def _hand_down_pids(root: CgroupRoot) -> bool:
+    """Hands the counter of processes down to the groups below the root, where there is one hierarchy alone."""
+    folder = str(root.hierarchies.unified)
+    try:
+        for part in ("", *root.name.split("/")):
+            folder = f"{folder}/{part}" if part else folder
+            if b"pids" not in read_bytes(f"{folder}/cgroup.subtree_control").split():
+                write_text(f"{folder}/cgroup.subtree_control", "+pids")
+    except OSError:
+        return False
+    return True
+
+
+def marked(mark: str) -> list[int]:
+    """Processes whose environment carries the mark."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            if wanted in read_bytes(f"/proc/{entry.name}/environ").split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue  # gone, or somebody else's
+    return found
