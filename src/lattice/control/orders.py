@@ -21,6 +21,7 @@ _WHY = {
     StopIntent.NODE_LOST: "node_lost",
     StopIntent.PART_FAILED: "part_failed",
     StopIntent.WALLTIME: "walltime",
+    StopIntent.DRAIN: "drained",
     StopIntent.ROLLBACK: "rolled_back",
     None: "stopped",
 }

@@ -192,6 +192,7 @@ _STOPPING = {
     StopIntent.REQUEUE: "being stopped to run again",
     StopIntent.PART_FAILED: "one of its nodes failed, the others are being stopped",
     StopIntent.WALLTIME: "its walltime is over",
+    StopIntent.DRAIN: "its node is drained urgently, it will run again",
     StopIntent.DEADLINE: "its deadline is over",
 }
 _HELD = {Hold.USER: "held by its user", Hold.OPERATOR: "held by an operator"}

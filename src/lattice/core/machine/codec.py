@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.folded import FoldedChunk
+from lattice.core.machine.node_story import NodeStory
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
@@ -26,6 +27,7 @@ from lattice.core.model.tenants import Project, Tenant, Vcluster
 FORMAT = 1  # what this version writes
 OLDEST_READER = 1  # the oldest version that understands what this one writes
 RECORDS_PER_CHUNK = 5_000
+STORIES_PER_CHUNK = 200
 PAYLOAD_BYTES_PER_CHUNK = 1 << 20
 
 
@@ -119,6 +121,8 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("audit", view.audit, RECORDS_PER_CHUNK)
     yield from _chunks("drifts", view.drifts, RECORDS_PER_CHUNK)
     yield from _chunks("baselines", view.baselines, RECORDS_PER_CHUNK)
+    stories = (NodeStory(node=node, entries=entries) for node, entries in view.stories.items())
+    yield from _chunks("stories", stories, STORIES_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
 
 
@@ -160,6 +164,7 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "audit": msgspec.msgpack.Decoder(tuple[ChainedEntry, ...]),
     "drifts": msgspec.msgpack.Decoder(tuple[Drift, ...]),
     "baselines": msgspec.msgpack.Decoder(tuple[Baseline, ...]),
+    "stories": msgspec.msgpack.Decoder(tuple[NodeStory, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
 
@@ -219,6 +224,8 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.put_ledger(record)
             case Recent():
                 state.put_recent(record)
+            case NodeStory():
+                state.stories.load(record)
             case Dag():
                 state.dependencies.put_dag(record)
             case Notification() | NotifyDefault() | AuditKey() | AuditSeal() | ChainedEntry() | Drift() | Baseline():

@@ -11,7 +11,7 @@ from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal
 from lattice.core.model.dependencies import Clauses, Condition, EndedWork
 from lattice.core.model.drift import Baseline, Difference
 from lattice.core.model.intervals import Intervals
-from lattice.core.model.nodes import DownCause, Hardware, Share
+from lattice.core.model.nodes import DegradeCause, DownCause, Hardware, Share
 from lattice.core.model.notifications import Notify, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.specifications import Figures, Specification
@@ -221,15 +221,31 @@ class ConfirmNode(Command, tag="confirm_node", frozen=True, kw_only=True):
     node: str
 
 
-class DegradeNode(Command, tag="degrade_node", frozen=True, kw_only=True):
+class FailBoot(Command, tag="fail_boot", frozen=True, kw_only=True):
+    """The node was not confirmed within the boot time-out."""
+
     node: str
     reason: str = ""
 
 
-class RecoverNode(Command, tag="recover_node", frozen=True, kw_only=True):
-    """Heartbeats resumed inside the grace period."""
+class RebootNode(Command, tag="reboot_node", frozen=True, kw_only=True):
+    """The node is started anew, by whatever means the site has, and boots from now on."""
 
     node: str
+    reason: str = ""
+
+
+class DegradeNode(Command, tag="degrade_node", frozen=True, kw_only=True):
+    node: str
+    reason: str = ""
+    cause: DegradeCause = DegradeCause.SILENCE
+
+
+class RecoverNode(Command, tag="recover_node", frozen=True, kw_only=True):
+    """Heartbeats resumed inside the grace period, or the check passes; ends only what has this cause."""
+
+    node: str
+    cause: DegradeCause = DegradeCause.SILENCE
 
 
 class DownNode(Command, tag="down_node", frozen=True, kw_only=True):
@@ -239,8 +255,11 @@ class DownNode(Command, tag="down_node", frozen=True, kw_only=True):
 
 
 class DrainNode(Command, tag="drain_node", frozen=True, kw_only=True):
+    """`urgent` ends what runs there and queues it again."""
+
     node: str
     reason: str = ""
+    urgent: bool = False
 
 
 class UndrainNode(Command, tag="undrain_node", frozen=True, kw_only=True):
@@ -255,6 +274,23 @@ class DisableNode(Command, tag="disable_node", frozen=True, kw_only=True):
 
 class EnableNode(Command, tag="enable_node", frozen=True, kw_only=True):
     node: str
+
+
+class WipeNode(Command, tag="wipe_node", frozen=True, kw_only=True):
+    """An operator wants the node wiped, again if it was tried. `force`: also where the site has no wiper; it was done by hand."""
+
+    node: str
+    reason: str = ""
+    force: bool = False
+
+
+class FinishWipe(Command, tag="finish_wipe", frozen=True, kw_only=True):
+    """What a wipe came to; `since` says which one."""
+
+    node: str
+    since: int
+    is_wiped: bool
+    reason: str = ""
 
 
 class ImportNodes(Command, tag="import_nodes", frozen=True, kw_only=True):
@@ -416,6 +452,8 @@ AnyCommand = (
     | FoldTasks
     | RegisterNode
     | ConfirmNode
+    | FailBoot
+    | RebootNode
     | DegradeNode
     | RecoverNode
     | DownNode
@@ -429,6 +467,8 @@ AnyCommand = (
     | ApproveNode
     | SetBaseline
     | UnsetBaseline
+    | WipeNode
+    | FinishWipe
     | ImportNodes
     | SetTenant
     | SetProject

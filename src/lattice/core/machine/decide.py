@@ -12,6 +12,7 @@ from lattice.core.machine.rules import (
     dags,
     deadlines,
     drift,
+    node_wipes,
     nodes,
     notifications,
     pauses,
@@ -81,6 +82,8 @@ _AdministrationCommand = cmd.SetTenant | cmd.SetProject | cmd.SetVcluster | cmd.
 _NodeCommand = (
     cmd.RegisterNode
     | cmd.ConfirmNode
+    | cmd.FailBoot
+    | cmd.RebootNode
     | cmd.DegradeNode
     | cmd.RecoverNode
     | cmd.DownNode
@@ -88,6 +91,8 @@ _NodeCommand = (
     | cmd.UndrainNode
     | cmd.DisableNode
     | cmd.EnableNode
+    | cmd.WipeNode
+    | cmd.FinishWipe
     | cmd.ImportNodes
 )
 
@@ -194,6 +199,25 @@ def _decide_notification(state: State, command: _NotificationCommand, at: int) -
             assert_never(command)
 
 
+_SignOfLife = cmd.RegisterNode | cmd.ConfirmNode | cmd.FailBoot | cmd.DegradeNode | cmd.RecoverNode
+
+
+def _decide_sign(state: State, command: _SignOfLife, actor: str) -> Decision:
+    match command:
+        case cmd.RegisterNode():
+            return specifications.measured(state, command, nodes.register(state, command))
+        case cmd.ConfirmNode():
+            return nodes.confirm(state, command)
+        case cmd.FailBoot():
+            return nodes.fail_boot(state, command)
+        case cmd.DegradeNode():
+            return nodes.degrade(state, command, actor)
+        case cmd.RecoverNode():
+            return nodes.recover(state, command, actor)
+        case _:
+            assert_never(command)
+
+
 _DriftCommand = (
     cmd.NoteDrift | cmd.ClearDrift | cmd.EscalateDrift | cmd.ApproveNode | cmd.SetBaseline | cmd.UnsetBaseline
 )
@@ -219,24 +243,24 @@ def _decide_drift(state: State, command: _DriftCommand, actor: str, at: int) -> 
 
 def _decide_node(state: State, command: _NodeCommand | _DriftCommand, actor: str, at: int) -> Decision:
     match command:
-        case cmd.RegisterNode():
-            return specifications.measured(state, command, nodes.register(state, command))
-        case cmd.ConfirmNode():
-            return nodes.confirm(state, command)
-        case cmd.DegradeNode():
-            return nodes.degrade(state, command)
-        case cmd.RecoverNode():
-            return nodes.recover(state, command)
+        case cmd.RegisterNode() | cmd.ConfirmNode() | cmd.FailBoot() | cmd.DegradeNode() | cmd.RecoverNode():
+            return _decide_sign(state, command, actor)
+        case cmd.RebootNode():
+            return nodes.reboot(state, command, actor)
         case cmd.DownNode():
             return nodes.down(state, command, actor, at)
         case cmd.DrainNode():
             return nodes.drain(state, command, actor)
         case cmd.UndrainNode():
-            return drift.undrain(state, command)
+            return drift.undrain(state, command, actor)
         case cmd.DisableNode():
             return nodes.disable(state, command, actor, at)
         case cmd.EnableNode():
-            return nodes.enable(state, command)
+            return nodes.enable(state, command, actor)
+        case cmd.WipeNode():
+            return node_wipes.wipe(state, command, actor, at)
+        case cmd.FinishWipe():
+            return node_wipes.finish(state, command, actor)
         case cmd.ImportNodes():
             return specifications.import_nodes(state, command, at)
         case _:

@@ -9,7 +9,7 @@ from lattice.core.model.dags import Dag, DagState
 from lattice.core.model.dependencies import Clauses, TaskWait
 from lattice.core.model.drift import Baseline, Drift
 from lattice.core.model.intervals import Intervals
-from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
+from lattice.core.model.nodes import DegradeCause, DownCause, Hardware, NodeState, Share, Wipe
 from lattice.core.model.notifications import Notification, NotifyDefault
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.specifications import Figures, Specification
@@ -200,7 +200,12 @@ class NodeMoved(Event, tag="node_moved", frozen=True, kw_only=True):
     down_cause: DownCause | None = None
     drain_wanted: bool = False
     reason: str = ""
-    by: str = ""
+    by: str = ""  # whose reason it is
+    actor: str = ""  # who moved it
+    degrade_cause: DegradeCause = DegradeCause.SILENCE
+    boot_failures: int = 0
+    wipe: Wipe | None = None
+    lost: tuple[int, ...] = ()  # allocations that lost the node by it
 
 
 class NodeSpecified(Event, tag="node_specified", frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lattice.core.machine import events as ev
 from lattice.core.machine.drift_fold import evolve_drift
 from lattice.core.machine.groups import evolve_group, with_use
+from lattice.core.machine.node_story import StoryEntry, registration_entry
 from lattice.core.machine.specified import evolve_specification
 from lattice.core.machine.state import SnapshotPointer, State
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
@@ -466,33 +467,52 @@ def _evolve_node(state: State, event: _NodeEvent, at: int) -> None:
         case ev.NodeRegistered():
             _node_registered(state, event, at)
         case ev.NodeMoved():
-            node = state.nodes[event.node]
-            state.put_node(
-                replace(
-                    node,
-                    state=event.state,
-                    down_cause=event.down_cause,
-                    drain_wanted=event.drain_wanted,
-                    reason=event.reason,
-                    reason_by=event.by,
-                    changed_at=at,
-                )
-            )
+            _node_moved(state, event, at)
         case _:
             assert_never(event)
+
+
+def _node_moved(state: State, event: ev.NodeMoved, at: int) -> None:
+    node = state.nodes[event.node]
+    state.put_node(
+        replace(
+            node,
+            state=event.state,
+            down_cause=event.down_cause,
+            drain_wanted=event.drain_wanted,
+            reason=event.reason,
+            reason_by=event.by,
+            degrade_cause=event.degrade_cause,
+            boot_failures=event.boot_failures,
+            wipe=event.wipe,
+            changed_at=at,
+        )
+    )
+    entry = StoryEntry(
+        at=at,
+        trigger=event.trigger,
+        from_state=node.state,
+        to_state=event.state,
+        by=event.actor or event.by,
+        why=event.reason,
+        allocations=event.lost,
+    )
+    state.stories.tell(event.node, entry)
 
 
 def _node_registered(state: State, event: ev.NodeRegistered, at: int) -> None:
     old = state.nodes.get(event.node)
     if old is None:
         old = Node(id=event.node, hardware=event.hardware, state=NodeState.UNKNOWN, changed_at=at)
-    state.put_node(
-        replace(
-            old,
-            hardware=event.hardware,
-            address=event.address,
-            boot_id=event.boot_id,
-            agent_version=event.agent_version,
-            registered_at=at,
-        )
+    new = replace(
+        old,
+        hardware=event.hardware,
+        address=event.address,
+        boot_id=event.boot_id,
+        agent_version=event.agent_version,
+        registered_at=at,
     )
+    state.put_node(new)
+    entry = registration_entry(old, new, at)
+    if entry is not None:
+        state.stories.tell(event.node, entry)

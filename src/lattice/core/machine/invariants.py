@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from lattice.core.machine.audit_checks import check_audit
 from lattice.core.machine.dependency_checks import check_dependencies
+from lattice.core.machine.node_story import KEPT
 from lattice.core.machine.state import State, UserUse
 from lattice.core.model import intervals
 from lattice.core.model.allocations import Allocation, AllocationState, Part, PartPhase
@@ -43,6 +44,8 @@ def _check_nodes(state: State) -> Iterator[str]:
         if bool(node.vcluster) != bool(node.holder or node.tenures):
             yield f"node {node.id} names vCluster {node.vcluster!r} but its holders do not"
         yield from _check_node_state(node)
+        if len(state.node_story(node.id)) > KEPT:
+            yield f"node {node.id} has too long a story"
 
 
 def _check_node_state(node: Node) -> Iterator[str]:
@@ -52,10 +55,12 @@ def _check_node_state(node: Node) -> Iterator[str]:
         yield f"node {node.id} is Drained and held"
     if node.state is NodeState.DRAINING and node.is_free:
         yield f"node {node.id} is Draining and free"
-    if node.state in (NodeState.DRAINING, NodeState.DRAINED) and not node.drain_wanted:
+    if node.state in (NodeState.DRAINING, NodeState.DRAINED) and not node.is_kept_back:
         yield f"node {node.id} is {node.state} and nobody wants it"
-    if node.state is NodeState.READY and node.drain_wanted:
-        yield f"node {node.id} is Ready though its drain is wanted"
+    if node.state in (NodeState.READY, NodeState.DEGRADED) and node.is_kept_back:
+        yield f"node {node.id} is {node.state} though its drain or wipe is wanted"
+    if node.state is NodeState.QUARANTINE and node.wipe is None:
+        yield f"node {node.id} is in Quarantine and owes no wipe"
     if node.down_cause is DownCause.OPERATOR and node.state is not NodeState.DOWN:
         yield f"node {node.id} is disabled and {node.state}"
 

@@ -14,6 +14,7 @@ from lattice.core.machine.dependency_book import DependencyBook
 from lattice.core.machine.digest import Digest
 from lattice.core.machine.drift_book import DriftBook
 from lattice.core.machine.folded import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
+from lattice.core.machine.node_story import StoryBook, StoryEntry
 from lattice.core.machine.notification_book import NotificationBook
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
@@ -83,6 +84,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     audit_seals: tuple[AuditSeal, ...] = ()
     audit_keys: tuple[AuditKey, ...] = ()
     audit_head: AuditHead = AuditHead()
+    stories: dict[str, tuple[StoryEntry, ...]] = {}
     drifts: tuple[Drift, ...] = ()
     baselines: tuple[Baseline, ...] = ()
 
@@ -123,6 +125,7 @@ class State:
         self.notifications = NotificationBook(self._digest)
         self.dependencies = DependencyBook(self._digest)
         self.audit = AuditBook(self._digest)
+        self.stories = StoryBook()
         self.drift = DriftBook(self._digest)
 
     @classmethod
@@ -176,6 +179,10 @@ class State:
     def user_use(self, tenant: str, user: str) -> UserUse:
         return self.user_uses.get((tenant, user), _NO_USER_USE)
 
+    def node_story(self, node: str) -> tuple[StoryEntry, ...]:
+        """The last moves of a node, oldest first."""
+        return self.stories.of(node)
+
     def frozen_view(self) -> FrozenView:
         return FrozenView(
             nodes=dict(self.nodes),
@@ -203,6 +210,7 @@ class State:
             audit_seals=tuple(self.audit.seals.values()),
             audit_keys=tuple(self.audit.keys.values()),
             audit_head=self.audit.head,
+            stories=dict(self.stories.stories),
             drifts=tuple(self.drift.drifts.values()),
             baselines=tuple(self.drift.baselines.values()),
         )

@@ -12,17 +12,27 @@ from lattice.core.model.nodes import NodeState as N
 class NodeTrigger(StrEnum):
     REGISTERED = "registered"
     CONFIRMED = "confirmed"
-    CONFIRMED_DRAINING = "confirmed_draining"  # back, and an operator's drain still stands
+    CONFIRMED_DRAINING = "confirmed_draining"  # back, and an operator's drain or a wipe still stands
+    BOOT_FAILED = "boot_failed"  # not confirmed in time; the next registration or reboot tries again
+    BOOTS_EXHAUSTED = "boots_exhausted"  # not confirmed in time, too often in a row
+    REBOOT = "reboot"
     SILENT = "silent"
     RESUMED = "resumed"
+    CHECK_FAILED = "check_failed"
+    CHECK_PASSED = "check_passed"
     GIVEN_UP = "given_up"  # the grace period is over
     HARDWARE_FAILED = "hardware_failed"
+    DRIFT_EXPIRED = "drift_expired"  # drifted, and not mended in time
     DRAIN = "drain"
+    DRAIN_URGENT = "drain_urgent"  # what runs there is ended, to run elsewhere
     EMPTIED = "emptied"
     UNDRAIN = "undrain"
     UNDRAIN_UNHEARD = "undrain_unheard"  # undrained while its agent is silent
     DISABLE = "disable"
     ENABLE = "enable"
+    WIPE = "wipe"  # sensitive work has left it, or an operator asks
+    WIPED = "wiped"
+    WIPE_FAILED = "wipe_failed"
 
 
 class AllocationTrigger(StrEnum):
@@ -43,22 +53,34 @@ NODE_TABLE: dict[tuple[N, NodeTrigger], N] = {
     (N.DOWN, _T.REGISTERED): N.BOOTING,  # only after silence
     (N.BOOTING, _T.CONFIRMED): N.READY,
     (N.BOOTING, _T.CONFIRMED_DRAINING): N.DRAINING,
+    (N.BOOTING, _T.BOOT_FAILED): N.DOWN,
+    (N.BOOTING, _T.BOOTS_EXHAUSTED): N.FAILED,
+    **{(state, _T.REBOOT): N.BOOTING for state in (N.UNKNOWN, N.BOOTING, N.DOWN, N.DRAINED, N.FAILED)},
     (N.READY, _T.SILENT): N.DEGRADED,
     (N.DEGRADED, _T.RESUMED): N.READY,
+    (N.READY, _T.CHECK_FAILED): N.DEGRADED,
+    (N.DEGRADED, _T.CHECK_FAILED): N.DEGRADED,  # what silence began, a check goes on with
+    (N.DEGRADED, _T.CHECK_PASSED): N.READY,
     (N.DEGRADED, _T.GIVEN_UP): N.DOWN,
-    (N.BOOTING, _T.GIVEN_UP): N.DOWN,
     (N.DRAINING, _T.GIVEN_UP): N.DOWN,
-    (N.READY, _T.DRAIN): N.DRAINING,
-    (N.DEGRADED, _T.DRAIN): N.DRAINING,
-    (N.BOOTING, _T.DRAIN): N.DRAINING,
+    (N.BOOTING, _T.GIVEN_UP): N.DOWN,
+    **{(state, _T.DRAIN): N.DRAINING for state in (N.READY, N.DEGRADED, N.BOOTING)},
+    **{(state, _T.DRAIN): state for state in (N.DOWN, N.UNKNOWN)},  # remembered: it comes back drained
+    **{(state, _T.DRAIN): state for state in (N.DRAINING, N.DRAINED)},  # only while it waits for a wipe: it stays so
+    **{(state, _T.DRAIN_URGENT): N.DRAINING for state in (N.READY, N.DEGRADED, N.BOOTING, N.DRAINING)},
+    **{(state, _T.DRAIN_URGENT): state for state in (N.DOWN, N.UNKNOWN, N.DRAINED)},
     (N.DRAINING, _T.EMPTIED): N.DRAINED,
-    (N.DOWN, _T.DRAIN): N.DOWN,  # remembered: it comes back drained
     (N.DRAINED, _T.UNDRAIN): N.READY,
     (N.DRAINED, _T.UNDRAIN_UNHEARD): N.DOWN,
     (N.DOWN, _T.UNDRAIN): N.BOOTING,  # only after drift
     (N.DOWN, _T.ENABLE): N.BOOTING,
     (N.FAILED, _T.ENABLE): N.BOOTING,
-    **{(state, _T.HARDWARE_FAILED): N.DOWN for state in _ALIVE},
+    **{(state, _T.WIPE): N.DRAINING for state in (N.READY, N.DEGRADED, N.DRAINING)},
+    **{(state, _T.WIPE): N.DRAINED for state in (N.DRAINED, N.QUARANTINE)},
+    (N.DRAINED, _T.WIPED): N.BOOTING,  # it registers anew, from a clean image
+    (N.DRAINED, _T.WIPE_FAILED): N.QUARANTINE,
+    **{(state, _T.HARDWARE_FAILED): N.DOWN for state in (*_ALIVE, N.DOWN)},  # Down: only after silence
+    **{(state, _T.DRIFT_EXPIRED): N.DOWN for state in _ALIVE},
     **{(state, _T.DISABLE): N.DOWN for state in (*_ALIVE, N.FAILED, N.QUARANTINE, N.DOWN)},
 }
 

@@ -76,6 +76,7 @@ class StopIntent(StrEnum):
     PART_FAILED = "part_failed"
     WALLTIME = "walltime"
     DEADLINE = "deadline"
+    DRAIN = "drain"  # its node is drained urgently; not counted
     ROLLBACK = "rollback"  # it was not started in time; not counted unless it ran after all
 
 

@@ -28,6 +28,23 @@ class DownCause(StrEnum):
     DRIFT = "drift"  # only `undrain`
 
 
+class DegradeCause(StrEnum):
+    """Why a node is Degraded, and with that what makes it Ready again."""
+
+    SILENCE = "silence"  # a heartbeat
+    CHECK = "check"  # the check passes
+
+
+class Wipe(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What was on the node has to be wiped from it before anybody else gets it."""
+
+    since: int  # when it was asked for, or tried again
+    why: str = ""
+    by: str = ""
+    is_forced: bool = False  # an operator answers for it: where the site has no wiper, it was done by hand
+    tries: int = 1
+
+
 class Hardware(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What a node declares to have."""
 
@@ -84,6 +101,14 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     specification: Specification | None = None  # what a site says it must have
     figures: Figures | None = None  # what its agent measured beyond the hardware
     shortfall: str = ""  # why it is not configured for work, whatever its state; empty = it is
+    degrade_cause: DegradeCause = DegradeCause.SILENCE  # says something only while Degraded
+    boot_failures: int = 0  # in a row
+    wipe: Wipe | None = None
+
+    @property
+    def is_kept_back(self) -> bool:
+        """Somebody wants no work on it: an operator drained it, or it has to be wiped."""
+        return self.drain_wanted or self.wipe is not None
 
     @property
     def is_free(self) -> bool:

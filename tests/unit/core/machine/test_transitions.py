@@ -12,15 +12,22 @@ from lattice.core.model.allocations import TERMINAL, AllocationState
 from lattice.core.model.nodes import NodeState
 
 NODES = """
-Unknown:    registered>Booting hardware_failed>Down disable>Down
-Booting:    confirmed>Ready confirmed_draining>Draining given_up>Down drain>Draining hardware_failed>Down disable>Down
-Ready:      silent>Degraded drain>Draining hardware_failed>Down disable>Down
-Degraded:   resumed>Ready given_up>Down drain>Draining hardware_failed>Down disable>Down
-Down:       registered>Booting drain>Down undrain>Booting enable>Booting disable>Down
-Draining:   given_up>Down emptied>Drained hardware_failed>Down disable>Down
-Drained:    undrain>Ready undrain_unheard>Down hardware_failed>Down disable>Down
-Failed:     enable>Booting disable>Down
-Quarantine: disable>Down
+Unknown:    registered>Booting reboot>Booting drain>Unknown drain_urgent>Unknown
+Unknown:    hardware_failed>Down drift_expired>Down disable>Down
+Booting:    confirmed>Ready confirmed_draining>Draining boot_failed>Down boots_exhausted>Failed reboot>Booting given_up>Down
+Booting:    drain>Draining drain_urgent>Draining hardware_failed>Down drift_expired>Down disable>Down
+Ready:      silent>Degraded check_failed>Degraded drain>Draining drain_urgent>Draining wipe>Draining
+Ready:      hardware_failed>Down drift_expired>Down disable>Down
+Degraded:   resumed>Ready check_failed>Degraded check_passed>Ready given_up>Down
+Degraded:   drain>Draining drain_urgent>Draining wipe>Draining hardware_failed>Down drift_expired>Down disable>Down
+Down:       registered>Booting reboot>Booting undrain>Booting enable>Booting
+Down:       drain>Down drain_urgent>Down hardware_failed>Down disable>Down
+Draining:   given_up>Down emptied>Drained drain>Draining drain_urgent>Draining wipe>Draining
+Draining:   hardware_failed>Down drift_expired>Down disable>Down
+Drained:    undrain>Ready undrain_unheard>Down reboot>Booting drain>Drained drain_urgent>Drained
+Drained:    wipe>Drained wiped>Booting wipe_failed>Quarantine hardware_failed>Down drift_expired>Down disable>Down
+Failed:     reboot>Booting enable>Booting disable>Down
+Quarantine: wipe>Drained disable>Down
 """
 
 ALLOCATIONS = """

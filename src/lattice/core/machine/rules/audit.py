@@ -4,7 +4,6 @@
 sensitive vClusters. The entry becomes part of the state by the same command: there is no action without its entry.
 """
 
-
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected

@@ -79,14 +79,14 @@ def escalate(state: State, command: cmd.EscalateDrift, actor: str, at: int) -> E
     return noted + _events(nodes.down(state, down, actor, at))
 
 
-def undrain(state: State, command: cmd.UndrainNode) -> Events | Rejected:
+def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events | Rejected:
     """As for any node, but a drift that only an operator ends must be remedied first; the order is the approval then."""
     drift = state.drift.drifts.get(command.node)
     if drift is None or not drift.is_strict:
-        return nodes.undrain(state, command)
+        return nodes.undrain(state, command, actor)
     if not drift.verified_at:
         return _still_drifted(drift)
-    undrained = nodes.undrain(state, command)
+    undrained = nodes.undrain(state, command, actor)
     return undrained if isinstance(undrained, Rejected) else (*undrained, ev.DriftCleared(node=drift.node))
 
 

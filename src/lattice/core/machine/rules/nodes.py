@@ -1,18 +1,22 @@
 """Node lifecycle: who may move a node where. The table says what is possible, these rules say when.
 
-What an operator set (drain, disable) is never undone by a registration or a heartbeat.
+What an operator set (drain, disable) is never undone by a registration or a heartbeat, what a check began never by a heartbeat, and
+a wipe that is owed by nothing but the wipe.
 """
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import runs
+from lattice.core.machine.rules import node_wipes, runs
+from lattice.core.machine.rules.node_moves import moved, not_found, then_emptied
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger, next_node_state
+from lattice.core.model.allocations import AllocationState, StopIntent
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.nodes import DownCause, Node, NodeState
+from lattice.core.model.nodes import DegradeCause, DownCause, Node, NodeState
 
 Events = tuple[ev.AnyEvent, ...]
+MAX_BOOTS = 3  # so many failed ones in a row make a failed node
 
 
 def register(state: State, command: cmd.RegisterNode) -> Events:
@@ -28,10 +32,10 @@ def register(state: State, command: cmd.RegisterNode) -> Events:
         agent_version=command.agent_version,
     )
     if node is None:
-        moved = ev.NodeMoved(node=command.node, trigger=NodeTrigger.REGISTERED, state=NodeState.BOOTING)
-        return (registered, moved)
-    if node.state is NodeState.DOWN and node.down_cause is DownCause.SILENCE:
-        return (registered, _moved(node, NodeTrigger.REGISTERED))
+        booting = ev.NodeMoved(node=command.node, trigger=NodeTrigger.REGISTERED, state=NodeState.BOOTING)
+        return (registered, booting)
+    if node.state is NodeState.UNKNOWN or node.down_cause is DownCause.SILENCE:
+        return (registered, moved(node, NodeTrigger.REGISTERED))
     known = (node.hardware, node.address, node.boot_id, node.agent_version)
     fresh = (hardware, command.address, command.boot_id, command.agent_version)
     return () if known == fresh else (registered,)
@@ -40,57 +44,101 @@ def register(state: State, command: cmd.RegisterNode) -> Events:
 def confirm(state: State, command: cmd.ConfirmNode) -> Events | Rejected:
     node = state.nodes.get(command.node)
     if node is None:
-        return _not_found(state, command.node)
-    if node.state is NodeState.DEGRADED:
-        return (_moved(node, NodeTrigger.RESUMED),)
+        return not_found(state, command.node)
+    if node.state is NodeState.DEGRADED and node.degrade_cause is DegradeCause.SILENCE:
+        return (moved(node, NodeTrigger.RESUMED),)
     if node.state is not NodeState.BOOTING:
         return ()
-    if not node.drain_wanted:
-        return (_moved(node, NodeTrigger.CONFIRMED),)
-    draining = _moved(node, NodeTrigger.CONFIRMED_DRAINING)
-    return _then_emptied(node, draining)
+    if not node.is_kept_back:
+        return (moved(node, NodeTrigger.CONFIRMED),)
+    reason = "" if node.drain_wanted or node.wipe is None else f"to be wiped: {node.wipe.why}"
+    return then_emptied(node, moved(node, NodeTrigger.CONFIRMED_DRAINING, reason=reason))
 
 
-def degrade(state: State, command: cmd.DegradeNode) -> Events | Rejected:
+def fail_boot(state: State, command: cmd.FailBoot) -> Events | Rejected:
     node = state.nodes.get(command.node)
-    if node is None or next_node_state(node.state, NodeTrigger.SILENT) is None:
+    if node is None or node.state is not NodeState.BOOTING:
+        return Rejected(code="stale", message=f"node {command.node} is not Booting")
+    tries = node.boot_failures + 1
+    reason = f"boot {tries} of {MAX_BOOTS} failed: {command.reason or 'not ready in time'}"
+    if tries >= MAX_BOOTS:
+        return (moved(node, NodeTrigger.BOOTS_EXHAUSTED, reason=reason),)
+    return (moved(node, NodeTrigger.BOOT_FAILED, cause=DownCause.SILENCE, reason=reason),)
+
+
+def reboot(state: State, command: cmd.RebootNode, actor: str) -> Events | Rejected:
+    """Only of nodes that hold no work, and never past a disabling, a drift or a wipe."""
+    node = state.nodes.get(command.node)
+    if node is None:
+        return not_found(state, command.node)
+    hints = {DownCause.OPERATOR: "It is disabled: enable it first.", DownCause.DRIFT: "It has drifted: undrain it."}
+    hint = hints.get(node.down_cause) if node.down_cause is not None else None
+    if node.state is NodeState.DRAINED and node.wipe is not None:
+        hint = "It waits to be wiped."
+    if hint is None and next_node_state(node.state, NodeTrigger.REBOOT) is None:
+        hint = "It waits to be wiped." if node.state is NodeState.QUARANTINE else "Drain it first."
+    if hint is not None:
+        return Rejected(code="conflict", message=f"node {node.id} is {node.state} and cannot be rebooted", hint=hint)
+    return (moved(node, NodeTrigger.REBOOT, reason=command.reason, by=actor),)
+
+
+def degrade(state: State, command: cmd.DegradeNode, actor: str = "") -> Events | Rejected:
+    node = state.nodes.get(command.node)
+    trigger = NodeTrigger.SILENT if command.cause is DegradeCause.SILENCE else NodeTrigger.CHECK_FAILED
+    if node is None or next_node_state(node.state, trigger) is None:
         return Rejected(code="stale", message=f"node {command.node} is not Ready")
-    return (_moved(node, NodeTrigger.SILENT, reason=command.reason),)
-
-
-def recover(state: State, command: cmd.RecoverNode) -> Events:
-    node = state.nodes.get(command.node)
-    if node is None or node.state is not NodeState.DEGRADED:
+    known = (node.state, node.degrade_cause, node.reason)
+    if known == (NodeState.DEGRADED, command.cause, command.reason):
         return ()
-    return (_moved(node, NodeTrigger.RESUMED),)
+    return (moved(node, trigger, reason=command.reason, by=actor, degraded_by=command.cause),)
+
+
+def recover(state: State, command: cmd.RecoverNode, actor: str = "") -> Events:
+    node = state.nodes.get(command.node)
+    if node is None or node.state is not NodeState.DEGRADED or node.degrade_cause is not command.cause:
+        return ()
+    trigger = NodeTrigger.RESUMED if command.cause is DegradeCause.SILENCE else NodeTrigger.CHECK_PASSED
+    return (moved(node, trigger),)
+
+
+_FALLS = {
+    DownCause.SILENCE: NodeTrigger.GIVEN_UP,
+    DownCause.HARDWARE: NodeTrigger.HARDWARE_FAILED,
+    DownCause.DRIFT: NodeTrigger.DRIFT_EXPIRED,
+}
 
 
 def down(state: State, command: cmd.DownNode, actor: str, at: int) -> Events | Rejected:
     node = state.nodes.get(command.node)
     if node is None:
-        return _not_found(state, command.node)
-    trigger = NodeTrigger.GIVEN_UP if command.cause is DownCause.SILENCE else NodeTrigger.HARDWARE_FAILED
+        return not_found(state, command.node)
+    trigger = _FALLS.get(command.cause)
+    if trigger is None:
+        return Rejected(code="invalid", message=f"a node is not Down by {command.cause}", hint="Use disable.")
     if next_node_state(node.state, trigger) is None:
         return Rejected(code="stale", message=f"node {node.id} is {node.state}")
-    reason = "" if node.drain_wanted else command.reason
-    moved = _moved(node, trigger, cause=command.cause, reason=reason, by=actor)
-    return _with_losses(state, node, moved, f"node {node.id} is down: {command.reason or command.cause}", at)
+    if node.state is NodeState.DOWN and node.down_cause is not DownCause.SILENCE:
+        return Rejected(code="stale", message=f"node {node.id} is Down already: {node.down_cause}")
+    message = f"node {node.id} is down: {command.reason or command.cause}"
+    return _with_losses(
+        state, node, trigger, command.cause, "" if node.drain_wanted else command.reason, actor, message, at
+    )
 
 
 def disable(state: State, command: cmd.DisableNode, actor: str, at: int) -> Events | Rejected:
     node = state.nodes.get(command.node)
     if node is None:
-        return _not_found(state, command.node)
+        return not_found(state, command.node)
     if node.down_cause is DownCause.OPERATOR:
         return ()
-    moved = _moved(node, NodeTrigger.DISABLE, cause=DownCause.OPERATOR, reason=command.reason, by=actor)
-    return _with_losses(state, node, moved, f"node {node.id} was disabled", at)
+    trigger, message = NodeTrigger.DISABLE, f"node {node.id} was disabled"
+    return _with_losses(state, node, trigger, DownCause.OPERATOR, command.reason, actor, message, at)
 
 
-def enable(state: State, command: cmd.EnableNode) -> Events | Rejected:
+def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | Rejected:
     node = state.nodes.get(command.node)
     if node is None:
-        return _not_found(state, command.node)
+        return not_found(state, command.node)
     if node.state in (NodeState.READY, NodeState.BOOTING):
         return ()
     is_silent = node.state is NodeState.DOWN and node.down_cause is DownCause.SILENCE
@@ -98,25 +146,44 @@ def enable(state: State, command: cmd.EnableNode) -> Events | Rejected:
         cause = f" ({node.down_cause})" if node.down_cause else ""
         hint = "It returns by itself when its agent is heard again." if is_silent else "Use undrain for drained nodes."
         return Rejected(code="conflict", message=f"node {node.id} is {node.state}{cause}, not disabled", hint=hint)
-    return (_moved(node, NodeTrigger.ENABLE),)
+    return (moved(node, NodeTrigger.ENABLE, by=actor),)
 
 
 def drain(state: State, command: cmd.DrainNode, actor: str) -> Events | Rejected:
     node = state.nodes.get(command.node)
     if node is None:
-        return _not_found(state, command.node)
-    if node.state in (NodeState.DRAINING, NodeState.DRAINED):
+        return not_found(state, command.node)
+    trigger = NodeTrigger.DRAIN_URGENT if command.urgent else NodeTrigger.DRAIN
+    ended = _ended_urgently(state, node) if command.urgent else ()
+    if node.drain_wanted and node.state in (NodeState.DRAINING, NodeState.DRAINED) and not ended:
         return ()
-    if next_node_state(node.state, NodeTrigger.DRAIN) is None:
+    if next_node_state(node.state, trigger) is None:
         return Rejected(code="conflict", message=f"node {node.id} is {node.state} and cannot be drained")
-    moved = _moved(node, NodeTrigger.DRAIN, drain=True, cause=node.down_cause, reason=command.reason, by=actor)
-    return _then_emptied(node, moved)
+    move = moved(
+        node,
+        trigger,
+        drain=True,
+        cause=node.down_cause,
+        reason=command.reason,
+        by=actor,
+        lost=tuple(event.number for event in ended),
+    )
+    return (*then_emptied(node, move), *ended)
 
 
-def undrain(state: State, command: cmd.UndrainNode) -> Events | Rejected:
+def _ended_urgently(state: State, node: Node) -> tuple[ev.AllocationStopping, ...]:
+    """What runs there is ended after its grace, wherever else it runs, and queued again."""
+    return tuple(
+        ev.AllocationStopping(number=number, intent=StopIntent.DRAIN, lost_node=node.id)
+        for number in sorted(node.holders())
+        if state.allocations[number].state is not AllocationState.STOPPING
+    )
+
+
+def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events | Rejected:
     node = state.nodes.get(command.node)
     if node is None:
-        return _not_found(state, command.node)
+        return not_found(state, command.node)
     if node.state is NodeState.DRAINING:
         names = ", ".join(allocation_id(number) for number in sorted(node.holders())[:10])
         return Rejected(
@@ -126,66 +193,34 @@ def undrain(state: State, command: cmd.UndrainNode) -> Events | Rejected:
             hint="Wait until it is Drained, or cancel what runs there.",
         )
     if node.state is NodeState.DOWN and node.down_cause is DownCause.DRIFT:
-        return (_moved(node, NodeTrigger.UNDRAIN, drain=False),)
+        return (moved(node, NodeTrigger.UNDRAIN, drain=False, by=actor),)
     if node.state is not NodeState.DRAINED:
         return Rejected(code="conflict", message=f"node {node.id} is {node.state}, not Drained")
+    if node.wipe is not None:
+        return Rejected(
+            code="conflict",
+            message=f"node {node.id} waits to be wiped: {node.wipe.why}",
+            hint=f"It returns when it is wiped; `lattice admin node wipe {node.id} --force` tries again.",
+        )
     if command.is_heard:
-        return (_moved(node, NodeTrigger.UNDRAIN, drain=False),)
+        return (moved(node, NodeTrigger.UNDRAIN, drain=False, by=actor),)
     reason = "undrained while its agent was silent"
-    return (_moved(node, NodeTrigger.UNDRAIN_UNHEARD, drain=False, cause=DownCause.SILENCE, reason=reason),)
+    cause = DownCause.SILENCE
+    return (moved(node, NodeTrigger.UNDRAIN_UNHEARD, drain=False, cause=cause, reason=reason, by=actor),)
 
 
-def _moved(
-    node: Node,
-    trigger: NodeTrigger,
-    *,
-    cause: DownCause | None = None,
-    drain: bool | None = None,
-    reason: str = "",
-    by: str = "",
-) -> ev.NodeMoved:
-    target = next_node_state(node.state, trigger)
-    if target is None:
-        raise AssertionError(f"{node.state} does not know {trigger}")
-    drain_wanted = node.drain_wanted if drain is None else drain
-    if drain_wanted and node.drain_wanted and not reason:
-        reason, by = node.reason, node.reason_by  # the operator's words stay as long as the drain does
-    return ev.NodeMoved(
-        node=node.id,
-        trigger=trigger,
-        state=target,
-        down_cause=cause if target is NodeState.DOWN else None,
-        drain_wanted=drain_wanted,
-        reason=reason,
-        by=by,
-    )
-
-
-def _then_emptied(node: Node, moved: ev.NodeMoved) -> Events:
-    if moved.state is not NodeState.DRAINING or not node.is_free:
-        return (moved,)
-    emptied = ev.NodeMoved(
-        node=node.id,
-        trigger=NodeTrigger.EMPTIED,
-        state=NodeState.DRAINED,
-        drain_wanted=True,
-        reason=moved.reason,
-        by=moved.by,
-    )
-    return (moved, emptied)
-
-
-def _with_losses(state: State, node: Node, moved: ev.NodeMoved, message: str, at: int) -> Events:
-    events: list[ev.AnyEvent] = [moved]
-    for number in sorted(node.holders()):
+def _with_losses(
+    state: State, node: Node, trigger: NodeTrigger, cause: DownCause, reason: str, actor: str, message: str, at: int
+) -> Events:
+    """The node is Down, and what held it has lost it; sensitive work leaves a wipe behind."""
+    lost = tuple(sorted(node.holders()))
+    wipe = node_wipes.owed(state, node, at)
+    move = moved(node, trigger, cause=cause, reason=reason, by=actor, wipe=wipe, lost=lost)
+    events: list[ev.AnyEvent] = [move]
+    for number in lost:
         events += runs.node_lost(state.allocations[number], node.id, message, at)
     return tuple(
         event
-        for event in runs.with_emptied(state, tuple(events))
-        if not (isinstance(event, ev.NodeMoved) and event.node == node.id and event is not moved)
+        for event in runs.with_emptied(state, tuple(events), at)
+        if not (isinstance(event, ev.NodeMoved) and event.node == node.id and event is not move)
     )
-
-
-def _not_found(state: State, node: str) -> Rejected:
-    known = ", ".join(sorted(state.nodes)[:20])
-    return Rejected(code="not_found", message=f'unknown node "{node}"', hint=f"Known: {known or 'none'}.")

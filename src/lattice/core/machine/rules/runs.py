@@ -11,20 +11,20 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import prologues
+from lattice.core.machine.rules import node_wipes, prologues
 from lattice.core.machine.state import State
-from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
+from lattice.core.machine.transitions import AllocationTrigger
 from lattice.core.model.allocations import (
     Allocation,
     AllocationState,
     Cause,
+    Hold,
     Part,
     PartPhase,
     RequeuePolicy,
     StopIntent,
 )
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.nodes import NodeState
 
 BACKOFF_FIRST_MS = 1_000
 BACKOFF_MOST_MS = 60_000
@@ -40,7 +40,7 @@ def report(state: State, command: cmd.ReportPart, at: int) -> Events:
         return ()
     if command.phase is PartPhase.ENDED:
         ended = part_ended(allocation, _ended_part(allocation, part, command), at)
-        return with_emptied(state, prologues.retried(state, allocation, ended))
+        return with_emptied(state, prologues.retried(state, allocation, ended), at)
     changed = replace(part, phase=PartPhase.RUNNING, seq=command.seq)
     return (
         ev.PartChanged(number=allocation.number, part=changed),
@@ -74,7 +74,7 @@ def lose(state: State, command: cmd.LosePart, at: int) -> Events:
     part = _current_part(allocation, command.run, command.node)
     if allocation is None or part is None or part.phase is PartPhase.ENDED:
         return ()
-    return with_emptied(state, node_lost(allocation, command.node, f"node {command.node} lost the run", at))
+    return with_emptied(state, node_lost(allocation, command.node, f"node {command.node} lost the run", at), at)
 
 
 def expire(state: State, command: cmd.ExpireAllocation) -> Events | Rejected:
@@ -147,11 +147,27 @@ def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.Allocat
         return _end(allocation, AllocationTrigger.FAIL, Cause.DEADLINE, allocation.parts[0])
     if intent is StopIntent.WALLTIME:
         return _fail(allocation, Cause.WALLTIME, allocation.parts[0], at)
+    if intent is StopIntent.DRAIN and not (bad is None and _ended_by_itself(allocation)):
+        return _drained(allocation)
     if intent is StopIntent.ROLLBACK and bad is None and not _ended_by_itself(allocation):
         return _rolled_back(allocation, at)
     if bad is None:
         return _end(allocation, AllocationTrigger.COMPLETE, Cause.EXIT, allocation.parts[0])
     return _fail(allocation, bad.cause or Cause.EXIT, bad, at)
+
+
+def _drained(allocation: Allocation) -> ev.AllocationEnded | ev.AllocationRequeued:
+    """Nobody's failure, so it is not counted; only work that may never run again ends."""
+    gone = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} was drained urgently")
+    if allocation.requeue is RequeuePolicy.NEVER:
+        return _end(allocation, AllocationTrigger.FAIL, Cause.NODE, gone)
+    return ev.AllocationRequeued(
+        number=allocation.number,
+        counted=False,
+        eligible_at=0,
+        message=f"requeued: {gone.message}",
+        elapsed_s=_elapsed_s(allocation),
+    )
 
 
 def _rolled_back(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
@@ -221,25 +237,28 @@ def cancelled(allocation: Allocation) -> ev.AllocationEnded:
     )
 
 
-def with_emptied(state: State, events: Events) -> Events:
-    """Adds that draining nodes are empty when these events end their last holders."""
+def with_emptied(state: State, events: Events, at: int) -> Events:
+    """Adds what becomes of the nodes when these events end their holders, and says of requeued work what it waits for."""
     gone = {event.number for event in events if isinstance(event, ev.AllocationEnded | ev.AllocationRequeued)}
     if not gone:
         return events
-    moved: dict[str, ev.NodeMoved] = {}
-    for number in sorted(gone):
-        for node_id in state.allocations[number].nodes if number in state.allocations else ():
-            node = state.nodes[node_id]
-            if node.state is NodeState.DRAINING and gone.issuperset(node.holders()):
-                moved[node_id] = ev.NodeMoved(
-                    node=node_id,
-                    trigger=NodeTrigger.EMPTIED,
-                    state=NodeState.DRAINED,
-                    drain_wanted=True,
-                    reason=node.reason,
-                    by=node.reason_by,
-                )
-    return (*events, *moved.values())
+    told = tuple(_told(state, event) for event in events)
+    return (*told, *node_wipes.left(state, gone, at))
+
+
+def _told(state: State, event: ev.AnyEvent) -> ev.AnyEvent:
+    """Why an urgent drain took the work; and that sensitive work runs again only when an operator says so."""
+    if not isinstance(event, ev.AllocationEnded | ev.AllocationRequeued):
+        return event
+    record = state.allocations[event.number]
+    was_drained = record.intent is StopIntent.DRAIN
+    reason = state.nodes[record.lost_node].reason if was_drained and event.message else ""
+    message = f"{event.message}: {reason}" if reason else event.message
+    if isinstance(event, ev.AllocationEnded):
+        return replace(event, message=message)
+    if record.vcluster not in state.audit.sensitive or not (event.counted or was_drained):
+        return replace(event, message=message)
+    return replace(event, message=f"{message}; sensitive work waits for an operator to release it", hold=Hold.OPERATOR)
 
 
 def _current_part(allocation: Allocation | None, run: int, node: str) -> Part | None:

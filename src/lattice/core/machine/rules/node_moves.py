@@ -1,0 +1,73 @@
+"""How a move of a node is put into words: the event of the table's transition, with all that stays as it was."""
+
+from lattice.core.machine import events as ev
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.state import State
+from lattice.core.machine.transitions import NodeTrigger, next_node_state
+from lattice.core.model.nodes import DegradeCause, DownCause, Node, NodeState, Wipe
+
+_OF_BOOTS = (NodeTrigger.BOOT_FAILED, NodeTrigger.BOOTS_EXHAUSTED)
+_BOOTED = (NodeTrigger.CONFIRMED, NodeTrigger.CONFIRMED_DRAINING, NodeTrigger.ENABLE)
+
+
+def moved(
+    node: Node,
+    trigger: NodeTrigger,
+    *,
+    cause: DownCause | None = None,
+    drain: bool | None = None,
+    reason: str = "",
+    by: str = "",
+    wipe: Wipe | None = None,
+    degraded_by: DegradeCause = DegradeCause.SILENCE,
+    lost: tuple[int, ...] = (),
+) -> ev.NodeMoved:
+    """The event; `drain` and `wipe` stay as they were unless they are given."""
+    target = next_node_state(node.state, trigger)
+    if target is None:
+        raise AssertionError(f"{node.state} does not know {trigger}")
+    drain_wanted = node.drain_wanted if drain is None else drain
+    actor = by
+    if drain_wanted and node.drain_wanted and not reason:
+        reason, by = node.reason, node.reason_by  # the operator's words stay as long as the drain does
+    failures = node.boot_failures + 1 if trigger in _OF_BOOTS else 0 if trigger in _BOOTED else node.boot_failures
+    return ev.NodeMoved(
+        node=node.id,
+        trigger=trigger,
+        state=target,
+        down_cause=cause if target is NodeState.DOWN else None,
+        drain_wanted=drain_wanted,
+        reason=reason,
+        by=by,
+        actor=actor,
+        degrade_cause=degraded_by,
+        boot_failures=failures,
+        wipe=None if trigger is NodeTrigger.WIPED else wipe or node.wipe,
+        lost=lost,
+    )
+
+
+def emptied(node: Node, before: ev.NodeMoved | None = None) -> ev.NodeMoved:
+    """A Draining node is empty; `before` is the move by which it became Draining just now."""
+    return ev.NodeMoved(
+        node=node.id,
+        trigger=NodeTrigger.EMPTIED,
+        state=NodeState.DRAINED,
+        drain_wanted=before.drain_wanted if before else node.drain_wanted,
+        reason=before.reason if before else node.reason,
+        by=before.by if before else node.reason_by,
+        boot_failures=node.boot_failures,
+        wipe=before.wipe if before else node.wipe,
+    )
+
+
+def then_emptied(node: Node, move: ev.NodeMoved) -> tuple[ev.NodeMoved, ...]:
+    """The move, and that the node is empty already where it is."""
+    if move.state is not NodeState.DRAINING or not node.is_free:
+        return (move,)
+    return (move, emptied(node, move))
+
+
+def not_found(state: State, node: str) -> Rejected:
+    known = ", ".join(sorted(state.nodes)[:20])
+    return Rejected(code="not_found", message=f'unknown node "{node}"', hint=f"Known: {known or 'none'}.")

@@ -1,0 +1,94 @@
+"""Wipes: what sensitive work leaves on a node is wiped before anybody else gets the node, or the node is quarantined.
+
+Before: a node that sensitive work leaves. After: it is Draining or Drained with a `wipe` that only a confirmed wipe takes away; a failed
+one makes it a node in Quarantine, which only an operator's order leads out of. A node that goes Down keeps its wipe until it is back.
+"""
+
+from collections.abc import Iterable
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine import events as ev
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.node_moves import emptied, moved, not_found, then_emptied
+from lattice.core.machine.state import State
+from lattice.core.machine.transitions import NodeTrigger, next_node_state
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes import Node, NodeState, Wipe
+from lattice.core.model.settings import setting_value
+
+Events = tuple[ev.AnyEvent, ...]
+REQUIRE_WIPE = "sensitive.require_wipe"
+
+
+def is_due(state: State, node: Node) -> bool:
+    """Whether the node has to be wiped once what holds it now is gone."""
+    return bool(node.vcluster in state.audit.sensitive) and setting_value(state.settings, REQUIRE_WIPE) == "true"
+
+
+def owed(state: State, node: Node, at: int) -> Wipe | None:
+    """The wipe that a node owes which loses its work now; None when it owes none."""
+    if not is_due(state, node):
+        return None
+    names = ", ".join(allocation_id(number) for number in sorted(node.holders()))
+    return Wipe(since=_since(node, at), why=f"sensitive work was lost: {names}")
+
+
+def left(state: State, gone: Iterable[int], at: int) -> Events:
+    """The moves of nodes that the allocations `gone` leave: draining ones may be empty, those of sensitive work are wiped."""
+    ended = frozenset(gone)
+    moves: dict[str, Events] = {}
+    for number in sorted(ended):
+        for name in state.allocations[number].nodes if number in state.allocations else ():
+            node = state.nodes[name]
+            is_empty = ended.issuperset(node.holders())
+            if next_node_state(node.state, NodeTrigger.WIPE) is NodeState.DRAINING and is_due(state, node):
+                moves[name] = _begun(node, number, at, is_empty=is_empty)
+            elif node.state is NodeState.DRAINING and is_empty:
+                moves[name] = (emptied(node),)
+    return tuple(move for each in moves.values() for move in each)
+
+
+def _begun(node: Node, number: int, at: int, *, is_empty: bool) -> Events:
+    why = f"sensitive work {allocation_id(number)} has left it"
+    wipe = Wipe(since=_since(node, at), why=why)
+    move = moved(node, NodeTrigger.WIPE, wipe=wipe, reason="" if node.drain_wanted else f"to be wiped: {why}")
+    return (move, emptied(node, move)) if is_empty else (move,)
+
+
+def wipe(state: State, command: cmd.WipeNode, actor: str, at: int) -> Events | Rejected:
+    """An operator's order: a first wipe, or another one after a failure."""
+    node = state.nodes.get(command.node)
+    if node is None:
+        return not_found(state, command.node)
+    if next_node_state(node.state, NodeTrigger.WIPE) is None:
+        return Rejected(
+            code="conflict",
+            message=f"node {node.id} is {node.state} and cannot be wiped",
+            hint="Ready, draining, drained and quarantined nodes can.",
+        )
+    asked = Wipe(
+        since=_since(node, at),
+        why=command.reason or "asked for",
+        by=actor,
+        is_forced=command.force,
+        tries=node.wipe.tries + 1 if node.wipe is not None else 1,
+    )
+    reason = "" if node.drain_wanted and node.state is not NodeState.QUARANTINE else f"to be wiped: {asked.why}"
+    return then_emptied(node, moved(node, NodeTrigger.WIPE, wipe=asked, reason=reason, by=actor))
+
+
+def finish(state: State, command: cmd.FinishWipe, actor: str) -> Events | Rejected:
+    """What a wipe came to; of an earlier one it is refused."""
+    node = state.nodes.get(command.node)
+    wipe = node.wipe if node is not None and node.state is NodeState.DRAINED else None
+    if node is None or wipe is None or wipe.since != command.since:
+        return Rejected(code="stale", message=f"node {command.node} does not wait for this wipe")
+    if command.is_wiped:
+        return (moved(node, NodeTrigger.WIPED, reason=command.reason, by=actor),)
+    reason = f"the wipe failed: {command.reason or 'no reason given'}"
+    return (moved(node, NodeTrigger.WIPE_FAILED, reason=reason, by=actor),)
+
+
+def _since(node: Node, at: int) -> int:
+    """Never the same for two wipes of a node."""
+    return at if node.wipe is None else max(at, node.wipe.since + 1)
