@@ -1,4 +1,4 @@
-"""What is told of nodes besides their record: how an order for many of them went."""
+"""What is told of nodes besides their record: how an order for many of them went, and their stories."""
 
 from msgspec import Struct
 
@@ -16,3 +16,15 @@ class NodeOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class NodeOutcomes(Struct, frozen=True, kw_only=True):
     items: list[NodeOutcome] = []
+
+
+class NodeEvent(Struct, frozen=True, kw_only=True):
+    """`trigger` led from `previous` to `state`; `by` whom and why (`reason`), and the allocations that lost the node by it."""
+
+    at: str | None = None
+    trigger: str = ""
+    previous: str = ""
+    state: str = ""
+    by: str = ""
+    reason: str = ""
+    allocations: list[str] = []

@@ -14,7 +14,16 @@ from msgspec import Struct
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, ErrorView
 from lattice.api.limits import BULK_AT_ONCE
-from lattice.core.machine.commands import AnyCommand, DisableNode, DownNode, DrainNode, EnableNode, UndrainNode
+from lattice.core.machine.commands import (
+    AnyCommand,
+    DisableNode,
+    DownNode,
+    DrainNode,
+    EnableNode,
+    RebootNode,
+    UndrainNode,
+    WipeNode,
+)
 from lattice.core.model.nodes import DownCause, NodeState
 from lattice.slurm.hostlists import fold
 from lattice.wire.node_names import node_names
@@ -30,7 +39,9 @@ class NodeOrder(StrEnum):
     UNDRAIN = "undrain"
     DISABLE = "disable"
     ENABLE = "enable"
+    REBOOT = "reboot"
     FAULT = "fault"
+    WIPE = "wipe"
 
 
 class NodeAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,6 +59,8 @@ class Instruction:
 
     order: NodeOrder
     reason: str = ""
+    urgent: bool = False
+    force: bool = False
 
 
 async def order_node(context: Context, node: str, instruction: Instruction, request_id: str, *, part: str = "") -> None:
@@ -59,7 +72,7 @@ def _command(context: Context, node: str, instruction: Instruction) -> AnyComman
     reason = check_line(instruction.reason, "reason", MAX_REASON)
     match instruction.order:
         case NodeOrder.DRAIN:
-            return DrainNode(node=node, reason=reason)
+            return DrainNode(node=node, reason=reason, urgent=instruction.urgent)
         case NodeOrder.UNDRAIN:
             heard = context.services.observations.get(node)
             return UndrainNode(node=node, is_heard=heard is not None and heard.connected)
@@ -67,6 +80,10 @@ def _command(context: Context, node: str, instruction: Instruction) -> AnyComman
             return DisableNode(node=node, reason=reason)
         case NodeOrder.ENABLE:
             return EnableNode(node=node)
+        case NodeOrder.REBOOT:
+            return RebootNode(node=node, reason=reason)
+        case NodeOrder.WIPE:
+            return WipeNode(node=node, reason=reason, force=instruction.force)
         case NodeOrder.FAULT:
             return DownNode(node=node, cause=DownCause.HARDWARE, reason=reason)
         case _:

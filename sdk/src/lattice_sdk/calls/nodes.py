@@ -1,9 +1,9 @@
 """Nodes: read them, take them out of service and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lattice_sdk.models import Node, Page
-from lattice_sdk.models_nodes import NodeOutcome, NodeOutcomes
+from lattice_sdk.models_nodes import NodeEvent, NodeOutcome, NodeOutcomes
 from lattice_sdk.operation import Steps, at, everything, given, operation, read, write
 
 # Names and folded names, `nid[001-128,200]`, in one text or several.
@@ -23,9 +23,14 @@ class NodeCalls:
         return read(at("nodes", node_id), Node)
 
     @operation
-    def drain_node(self, node_id: str, reason: str = "", *, request_id: str = "") -> Steps[Node]:
-        """Let nothing new start on it; what runs may end."""
-        return _order(node_id, "drain", reason, request_id)
+    def node_events(self, node_id: str, *, since: str = "") -> Steps[list[NodeEvent]]:
+        """What happened to it, oldest first; `since` an RFC 3339 time."""
+        return everything(at("nodes", node_id, "events"), Page[NodeEvent], given(since=since))
+
+    @operation
+    def drain_node(self, node_id: str, reason: str = "", *, urgent: bool = False, request_id: str = "") -> Steps[Node]:
+        """Let nothing new start on it; what runs may end, or with `urgent` is ended and queued again."""
+        return _order(node_id, "drain", reason, request_id, urgent=urgent)
 
     @operation
     def undrain_node(self, node_id: str, reason: str = "", *, request_id: str = "") -> Steps[Node]:
@@ -43,14 +48,26 @@ class NodeCalls:
         return _order(node_id, "enable", reason, request_id)
 
     @operation
+    def reboot_node(self, node_id: str, reason: str = "", *, request_id: str = "") -> Steps[Node]:
+        """Have it started anew; it boots from now on."""
+        return _order(node_id, "reboot", reason, request_id)
+
+    @operation
     def fault_node(self, node_id: str, reason: str = "", *, request_id: str = "") -> Steps[Node]:
         """Report a failure of its hardware, seen from outside: it is Down at once."""
         return _order(node_id, "fault", reason, request_id)
 
     @operation
-    def drain_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
+    def wipe_node(self, node_id: str, reason: str = "", *, force: bool = False, request_id: str = "") -> Steps[Node]:
+        """Have everything erased that sensitive work may have left; `force`: it was done by hand."""
+        return _order(node_id, "wipe", reason, request_id, force=force)
+
+    @operation
+    def drain_node_set(
+        self, nodes: NodeSet, reason: str = "", *, urgent: bool = False, request_id: str = ""
+    ) -> Steps[list[NodeOutcome]]:
         """Let nothing new start on these nodes; what runs may end. Nothing happens when one of them is unknown."""
-        return _order_set("drain", nodes, reason, request_id)
+        return _order_set("drain", nodes, reason, request_id, urgent=urgent)
 
     @operation
     def undrain_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
@@ -68,16 +85,32 @@ class NodeCalls:
         return _order_set("enable", nodes, reason, request_id)
 
     @operation
+    def reboot_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
+        """Have these nodes started anew; they boot from now on."""
+        return _order_set("reboot", nodes, reason, request_id)
+
+    @operation
     def fault_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
         """Report a failure of their hardware, seen from outside: they are Down at once."""
         return _order_set("fault", nodes, reason, request_id)
 
+    @operation
+    def wipe_node_set(
+        self, nodes: NodeSet, reason: str = "", *, force: bool = False, request_id: str = ""
+    ) -> Steps[list[NodeOutcome]]:
+        """Have everything erased that sensitive work may have left; `force`: it was done by hand."""
+        return _order_set("wipe", nodes, reason, request_id, force=force)
 
-def _order(node_id: str, order: str, reason: str, request_id: str) -> Steps[Node]:
-    return write("POST", at("nodes", node_id, order), Node, {"reason": reason} if reason else {}, request_id)
+
+def _order(node_id: str, order: str, reason: str, request_id: str, **more: bool) -> Steps[Node]:
+    return write("POST", at("nodes", node_id, order), Node, _said(reason, more), request_id)
 
 
-def _order_set(order: str, nodes: NodeSet, reason: str, request_id: str) -> Steps[list[NodeOutcome]]:
-    fields = {"nodes": nodes, **({"reason": reason} if reason else {})}
+def _order_set(order: str, nodes: NodeSet, reason: str, request_id: str, **more: bool) -> Steps[list[NodeOutcome]]:
+    fields = {"nodes": nodes, **_said(reason, more)}
     answer = yield from write("POST", at("nodes", order), NodeOutcomes, fields, request_id, timeout_s=LONGEST_ORDER_S)
     return answer.items
+
+
+def _said(reason: str, more: Mapping[str, bool]) -> dict[str, object]:
+    return {**({"reason": reason} if reason else {}), **{name: True for name, is_so in more.items() if is_so}}

@@ -33,6 +33,24 @@ class ControlNode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     request_id: str = ""
 
 
+class DrainRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`urgent`: what runs there is ended and queued again."""
+
+    id: str
+    reason: str = ""
+    urgent: bool = False
+    request_id: str = ""
+
+
+class WipeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`force`: also where the site has no wiper, because it was done by hand."""
+
+    id: str
+    reason: str = ""
+    force: bool = False
+    request_id: str = ""
+
+
 async def list_nodes(context: Context, request: NodeQuery) -> Page[NodeView]:
     """Nodes by name."""
     states = parse_node_states(request.state)
@@ -62,34 +80,50 @@ async def get_node(context: Context, request: GetNode) -> NodeView:
     return _view(context, node, _homes(context))
 
 
-async def drain_node(context: Context, request: ControlNode) -> NodeView:
+async def drain_node(context: Context, request: DrainRequest) -> NodeView:
     """Lets its work end and starts nothing more there."""
-    return await _control(context, request, NodeOrder.DRAIN)
+    wanted = Instruction(order=NodeOrder.DRAIN, reason=request.reason, urgent=request.urgent)
+    return await _control(context, request.id, wanted, request.request_id)
 
 
 async def undrain_node(context: Context, request: ControlNode) -> NodeView:
     """Takes a drain back."""
-    return await _control(context, request, NodeOrder.UNDRAIN)
+    return await _order(context, request, NodeOrder.UNDRAIN)
 
 
 async def disable_node(context: Context, request: ControlNode) -> NodeView:
     """Takes it out of service at once; its work is lost."""
-    return await _control(context, request, NodeOrder.DISABLE)
+    return await _order(context, request, NodeOrder.DISABLE)
 
 
 async def enable_node(context: Context, request: ControlNode) -> NodeView:
     """Brings a disabled node back."""
-    return await _control(context, request, NodeOrder.ENABLE)
+    return await _order(context, request, NodeOrder.ENABLE)
+
+
+async def reboot_node(context: Context, request: ControlNode) -> NodeView:
+    """Has it started anew; it boots from now on."""
+    return await _order(context, request, NodeOrder.REBOOT)
 
 
 async def fault_node(context: Context, request: ControlNode) -> NodeView:
     """Reports a failure of its hardware, seen from outside: it is Down at once."""
-    return await _control(context, request, NodeOrder.FAULT)
+    return await _order(context, request, NodeOrder.FAULT)
 
 
-async def _control(context: Context, request: ControlNode, order: NodeOrder) -> NodeView:
-    await order_node(context, request.id, Instruction(order=order, reason=request.reason), request.request_id)
-    return await get_node(context, GetNode(id=request.id))
+async def wipe_node(context: Context, request: WipeRequest) -> NodeView:
+    """Has everything erased that sensitive work may have left on it."""
+    wanted = Instruction(order=NodeOrder.WIPE, reason=request.reason, force=request.force)
+    return await _control(context, request.id, wanted, request.request_id)
+
+
+async def _order(context: Context, request: ControlNode, order: NodeOrder) -> NodeView:
+    return await _control(context, request.id, Instruction(order=order, reason=request.reason), request.request_id)
+
+
+async def _control(context: Context, node: str, wanted: Instruction, request_id: str) -> NodeView:
+    await order_node(context, node, wanted, request_id)
+    return await get_node(context, GetNode(id=node))
 
 
 def _members(context: Context, vcluster: str) -> frozenset[str] | None:

@@ -95,15 +95,51 @@ class GetNodeRequest(_message.Message):
     id: str
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
+class NodeEventsRequest(_message.Message):
+    __slots__ = ("id", "since")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    since: str
+    def __init__(self, id: _Optional[str] = ..., since: _Optional[str] = ...) -> None: ...
+
+class NodeEventView(_message.Message):
+    __slots__ = ("at", "trigger", "previous", "state", "by", "reason", "allocations")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TRIGGER_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    at: str
+    trigger: str
+    previous: str
+    state: str
+    by: str
+    reason: str
+    allocations: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, at: _Optional[str] = ..., trigger: _Optional[str] = ..., previous: _Optional[str] = ..., state: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class NodeEventsResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[NodeEventView]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[NodeEventView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
 class DrainNodeRequest(_message.Message):
-    __slots__ = ("id", "reason", "request_id")
+    __slots__ = ("id", "reason", "urgent", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    URGENT_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     reason: str
+    urgent: bool
     request_id: str
-    def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., urgent: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class UndrainNodeRequest(_message.Message):
     __slots__ = ("id", "reason", "request_id")
@@ -135,6 +171,16 @@ class EnableNodeRequest(_message.Message):
     request_id: str
     def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class RebootNodeRequest(_message.Message):
+    __slots__ = ("id", "reason", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    reason: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
 class FaultNodeRequest(_message.Message):
     __slots__ = ("id", "reason", "request_id")
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -145,17 +191,31 @@ class FaultNodeRequest(_message.Message):
     request_id: str
     def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class WipeNodeRequest(_message.Message):
+    __slots__ = ("id", "reason", "force", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    reason: str
+    force: bool
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., force: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
 class DrainNodeSetRequest(_message.Message):
-    __slots__ = ("nodes_text", "nodes", "reason", "request_id")
+    __slots__ = ("nodes_text", "nodes", "reason", "urgent", "request_id")
     NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    URGENT_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     nodes_text: str
     nodes: _containers.RepeatedScalarFieldContainer[str]
     reason: str
+    urgent: bool
     request_id: str
-    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., urgent: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class NodeAnswer(_message.Message):
     __slots__ = ("id", "ok", "state", "error")
@@ -211,6 +271,18 @@ class EnableNodeSetRequest(_message.Message):
     request_id: str
     def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class RebootNodeSetRequest(_message.Message):
+    __slots__ = ("nodes_text", "nodes", "reason", "request_id")
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    request_id: str
+    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
 class FaultNodeSetRequest(_message.Message):
     __slots__ = ("nodes_text", "nodes", "reason", "request_id")
     NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -222,3 +294,17 @@ class FaultNodeSetRequest(_message.Message):
     reason: str
     request_id: str
     def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class WipeNodeSetRequest(_message.Message):
+    __slots__ = ("nodes_text", "nodes", "reason", "force", "request_id")
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    force: bool
+    request_id: str
+    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., force: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...

@@ -44,6 +44,11 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
                 _registered_method=True)
+        self.Events = channel.unary_unary(
+                '/lattice.v1.NodeService/Events',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeEventsRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeEventsResponse.FromString,
+                _registered_method=True)
         self.Drain = channel.unary_unary(
                 '/lattice.v1.NodeService/Drain',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.DrainNodeRequest.SerializeToString,
@@ -64,9 +69,19 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.EnableNodeRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
                 _registered_method=True)
+        self.Reboot = channel.unary_unary(
+                '/lattice.v1.NodeService/Reboot',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.RebootNodeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+                _registered_method=True)
         self.Fault = channel.unary_unary(
                 '/lattice.v1.NodeService/Fault',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.FaultNodeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+                _registered_method=True)
+        self.Wipe = channel.unary_unary(
+                '/lattice.v1.NodeService/Wipe',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.WipeNodeRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
                 _registered_method=True)
         self.DrainSet = channel.unary_unary(
@@ -89,9 +104,19 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.EnableNodeSetRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
                 _registered_method=True)
+        self.RebootSet = channel.unary_unary(
+                '/lattice.v1.NodeService/RebootSet',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.RebootNodeSetRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+                _registered_method=True)
         self.FaultSet = channel.unary_unary(
                 '/lattice.v1.NodeService/FaultSet',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.FaultNodeSetRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+                _registered_method=True)
+        self.WipeSet = channel.unary_unary(
+                '/lattice.v1.NodeService/WipeSet',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.WipeNodeSetRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
                 _registered_method=True)
 
@@ -108,6 +133,13 @@ class NodeServiceServicer:
 
     def Get(self, request, context):
         """One node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Events(self, request, context):
+        """What happened to a node, oldest first; the last entries are kept.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -141,8 +173,22 @@ class NodeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Reboot(self, request, context):
+        """Has it started anew; it boots from now on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Fault(self, request, context):
         """Reports a failure of its hardware, seen from outside: it is Down at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Wipe(self, request, context):
+        """Has everything erased that sensitive work may have left on it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -176,8 +222,22 @@ class NodeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RebootSet(self, request, context):
+        """Has these nodes started anew; they boot from now on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FaultSet(self, request, context):
         """Reports a failure of their hardware, seen from outside: they are Down at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WipeSet(self, request, context):
+        """Has everything erased that sensitive work may have left on these nodes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -195,6 +255,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.Get,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
+            'Events': grpc.unary_unary_rpc_method_handler(
+                    servicer.Events,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeEventsRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeEventsResponse.SerializeToString,
             ),
             'Drain': grpc.unary_unary_rpc_method_handler(
                     servicer.Drain,
@@ -216,9 +281,19 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.EnableNodeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
             ),
+            'Reboot': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reboot,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.RebootNodeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
             'Fault': grpc.unary_unary_rpc_method_handler(
                     servicer.Fault,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.FaultNodeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
+            'Wipe': grpc.unary_unary_rpc_method_handler(
+                    servicer.Wipe,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.WipeNodeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
             ),
             'DrainSet': grpc.unary_unary_rpc_method_handler(
@@ -241,9 +316,19 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.EnableNodeSetRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
             ),
+            'RebootSet': grpc.unary_unary_rpc_method_handler(
+                    servicer.RebootSet,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.RebootNodeSetRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
+            ),
             'FaultSet': grpc.unary_unary_rpc_method_handler(
                     servicer.FaultSet,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.FaultNodeSetRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
+            ),
+            'WipeSet': grpc.unary_unary_rpc_method_handler(
+                    servicer.WipeSet,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.WipeNodeSetRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
             ),
     }
@@ -301,6 +386,33 @@ class NodeService:
             '/lattice.v1.NodeService/Get',
             lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Events(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Events',
+            lattice_dot_v1_dot_nodes__pb2.NodeEventsRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeEventsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -420,6 +532,33 @@ class NodeService:
             _registered_method=True)
 
     @staticmethod
+    def Reboot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Reboot',
+            lattice_dot_v1_dot_nodes__pb2.RebootNodeRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Fault(request,
             target,
             options=(),
@@ -435,6 +574,33 @@ class NodeService:
             target,
             '/lattice.v1.NodeService/Fault',
             lattice_dot_v1_dot_nodes__pb2.FaultNodeRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Wipe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Wipe',
+            lattice_dot_v1_dot_nodes__pb2.WipeNodeRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
             options,
             channel_credentials,
@@ -555,6 +721,33 @@ class NodeService:
             _registered_method=True)
 
     @staticmethod
+    def RebootSet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/RebootSet',
+            lattice_dot_v1_dot_nodes__pb2.RebootNodeSetRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def FaultSet(request,
             target,
             options=(),
@@ -570,6 +763,33 @@ class NodeService:
             target,
             '/lattice.v1.NodeService/FaultSet',
             lattice_dot_v1_dot_nodes__pb2.FaultNodeSetRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WipeSet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/WipeSet',
+            lattice_dot_v1_dot_nodes__pb2.WipeNodeSetRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
             options,
             channel_credentials,
