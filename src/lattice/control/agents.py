@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from lattice.control.collectors import CollectorTree
+from lattice.control.health import HealthBook
 from lattice.control.heartbeats import Allowance, beats_per_s
 from lattice.control.runs import is_wanted, running_runs, strange_runs, wanted_runs
 from lattice.control.steps import StepBook
 from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, RegisterNode, ReportPart
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import PartPhase
+from lattice.core.model.health import HealthReport
 from lattice.core.model.nodes import DownCause, NodeState
 from lattice.core.model.observations import Beat, Observations
 from lattice.ports.agents import (
@@ -74,6 +76,7 @@ class AgentSessions:
     steps: StepBook
     counts: Counter[str] = field(default_factory=Counter)
     collectors: CollectorTree | None = None
+    health: HealthBook | None = None
     _sessions: dict[str, _Session] = field(default_factory=dict)
     _allowances: dict[str, Allowance] = field(default_factory=dict)
     _recovering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -88,6 +91,8 @@ class AgentSessions:
         session.collector_address = registration.collector_address
         self.observations.leave(node)
         self._left(node)
+        if self.health is not None:
+            self.health.begin(node)
         command = RegisterNode(
             node=node,
             hardware=registration.hardware,
@@ -138,7 +143,10 @@ class AgentSessions:
         if lost:
             self.counts["lost_parts"] += len(lost)
             _log.warning("node does not know %d of its runs", len(lost), extra={"node_id": node})
-        await self.replica.propose_many([*lost, ConfirmNode(node=node)], _actor(node))
+        # A node that boots stays Booting until its checks pass; the health loop confirms it then.
+        is_fit = self.health is None or self.health.is_fit(node)
+        is_held = not is_fit and self.replica.state.nodes[node].state is NodeState.BOOTING
+        await self.replica.propose_many([*lost, *([] if is_held else [ConfirmNode(node=node)])], _actor(node))
         if self._current(node, session) is None:
             return False
         record = self.replica.state.nodes[node]
@@ -173,6 +181,11 @@ class AgentSessions:
             return
         self.counts["unwanted_runs"] += 1
         self.links.send(node, StopOrder(number=key.number, run=key.run, grace_s=0.0, why="stale"))
+
+    def health_report(self, node: str, session: int, report: HealthReport) -> int:
+        if self.health is not None and self._current(node, session) is not None:
+            self.health.take(node, report)
+        return self.clock.now_ms()
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from lattice.core.model.allocations import Cause, PartPhase
+from lattice.core.model.health import HealthReport
 from lattice.core.model.nodes import Hardware
 from lattice.core.model.observations import Beat
 from lattice.core.model.specifications import Figures
@@ -289,6 +290,10 @@ class AgentDesk(Protocol):
 
     async def report(self, node: str, session: int, reports: Sequence[Report]) -> None:
         """Returns when the reports are durable, and with that may be acknowledged."""
+        ...
+
+    def health_report(self, node: str, session: int, report: HealthReport) -> int:
+        """Takes note of how the node's checks stand; the server's time in milliseconds, for the answer."""
         ...
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:

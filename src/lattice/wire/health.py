@@ -41,7 +41,7 @@ def health_report(standings: Iterable[CheckStanding], *, seq: int, tickets: Sequ
     return pb.AgentMessage(health_report=pb.HealthReport(checks=checks, seq=seq, tickets=tickets))
 
 
-def report_of(message: pb.HealthReport) -> HealthReport:
+def checks_of(message: pb.HealthReport) -> HealthReport:
     """The report, cut to what a report may hold; names that make no sense are left out."""
     checks: dict[str, CheckStanding] = {}
     for each in message.checks[:MAX_CHECKS]:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import count
+from typing import Any
 
 from lattice.api.grpc.agent_messages import order_message
 from lattice.api.grpc.collecting_messages import collecting_message
 from lattice.api.grpc.step_messages import step_key, step_message
+from lattice.core.model.health import HealthReport
 from lattice.ports.agents import (
     AgentUnreachable,
     Order,
@@ -83,6 +85,7 @@ class Link:
         self.closing = asyncio.Event()
         self.readers: dict[int, OutputReader] = {}
         self.inputs: dict[int, asyncio.Future[pb.StepInputTaken]] = {}
+        self.checks: dict[int, asyncio.Future[HealthReport]] = {}
         self._outbox: deque[pb.ServerMessage] = deque()
         self._outbox_bytes = 0
         self._wake = asyncio.Event()
@@ -170,7 +173,8 @@ class Link:
         self._wake.set()
         for reader in self.readers.values():
             reader.lose()
-        for waiting in self.inputs.values():
+        everybody: list[asyncio.Future[Any]] = [*self.inputs.values(), *self.checks.values()]
+        for waiting in everybody:
             if not waiting.done():
                 waiting.set_exception(AgentUnreachable("the connection to the node was lost"))
 
@@ -178,6 +182,14 @@ class Link:
         waiting = self.inputs.pop(taken.ticket, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(taken)
+
+    def take_health(self, report: HealthReport, server_time_ms: int) -> None:
+        """Acknowledges a report, and answers those who asked for it."""
+        self.put(pb.ServerMessage(health_ack=pb.HealthAck(seq=report.seq, server_time_ms=server_time_ms)))
+        for ticket in report.tickets:
+            waiting = self.checks.pop(ticket, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(report)
 
 
 class AgentLinkTable:
@@ -265,6 +277,22 @@ class AgentLinkTable:
         if taken.error:
             raise StepRefused("conflict", taken.error)
         return taken.upto
+
+    async def run_checks(self, node: str, names: Sequence[str], *, within_s: float) -> HealthReport:
+        link = self._links.get(node)
+        ticket = next(self._reader_ids)
+        asked = pb.ServerMessage(run_checks=pb.RunChecks(ticket=ticket, names=names))
+        if link is None or not link.put(asked):
+            raise AgentUnreachable(f"node {node} is not connected")
+        waiting: asyncio.Future[HealthReport] = asyncio.get_running_loop().create_future()
+        link.checks[ticket] = waiting
+        try:
+            async with asyncio.timeout(within_s):
+                return await waiting
+        except TimeoutError:
+            raise AgentUnreachable(f"node {node} did not run its checks within {within_s:g} s") from None
+        finally:
+            link.checks.pop(ticket, None)
 
     async def _pieces(self, node: str, ask: pb.ReadOutput) -> AsyncIterator[OutputPiece]:
         while True:

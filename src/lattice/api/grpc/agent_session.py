@@ -22,10 +22,12 @@ from lattice.api.grpc.agent_messages import (
 )
 from lattice.api.grpc.collecting_messages import shares_of
 from lattice.api.grpc.step_messages import step_report_of
+from lattice.core.model.health import HealthReport
 from lattice.ports.agents import AgentDesk, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.identity import Unauthenticated, Verifier
 from lattice.ports.log import LogError
 from lattice.ports.replica import ReplicaStopped
+from lattice.wire.health import checks_of
 from lattice.wire.heartbeats import beat_of
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -233,11 +235,16 @@ class DeskSession:
                 self._desk.step_report(self._node, self._session, step_report_of(message.step_report))
             case "step_input_taken":
                 link.take_input(message.step_input_taken)
+            case "health_report":
+                self._take_health(checks_of(message.health_report), link)
             case "confirmed":
                 if message.confirmed.session == self._session:
                     await self._confirm(link)
             case _:
                 _log.warning("message without meaning here", extra={"node_id": self._node})
+
+    def _take_health(self, report: HealthReport, link: Link) -> None:
+        link.take_health(report, self._desk.health_report(self._node, self._session, report))
 
     def _take_reports(self, reports: Iterable[pb.RunReport]) -> None:
         for report in reports:
