@@ -40,7 +40,7 @@ from lattice.core.machine.events import (
     WaitChanged,
 )
 from lattice.core.machine.outcomes import Accepted
-from lattice.core.model.allocations import Allocation, TaskGroup
+from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.observations import Observations
 from lattice.core.model.signals import Signals
 from lattice.core.scheduler.plan import plan
@@ -77,6 +77,8 @@ _WAKING = (
     ReservationDeleted,
     SettingSet,
 )
+_OF_NODES = (NodeMoved, NodeRegistered, NodeSpecified, NodeMeasured)
+_WAKING_AN_EMPTY_QUEUE = tuple(kind for kind in _WAKING if kind not in _OF_NODES)
 # A plan this small is made on the event loop: handing it to a thread would cost more than it takes.
 _SMALL_PLAN_S = 0.002
 _SMALL_QUEUE = 2000
@@ -131,7 +133,8 @@ class Scheduling:
 
     def node_opened(self, node: str) -> None:
         """The node takes orders from now on."""
-        self._alarm.ring()
+        if self._is_anybody_waiting():
+            self._alarm.ring()
 
     def wake(self) -> None:
         """Something changed that a plan looks at and the log does not know of."""
@@ -250,8 +253,14 @@ class Scheduling:
         if not events:
             return
         self._cycle.note(self._replica.state, events)
-        if any(isinstance(event, _WAKING) for event in events):
+        # Ten thousand nodes that come up beside an empty queue need no ten thousand plans.
+        waking = _WAKING if self._is_anybody_waiting() else _WAKING_AN_EMPTY_QUEUE
+        if any(isinstance(event, waking) for event in events):
             self._alarm.ring()
+
+    def _is_anybody_waiting(self) -> bool:
+        state = self._replica.state
+        return bool(state.groups) or AllocationState.PENDING in state.state_counts
 
 
 def _outlook(explanation: Explanation) -> Outlook:

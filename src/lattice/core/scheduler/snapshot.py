@@ -7,6 +7,7 @@ prefer. Times are milliseconds since 1970.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -212,6 +213,7 @@ class Snapshot:
         return shape
 
 
+@lru_cache(maxsize=1 << 17)
 def id_order(node_id: str) -> tuple[tuple[str, ...], tuple[int, ...], str]:
     """Orders n2 before n10."""
     pieces = _DIGITS.split(node_id)
