@@ -20,6 +20,8 @@ from lattice.ports.agents import AgentLinks
 from lattice.ports.audit import AuditDesk
 from lattice.ports.backups import Backups
 from lattice.ports.clock import Clock
+from lattice.ports.conformance import ConformanceView
+from lattice.ports.health import HealthDesk
 from lattice.ports.identity import Verifier
 from lattice.ports.object_store import ObjectStore
 from lattice.ports.quorum import Membership, QuorumView
@@ -51,6 +53,8 @@ class Services:
     backups: Backups | None = None
     audit: AuditDesk | None = None  # None on a server that follows
     steps: StepDesk | None = None  # None on a server that follows
+    conformance: ConformanceView | None = None  # None on a server that follows
+    health: HealthDesk | None = None  # None on a server that follows
     memberships: Memberships = field(default_factory=Memberships)
     discovery: Discovery = field(default_factory=Discovery)
     revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed

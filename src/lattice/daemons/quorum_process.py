@@ -184,6 +184,7 @@ class QuorumProcess(ServerProcess):
             clock=self._clock,
             scheduling=NoScheduling() if loops is None else loops.scheduling,
             steps=None if loops is None else loops.steps,
+            health=None if loops is None else loops.health,
             observations=Observations() if loops is None else loops.observations,
             objects=DirectoryStore(Path(directory)),
             metrics=self._metrics,

@@ -13,6 +13,7 @@ from lattice.control.collectors import CollectorSettings, CollectorTree
 from lattice.control.deadlines import Deadlines
 from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.energy import EnergyPrices
+from lattice.control.health import HealthBook
 from lattice.control.node_watch import NodeWatch, WatchSettings
 from lattice.control.notifying import Notifying, NotifyingSettings
 from lattice.control.reconcile import Reconcile, ReconcileSettings
@@ -25,6 +26,7 @@ from lattice.integrations.energy.prices import open_prices
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
+from lattice.ports.health import CheckLinks
 from lattice.ports.collecting import CollectingLinks
 from lattice.ports.notifications import Sender
 from lattice.ports.replica import Replica
@@ -34,7 +36,7 @@ from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.slurm_variables import SlurmSettings
 
 
-class Links(AgentLinks, StepLinks, CollectingLinks, Protocol):
+class Links(AgentLinks, StepLinks, CollectingLinks, CheckLinks, Protocol):
     """The agents, as all loops together need them."""
 
 
@@ -89,6 +91,8 @@ class Loops:
         metrics.show_collectors(
             lambda: self.collectors.counts, lambda: {row.collector: row.members for row in self.collectors.standings()}
         )
+        self.health = HealthBook(replica, links, clock, metrics.check_failed)
+        self.sessions.health = self.health
         self.node_watch = NodeWatch(replica, links, self.observations, clock, timings.watch)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
@@ -115,6 +119,7 @@ class Loops:
         self.dispatch.reset()
         self.node_watch.reset()
         self.collectors.reset()
+        self.health.reset()
         self.archiving.reset()
         self.deadlines.reset()
         self.tracing.reset()
@@ -122,7 +127,7 @@ class Loops:
 
     def start(self) -> None:
         loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
-        for loop in (*loops, self.notifying, self.deadlines, self.steps, self.collectors):
+        for loop in (*loops, self.notifying, self.deadlines, self.steps, self.collectors, self.health):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.energy is not None:
             self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))

@@ -68,6 +68,12 @@ class Metrics:
             ["channel", "outcome"],
             registry=self.registry,
         )
+        self._check_failures = Counter(
+            "lattice_node_check_failures",
+            "Health checks that began to fail on a node, by check",
+            ["check"],
+            registry=self.registry,
+        )
         self._requests_by_key: dict[tuple[str, str, int], Counter] = {}
         self._durations_by_name: dict[str, Histogram] = {}
 
@@ -98,6 +104,10 @@ class Metrics:
     def notification_done(self, channel: str, outcome: str) -> None:
         """A notification was sent, failed for now, or will not be sent."""
         self._notifications.labels(channel, outcome).inc()
+
+    def check_failed(self, check: str) -> None:
+        """A check began to fail on some node."""
+        self._check_failures.labels(check).inc()
 
     def show_state(self, read: Callable[[], State]) -> None:
         """Shows the counts of the state, read at each scrape."""
