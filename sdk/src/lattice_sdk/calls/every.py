@@ -5,6 +5,7 @@ from lattice_sdk.calls.allocations import AllocationCalls
 from lattice_sdk.calls.audit import AuditCalls
 from lattice_sdk.calls.backups import BackupCalls
 from lattice_sdk.calls.cluster import ClusterCalls
+from lattice_sdk.calls.conformance import ConformanceCalls
 from lattice_sdk.calls.dags import DagCalls
 from lattice_sdk.calls.nodes import NodeCalls
 from lattice_sdk.calls.notifications import NotificationCalls
@@ -25,5 +26,6 @@ class Calls(
     ReportCalls,
     StepCalls,
     SlurmCalls,
+    ConformanceCalls,
 ):
     """What both clients can do."""

@@ -14,6 +14,7 @@ from lattice.api.operations import (
     backups,
     batching,
     cluster,
+    conformance,
     dags,
     explaining,
     listing,
@@ -21,6 +22,8 @@ from lattice.api.operations import (
     membership,
     node_events,
     node_sets,
+    node_import,
+    node_query,
     nodes,
     notifying,
     pausing,
@@ -38,6 +41,7 @@ from lattice.api.operations import (
 )
 from lattice.wire.admin import ProjectFields, TenantFields, VclusterFields
 from lattice.wire.dags import DagSubmission
+from lattice.wire.node_imports import NodeImport
 from lattice.wire.reservations import ReservationFields
 from lattice.wire.slurm import SlurmCommand
 from lattice.wire.steps import StepSubmission
@@ -124,6 +128,9 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("DELETE", "/dags/{id}", dags.cancel_dag, dags.CancelDagRequest, _P.CHANGE, 202),
     _row("POST", "/slurm/commands", slurm.slurm_command, SlurmCommand, _P.READ),
     _row("GET", "/events", watching.watch, watching.WatchQuery, _P.READ),
+    _row("GET", "/node-status", node_query.node_status, node_query.StatusQuery, _P.READ_NODES),
+    _row("GET", "/node-summary", node_query.node_summary, node_query.SummaryQuery, _P.READ_NODES),
+    _row("POST", "/nodes/import", node_import.import_nodes, NodeImport, _P.CONTROL_NODES),
     _row("GET", "/nodes", nodes.list_nodes, nodes.NodeQuery, _P.READ_NODES),
     _row("GET", "/nodes/{id}", nodes.get_node, nodes.GetNode, _P.READ_NODES),
     _row("GET", "/nodes/{id}/events", node_events.node_events, node_events.NodeEventQuery, _P.READ_NODES),
@@ -141,6 +148,27 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/nodes/reboot", node_sets.reboot_node_set, node_sets.OrderNodeSet, _P.CONTROL_NODES),
     _row("POST", "/nodes/fault", node_sets.fault_node_set, node_sets.OrderNodeSet, _P.CONTROL_NODES),
     _row("POST", "/nodes/wipe", node_sets.wipe_node_set, node_sets.WipeNodeSet, _P.CONTROL_NODES),
+    _row("GET", "/nodes/{id}/diff/{other}", conformance.diff_nodes, conformance.DiffQuery, _P.READ_NODES),
+    _row("POST", "/nodes/{id}/approve", conformance.approve_node, conformance.ApproveRequest, _P.CONTROL_NODES),
+    _row("GET", "/conformance", conformance.conformance_status, NoParameters, _P.READ_NODES),
+    _row("POST", "/conformance/refresh", conformance.refresh_conformance, conformance.RefreshRequest, _P.CONTROL_NODES),
+    _row(
+        "GET", "/conformance/baselines/{vcluster}", conformance.get_baseline, conformance.BaselineQuery, _P.READ_NODES
+    ),
+    _row(
+        "PUT",
+        "/conformance/baselines/{vcluster}",
+        conformance.set_baseline,
+        conformance.BaselineFields,
+        _P.CONTROL_NODES,
+    ),
+    _row(
+        "DELETE",
+        "/conformance/baselines/{vcluster}",
+        conformance.unset_baseline,
+        conformance.DropBaseline,
+        _P.CONTROL_NODES,
+    ),
     _row("GET", "/tenants", tenants.list_tenants, NoParameters, _P.READ_TENANTS),
     _row("POST", "/tenants", tenants.create_tenant, TenantFields, _P.WRITE_TENANTS, 201),
     _row("GET", "/tenants/{name}", tenants.get_tenant, tenants.GetTenant, _P.READ_TENANTS),
