@@ -164,11 +164,11 @@ def _driver_links(tree: Tree, gpus: list[Gpu]) -> tuple[GpuLink, ...]:
     """What the compute driver knows of links; its nodes are found again by where they are on the bus."""
     by_place = {_location(gpu.pci_address): gpu.index for gpu in gpus}
     of_node = {}
-    for node in tree.names(_KFD):
-        facts = _properties(tree, f"{_KFD}/{node}/properties")
+    for name in filter(str.isdigit, tree.names(_KFD)):
+        facts = _properties(tree, f"{_KFD}/{name}/properties")
         where = (facts.get("domain", 0), facts.get("location_id", -1))
         if facts.get("simd_count") and where in by_place:
-            of_node[int(node)] = by_place[where]
+            of_node[int(name)] = by_place[where]
     best: dict[tuple[int, int], GpuLink] = {}
     for node, index in of_node.items():
         for link in tree.names(f"{_KFD}/{node}/io_links"):

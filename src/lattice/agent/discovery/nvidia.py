@@ -11,13 +11,13 @@ from xml.etree import ElementTree
 import msgspec
 
 from lattice.agent.discovery.found import FoundGpus, has_display_or_accelerator
-from lattice.agent.discovery.tools import ToolFailed, find_tool, run_tool
+from lattice.agent.discovery.tools import ToolFailed, ToolHung, find_tool, run_tool
 from lattice.agent.discovery.tree import Tree
 from lattice.core.model.gpus import GpuLink, GpuLinkType, GpuVendor
 from lattice.core.model.inventory import Gpu, GpuPartition
 
 VENDOR_ID = "0x10de"
-ASK_WITHIN_S = 20.0
+ASK_WITHIN_S = 15.0
 NVLINK_GBPS = 25.0  # of one link where the driver does not say
 PROBE = "lattice.agent.discovery.nvml_probe"
 _MIG = re.compile(r"MIG\s+(\S+)\s+Device\s+(\d+):\s+\(UUID:\s+([^)]+)\)")
@@ -45,6 +45,8 @@ def find(tree: Tree) -> FoundGpus:
         return ask_library()
     except ToolFailed as error:
         first = f"NVIDIA's management library: {error}"
+        if isinstance(error, ToolHung):
+            return FoundGpus(problems=(first,))  # the other program asks the same driver
     try:
         return ask_program()
     except ToolFailed as error:

@@ -105,7 +105,7 @@ class Library:
         )
 
     def _is_switch(self, handle: object, link: int) -> bool:
-        return self.ask("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link, default=_SWITCH) == _SWITCH
+        return bool(self.ask("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link, default=_SWITCH) == _SWITCH)
 
     def _link_gbps(self, handle: object, link: int) -> float:
         field = getattr(self._library, "NVML_FI_DEV_NVLINK_GET_SPEED", None)
@@ -128,7 +128,8 @@ class Library:
 
     def _pcie_gbps(self, handle: object) -> float:
         generation = self.ask("nvmlDeviceGetMaxPcieLinkGeneration", handle, default=0)
-        return _LANE_GBPS.get(generation, 0.0) * self.ask("nvmlDeviceGetMaxPcieLinkWidth", handle, default=0)
+        width: int = self.ask("nvmlDeviceGetMaxPcieLinkWidth", handle, default=0)
+        return _LANE_GBPS.get(generation, 0.0) * width
 
 
 def probe(library: Any) -> FoundGpus:  # noqa: ANN401 - it has no types

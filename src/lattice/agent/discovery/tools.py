@@ -19,6 +19,10 @@ class ToolFailed(Exception):
     """The program is not there, failed, said too much or took too long; the text says which."""
 
 
+class ToolHung(ToolFailed):
+    """It did not answer in time."""
+
+
 def find_tool(name: str) -> str | None:
     return shutil.which(name, path=PATH)
 
@@ -42,13 +46,13 @@ def run_tool(argv: Sequence[str], timeout_s: float, *, extra: dict[str, str] | N
     try:
         said = _read(process, time.monotonic() + timeout_s)
         if said is None:
-            raise ToolFailed(f"{name} did not answer within {timeout_s:g} s")
+            raise ToolHung(f"{name} did not answer within {timeout_s:g} s")
         if len(said) > MOST_OUTPUT:
             raise ToolFailed(f"{name} said more than {MOST_OUTPUT >> 20} MiB")
         code = process.wait(1.0)
         ended = True
     except subprocess.TimeoutExpired:
-        raise ToolFailed(f"{name} did not end") from None
+        raise ToolHung(f"{name} did not end") from None
     finally:
         if process.stdout is not None:
             process.stdout.close()

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lattice.core.model.conformance import fingerprint
 from lattice.core.model.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor
@@ -268,6 +269,20 @@ def gpu_topology(inventory: Inventory) -> GpuTopology:
     whole = {device.index for device in devices}
     links = tuple(link for link in inventory.gpu_links if {link.gpu_a, link.gpu_b} <= whole)
     return GpuTopology(gpus=tuple(devices), links=links, nic_affinity=near)
+
+
+def memory_topology(inventory: Inventory) -> MemoryTopology:
+    """The memory as the devices of `gpu_topology` lie in it."""
+    given: dict[int, tuple[int, ...]] = {}
+    next_index = max((gpu.index for gpu in inventory.gpus), default=-1) + 1
+    for gpu in inventory.gpus:
+        given[gpu.index] = tuple(range(next_index, next_index + len(gpu.partitions))) or (gpu.index,)
+        next_index += len(gpu.partitions)
+    domains = tuple(
+        replace(domain, attached_gpus=tuple(device for gpu in domain.attached_gpus for device in given.get(gpu, ())))
+        for domain in inventory.memory.domains
+    )
+    return replace(inventory.memory, domains=domains)
 
 
 def _device(gpu: Gpu, index: int, part: GpuPartition | None) -> GpuDevice:
