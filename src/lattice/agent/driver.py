@@ -16,6 +16,9 @@ from typing import assert_never
 import msgspec
 
 from lattice.agent import messages, shim_client
+from lattice.agent.checks.builtins import Surroundings
+from lattice.agent.checks.options import Check
+from lattice.agent.checks.runner import CheckRunner
 from lattice.agent.connection import Outbox, ServerGone
 from lattice.agent.devices import Devices, DeviceTable, NodeTopology, NoDevices
 from lattice.agent.epochs import History, judge_epoch
@@ -103,6 +106,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     topology: NodeTopology = NodeTopology()
     hooks: SiteHooks = SiteHooks()
+    checks: tuple[Check, ...] = ()
 
 
 def boot_now() -> float:
@@ -155,6 +159,9 @@ class Driver:
             cleared=lambda: self.feed(StepsCleared()),
         )
 
+        surroundings = Surroundings(state_dir=settings.state_dir, declared_gpus=facts.gpus)
+        self._checks = CheckRunner(settings.checks, surroundings, facts.node_id, self._post)
+
     # Life.
 
     async def start(self) -> None:
@@ -175,7 +182,12 @@ class Driver:
         self.state.epoch = server.epoch
         self._heard_s = boot_now() - silent_s
         self._shim_answers(client, listing, "the node was restarted" if rebooted else "the shim died")
+        self._checks.start()
         _log.info("agent ready, %d open runs", len(self.state.runs))
+
+    def end_checks(self) -> None:
+        """No check outlives the agent."""
+        self._checks.close()
 
     async def pulse(self) -> None:
         """Ticks and heartbeats, for good."""
@@ -241,6 +253,7 @@ class Driver:
             case SendRegister(runs=runs):
                 self._register(runs)
             case SendConfirmed(session=session):
+                self._checks.announce()
                 self._post(messages.confirmed(session))
             case SendReport():
                 self._report(instruction)
@@ -289,6 +302,7 @@ class Driver:
         if self._readers is not None:
             self._readers.close_all()
         self._outbox = self._readers = None
+        self._checks.leave()
         self.feed(Disconnected())
 
     def received(self, message: pb.ServerMessage) -> None:
@@ -304,7 +318,12 @@ class Driver:
             self._steps.table.repeat_reports(all_of_them=True)
         elif stimulus is not None:
             self.feed(stimulus)
-        elif self._steps.received(message) or self._readers is None or self._outbox is None:
+        elif (
+            self._checks.received(message)
+            or self._steps.received(message)
+            or self._readers is None
+            or self._outbox is None
+        ):
             return
         elif message.HasField("read_output") and message.read_output.HasField("step"):
             self._steps.read(message.read_output, self._readers, self._outbox)

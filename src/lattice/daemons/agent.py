@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from lattice.agent.checks.options import Check, UnusableChecks, choose_checks
 from lattice.agent.connection import Connector
 from lattice.agent.devices import NodeTopology, TopologyUnusable, read_topology
 from lattice.agent.driver import Driver, Settings
@@ -76,6 +77,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add("--epilogue", default="", metavar="PROGRAM", help="run after each run, as the agent's user")
     add("--hook-timeout", type=_seconds, default=DEFAULT_TIMEOUT_S, help="seconds that these may take (%(default)s)")
+    add("--checks", type=Path, metavar="FILE", help="TOML or JSON: health checks of this node, a table each")
+    add("--check-dir", type=Path, metavar="DIR", help="every program in it is a health check")
+    add("--no-checks", action="store_true", help="run no health checks")
     add("--log-level", choices=LEVELS, default="info")
     return parser
 
@@ -195,7 +199,15 @@ def build_settings(options: argparse.Namespace) -> Settings:
         grace_s=options.grace,
         topology=topology,
         hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
+        checks=() if options.no_checks else _checks(options.checks, options.check_dir),
     )
+
+
+def _checks(file: Path | None, directory: Path | None) -> tuple[Check, ...]:
+    try:
+        return choose_checks(file, directory)
+    except UnusableChecks as error:
+        raise CannotStart(f"health checks: {error}") from error
 
 
 def take_state_dir(state_dir: Path) -> int:
@@ -251,6 +263,7 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(1.0):
             await asyncio.gather(*pending, return_exceptions=True)
+    driver.end_checks()
     _log.info("agent stops; its work goes on")
     logging.shutdown()
     # At once: a thread may hang in a name service or on a dead file server, and nobody waits for it.

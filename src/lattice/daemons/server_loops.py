@@ -14,10 +14,13 @@ from lattice.control.deadlines import Deadlines
 from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.energy import EnergyPrices
 from lattice.control.health import HealthBook
-from lattice.control.node_watch import NodeWatch, WatchSettings
+from lattice.control.inventories import STALE_AFTER_S, Inventories
+from lattice.control.node_timers import NodeTimers, TimerSettings
+from lattice.control.node_watch import NodeWatch
 from lattice.control.notifying import Notifying, NotifyingSettings
 from lattice.control.reconcile import Reconcile, ReconcileSettings
 from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.control.settings import seconds_setting
 from lattice.control.steps import StepBook, StepSettings
 from lattice.control.tracing import TraceCapture
 from lattice.core.model.allocations import Allocation
@@ -26,8 +29,9 @@ from lattice.integrations.energy.prices import open_prices
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
-from lattice.ports.health import CheckLinks
 from lattice.ports.collecting import CollectingLinks
+from lattice.ports.health import CheckLinks
+from lattice.ports.inventories import InventoryLinks
 from lattice.ports.notifications import Sender
 from lattice.ports.replica import Replica
 from lattice.ports.steps import StepLinks
@@ -36,7 +40,7 @@ from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.slurm_variables import SlurmSettings
 
 
-class Links(AgentLinks, StepLinks, CollectingLinks, CheckLinks, Protocol):
+class Links(AgentLinks, StepLinks, InventoryLinks, CollectingLinks, CheckLinks, Protocol):
     """The agents, as all loops together need them."""
 
 
@@ -80,6 +84,7 @@ class Loops:
             observations=self.observations,
             clock=clock,
             settings=timings.sessions,
+            timers=NodeTimers(replica, timings.timers),
             on_opened=self._node_opened,
             steps=self.steps,
         )
@@ -91,9 +96,14 @@ class Loops:
         metrics.show_collectors(
             lambda: self.collectors.counts, lambda: {row.collector: row.members for row in self.collectors.standings()}
         )
+        self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
+        self.sessions.inventories = self.inventories
+        metrics.show_inventories(lambda: self.inventories.counts)
         self.health = HealthBook(replica, links, clock, metrics.check_failed)
         self.sessions.health = self.health
-        self.node_watch = NodeWatch(replica, links, self.observations, clock, timings.watch)
+        self.node_watch = NodeWatch(
+            replica, links, self.observations, clock, self.sessions.timers, moving_s=timings.moving_s
+        )
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
         self.deadlines = Deadlines(replica, clock)
@@ -143,6 +153,10 @@ class Loops:
         self._tasks.clear()
 
 
+def _stale_after_s(replica: Replica) -> float:
+    return seconds_setting(replica.state, "conformance.stale_after_s", STALE_AFTER_S)
+
+
 class _Timings:
     """The loops' settings, as the configuration says them."""
 
@@ -158,12 +172,18 @@ class _Timings:
             server_name=config.name,
             epoch=epoch,
             heartbeat_interval_s=agent.heartbeat_interval_s,
-            down_after_s=agent.heartbeat_timeout_s + agent.grace_period_s,
         )
         self.collectors = CollectorSettings(interval_s=agent.heartbeat_interval_s, timeout_s=agent.heartbeat_timeout_s)
         # An agent whose server stands still notices by its pings, and only then moves on to the one that leads now.
-        moving_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S if config.quorum.kind == "etcd" else 0.0
-        self.watch = WatchSettings(timeout_s=agent.heartbeat_timeout_s, grace_s=agent.grace_period_s, moving_s=moving_s)
+        self.moving_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S if config.quorum.kind == "etcd" else 0.0
+        self.timers = TimerSettings(
+            timeout_s=agent.heartbeat_timeout_s,
+            grace_s=agent.grace_period_s,
+            sensitive_timeout_s=agent.sensitive_heartbeat_timeout_s,
+            sensitive_grace_s=agent.sensitive_grace_period_s,
+            borrowed_grace_s=agent.borrowed_grace_period_s,
+            boot_timeout_s=agent.boot_timeout_s,
+        )
         # Two looks at a node must not rest on the same heartbeat.
         every_s = max(agent.reconcile_every_s, 2 * agent.heartbeat_interval_s)
         self.reconcile = ReconcileSettings(every_s=every_s, grace_s=agent.stop_grace_s)
