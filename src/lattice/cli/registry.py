@@ -28,6 +28,7 @@ NODE = Branch(
         "undrain": Leaf("node:UNDRAIN", "use a drained node again"),
         "disable": Leaf("node:DISABLE", "take a node down at once"),
         "enable": Leaf("node:ENABLE", "bring a disabled node back"),
+        "diff": Leaf("node_diff", "show what differs between two nodes"),
         "fault": Leaf("node:FAULT", "report a failure of hardware, seen from outside"),
     },
 )
@@ -121,6 +122,25 @@ ADMIN = Branch(
                 "verify": Leaf("admin.backup:VERIFY", "check every byte of a backup"),
                 "restore": Leaf("admin.backup:RESTORE", "begin anew with a backup"),
             },
+        ),
+        "conformance": Branch(
+            "are the nodes what they should be",
+            {
+                "status": Leaf("admin.conformance:STATUS", "show groups of like nodes and who differs"),
+                "refresh": Leaf("admin.conformance:REFRESH", "let nodes look at themselves again"),
+                "baseline": Branch(
+                    "what the nodes of a vCluster should be",
+                    {
+                        "show": Leaf("admin.conformance:SHOW", "show it"),
+                        "set": Leaf("admin.conformance:SET", "declare it"),
+                        "unset": Leaf("admin.conformance:UNSET", "let the majority count"),
+                    },
+                ),
+            },
+        ),
+        "node": Branch(
+            "nodes that wait for a decision",
+            {"approve": Leaf("admin.conformance:APPROVE", "take a node back whose drift was remedied")},
         ),
         "drain": Leaf("node:DRAIN", "the same as `lattice node drain`"),
         "undrain": Leaf("node:UNDRAIN", "the same as `lattice node undrain`"),
