@@ -17,6 +17,8 @@ from msgspec import Struct
 from lattice.control.collectors import CollectorTree
 from lattice.control.health import HealthBook
 from lattice.control.heartbeats import Allowance, beats_per_s
+from lattice.control.inventories import Inventories
+from lattice.control.node_timers import NodeTimers
 from lattice.control.runs import is_wanted, running_runs, strange_runs, wanted_runs
 from lattice.control.steps import StepBook
 from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, RegisterNode, ReportPart
@@ -49,7 +51,6 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     server_name: str = "server"
     epoch: int = 0  # of the log; agents of a later one are refused
     heartbeat_interval_s: float = 10.0
-    down_after_s: float = 90.0
 
 
 @dataclass(slots=True)
@@ -72,11 +73,13 @@ class AgentSessions:
     observations: Observations
     clock: Clock
     settings: SessionSettings
+    timers: NodeTimers
     on_opened: Callable[[str], None]
     steps: StepBook
     counts: Counter[str] = field(default_factory=Counter)
     collectors: CollectorTree | None = None
     health: HealthBook | None = None
+    inventories: Inventories | None = None
     _sessions: dict[str, _Session] = field(default_factory=dict)
     _allowances: dict[str, Allowance] = field(default_factory=dict)
     _recovering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -119,7 +122,7 @@ class AgentSessions:
             wanted=tuple(key for key in wanted_runs(state, node) if key not in strange),
             epoch=self.settings.epoch,
             heartbeat_interval_s=self.settings.heartbeat_interval_s,
-            down_after_s=self.settings.down_after_s,
+            down_after_s=self.timers.promise_s(node),
             server_name=self.settings.server_name,
             held_by=tuple(key for key in self.steps.held_by(node) if key not in strange),
         )
@@ -182,6 +185,10 @@ class AgentSessions:
         self.counts["unwanted_runs"] += 1
         self.links.send(node, StopOrder(number=key.number, run=key.run, grace_s=0.0, why="stale"))
 
+    def inventory(self, node: str, session: int, document: bytes, fingerprint: str) -> None:
+        if self.inventories is not None and self._current(node, session) is not None:
+            self.inventories.take(node, document, fingerprint)
+
     def health_report(self, node: str, session: int, report: HealthReport) -> int:
         if self.health is not None and self._current(node, session) is not None:
             self.health.take(node, report)
@@ -217,6 +224,8 @@ class AgentSessions:
             return True
         self.counts["heartbeats"] += 1
         current.running = beat.running
+        if beat.fingerprint and self.inventories is not None:
+            self.inventories.heard(node, beat.fingerprint)
         if current.is_confirmed:
             record = self.replica.state.nodes.get(node)
             if record is not None and record.state is NodeState.DEGRADED:

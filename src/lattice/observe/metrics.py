@@ -130,6 +130,10 @@ class Metrics:
         """Shows what became of the agents' heartbeats, read at each scrape."""
         self.registry.register(_HeartbeatFigures(read))
 
+    def show_inventories(self, read: Callable[[], Mapping[str, int]]) -> None:
+        """Shows what became of the inventories that nodes sent, read at each scrape."""
+        self.registry.register(_InventoryFigures(read))
+
     def show_collectors(self, beats: Callable[[], Mapping[str, int]], shares: Callable[[], Mapping[str, int]]) -> None:
         """Shows what collectors brought and how many nodes each gathers, read at each scrape."""
         self.registry.register(_CollectorFigures(beats, shares))
@@ -188,6 +192,24 @@ class _LoopFigures(Collector):
         for name, count in sorted(self._read().items()):
             failed.add_metric([name], count)
         yield failed
+
+
+class _InventoryFigures(Collector):
+    """Inventories by outcome."""
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        help_text = "Inventories of nodes: taken, changed (another fingerprint), refused (garbage), asked for again"
+        family = CounterMetricFamily("lattice_node_inventories", help_text, labels=["outcome"])
+        counts = self._read()
+        for outcome in ("taken", "changed", "refused", "asked"):
+            family.add_metric([outcome], counts.get(outcome, 0))
+        yield family
 
 
 class _HeartbeatFigures(Collector):

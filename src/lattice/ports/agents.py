@@ -292,6 +292,10 @@ class AgentDesk(Protocol):
         """Returns when the reports are durable, and with that may be acknowledged."""
         ...
 
+    def inventory(self, node: str, session: int, document: bytes, fingerprint: str) -> None:
+        """Takes note of what the node is made of; what makes no sense is passed over."""
+        ...
+
     def health_report(self, node: str, session: int, report: HealthReport) -> int:
         """Takes note of how the node's checks stand; the server's time in milliseconds, for the answer."""
         ...

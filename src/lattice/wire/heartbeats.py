@@ -11,4 +11,5 @@ def beat_of(message: pb.Heartbeat) -> Beat:
         load1=message.load1,
         memory_used_mb=message.memory_used_mb,
         session=message.session,
+        fingerprint=message.fingerprint,
     )

@@ -248,6 +248,10 @@ class AgentLinkTable:
         async for piece in self._pieces(node, ask):
             yield piece
 
+    def refresh_inventory(self, node: str) -> bool:
+        link = self._links.get(node)
+        return link is not None and link.put(pb.ServerMessage(refresh_inventory=pb.RefreshInventory()))
+
     def order_step(self, node: str, order: AnyStepOrder) -> bool:
         link = self._links.get(node)
         return link is not None and link.is_confirmed and link.put(step_message(order))

@@ -22,7 +22,6 @@ from lattice.api.grpc.agent_messages import (
 )
 from lattice.api.grpc.collecting_messages import shares_of
 from lattice.api.grpc.step_messages import step_report_of
-from lattice.core.model.health import HealthReport
 from lattice.ports.agents import AgentDesk, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.identity import Unauthenticated, Verifier
 from lattice.ports.log import LogError
@@ -235,15 +234,21 @@ class DeskSession:
                 self._desk.step_report(self._node, self._session, step_report_of(message.step_report))
             case "step_input_taken":
                 link.take_input(message.step_input_taken)
-            case "health_report":
-                self._take_health(checks_of(message.health_report), link)
+            case "inventory" | "health_report":
+                self._take_standing(message, link)
             case "confirmed":
                 if message.confirmed.session == self._session:
                     await self._confirm(link)
             case _:
                 _log.warning("message without meaning here", extra={"node_id": self._node})
 
-    def _take_health(self, report: HealthReport, link: Link) -> None:
+    def _take_standing(self, message: pb.AgentMessage, link: Link) -> None:
+        """What the node is, and how its checks stand."""
+        if message.HasField("inventory"):
+            told = message.inventory
+            self._desk.inventory(self._node, self._session, told.document, told.fingerprint)
+            return
+        report = checks_of(message.health_report)
         link.take_health(report, self._desk.health_report(self._node, self._session, report))
 
     def _take_reports(self, reports: Iterable[pb.RunReport]) -> None:

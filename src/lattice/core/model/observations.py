@@ -17,6 +17,7 @@ class Beat(Struct, frozen=True, kw_only=True, gc=False):
     load1: float = 0.0
     memory_used_mb: int = 0
     session: int = 0
+    fingerprint: bytes = b""  # how that of its inventory begins
 
 
 _NOTHING_SAID = Beat(seq=0)

@@ -36,6 +36,9 @@ SETTINGS: dict[str, Setting] = {
     "scheduling.max_prologue_retries": Setting(
         kind="count", default="3", help="further nodes that are tried after a failed prologue"
     ),
+    "conformance.stale_after_s": Setting(
+        kind="seconds", default="46800", help="how long a node's fingerprint counts after it was reported"
+    ),
     "conformance.drift_remediation_timeout_s": Setting(
         kind="seconds", default="86400", help="how long a node may differ from its baseline, 0 = for ever"
     ),

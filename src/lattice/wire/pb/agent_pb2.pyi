@@ -263,18 +263,20 @@ class Confirmed(_message.Message):
     def __init__(self, session: _Optional[int] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
-    __slots__ = ("seq", "running", "load1", "memory_used_mb", "session")
+    __slots__ = ("seq", "running", "load1", "memory_used_mb", "fingerprint", "session")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     LOAD1_FIELD_NUMBER: _ClassVar[int]
     MEMORY_USED_MB_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     seq: int
     running: int
     load1: float
     memory_used_mb: int
+    fingerprint: bytes
     session: int
-    def __init__(self, seq: _Optional[int] = ..., running: _Optional[int] = ..., load1: _Optional[float] = ..., memory_used_mb: _Optional[int] = ..., session: _Optional[int] = ...) -> None: ...
+    def __init__(self, seq: _Optional[int] = ..., running: _Optional[int] = ..., load1: _Optional[float] = ..., memory_used_mb: _Optional[int] = ..., fingerprint: _Optional[bytes] = ..., session: _Optional[int] = ...) -> None: ...
 
 class Inventory(_message.Message):
     __slots__ = ("document", "fingerprint")
