@@ -117,6 +117,10 @@ class NodeAgentSection(Struct, frozen=True, kw_only=True):
     heartbeat_interval_s: Period = 10.0
     heartbeat_timeout_s: Period = 30.0
     grace_period_s: Period = 60.0
+    sensitive_heartbeat_timeout_s: Period = 120.0  # of nodes that are claimed or do sensitive work
+    sensitive_grace_period_s: Period = 300.0
+    borrowed_grace_period_s: Period = 30.0  # of nodes that work for a vCluster which is not theirs
+    boot_timeout_s: Period = 600.0  # a node that is not Ready by then failed to boot
     stop_grace_s: Delay = 30.0  # between SIGTERM and SIGKILL
     order_retry_s: Period = 2.0  # an order that shows no effect is sent again
     start_timeout_s: Period = 60.0  # a run that its node has not started by then is taken back
@@ -264,6 +268,19 @@ class VaultSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     timeout: Period = 5.0
 
 
+class OpenChamiSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where nodes that differ from their baseline are flagged: the State Management Daemon. Empty `url` = nowhere.
+
+    `token` is a reference to a secret; `xnames` says how nodes are called there, where that is not by their own name.
+    """
+
+    url: Annotated[str, Meta(pattern=r"^(https?://[^\s]+)?$")] = ""
+    token: str = ""
+    ca_file: str = ""
+    timeout: Period = 10.0
+    xnames: dict[str, str] = {}
+
+
 class SlurmSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Names that the Slurm commands use. No `partitions` = every vCluster is one; `qos` maps names to preemption classes."""
 
@@ -299,4 +316,5 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     audit: AuditSection = AuditSection()
     rate_limits: RateLimitsSection = RateLimitsSection()
     vault: VaultSection = VaultSection()
+    openchami: OpenChamiSection = OpenChamiSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"

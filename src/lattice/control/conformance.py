@@ -5,6 +5,7 @@ of each kind of node, is found again after a change of leader in the drifts that
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
@@ -55,6 +56,7 @@ class Conformance:
         self._verdicts: Mapping[str, Verdict] = {}
         self._parts: dict[str, Mapping[str, str]] = {}  # by fingerprint
         self._standing = NO_STANDING
+        self.counts: Counter[str] = Counter()
         replica.subscribe(self._note)
         self.reset()
 
@@ -189,6 +191,7 @@ class Conformance:
         return frozenset(name for name, wanted in expected.items() if not wanted or fingerprints.get(name) != wanted)
 
     def _note(self, index: int, envelope: Envelope, events: tuple[ev.AnyEvent, ...]) -> None:
+        self.counts["noted"] += sum(isinstance(event, ev.DriftNoted) for event in events)
         if any(isinstance(event, _WAKING) for event in events):
             self._alarm.ring()
 

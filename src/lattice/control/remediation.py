@@ -6,7 +6,7 @@ waits for that, and a new leader tells everything again.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -37,7 +37,7 @@ class _Word:
 
 
 class Remediation:
-    """`count` hears of each attempt: told or failed."""
+    """`counts` has attempts by outcome: told or failed."""
 
     def __init__(
         self,
@@ -45,13 +45,12 @@ class Remediation:
         clock: Clock,
         infrastructure: Infrastructure,
         settings: RemediationSettings | None = None,
-        count: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         self._replica = replica
         self._clock = clock
         self._infrastructure = infrastructure
         self._settings = settings or RemediationSettings()
-        self._count = count
+        self.counts: Counter[str] = Counter()
         self._alarm = Alarm()
         self._words: dict[str, _Word] = {}
         replica.subscribe(self._note)
@@ -89,13 +88,13 @@ class Remediation:
         try:
             await self._infrastructure.flag(node, word.flag, word.message)
         except InfrastructureUnavailable as error:
-            self._count("failed")
+            self.counts["failed"] += 1
             wait_s = min(self._settings.longest_retry_s, self._settings.retry_s * 2 ** min(word.failures, 16))
             word.failures += 1
             word.not_before_s = self._clock.monotonic_s() + wait_s
             _log.warning("the drift of the node could not be signalled: %s", error, extra={"node_id": node})
             return
-        self._count("told")
+        self.counts["told"] += 1
         if self._words.get(node) is word:
             del self._words[node]
 

@@ -184,6 +184,7 @@ class QuorumProcess(ServerProcess):
             clock=self._clock,
             scheduling=NoScheduling() if loops is None else loops.scheduling,
             steps=None if loops is None else loops.steps,
+            conformance=None if loops is None else loops.conformance,
             health=None if loops is None else loops.health,
             observations=Observations() if loops is None else loops.observations,
             objects=DirectoryStore(Path(directory)),

@@ -146,6 +146,7 @@ def check_settings(config: ServerConfig) -> None:
     from lattice.config.rules import intent_rules
     from lattice.daemons.guards import submit_filter
     from lattice.daemons.identity import check_identity
+    from lattice.daemons.infrastructure import infrastructure_of
     from lattice.daemons.outlets import Outlets
     from lattice.daemons.server_tls import check_tls
     from lattice.ports.clock import SystemClock
@@ -154,6 +155,7 @@ def check_settings(config: ServerConfig) -> None:
     check_identity(config)
     intent_rules(config.submission)
     submit_filter(config)
+    infrastructure_of(config)
     Outlets(config, SystemClock())
 
 

@@ -10,6 +10,7 @@ from lattice.control.agents import AgentSessions, SessionSettings
 from lattice.control.archiving import Archiving
 from lattice.control.auditing import Auditing
 from lattice.control.collectors import CollectorSettings, CollectorTree
+from lattice.control.conformance import Conformance
 from lattice.control.deadlines import Deadlines
 from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.energy import EnergyPrices
@@ -19,13 +20,16 @@ from lattice.control.node_timers import NodeTimers, TimerSettings
 from lattice.control.node_watch import NodeWatch
 from lattice.control.notifying import Notifying, NotifyingSettings
 from lattice.control.reconcile import Reconcile, ReconcileSettings
+from lattice.control.remediation import Remediation
 from lattice.control.scheduling import Scheduling, SchedulingSettings
 from lattice.control.settings import seconds_setting
 from lattice.control.steps import StepBook, StepSettings
 from lattice.control.tracing import TraceCapture
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.observations import Observations
+from lattice.daemons.infrastructure import infrastructure_of
 from lattice.integrations.energy.prices import open_prices
+from lattice.observe.conformance import ConformanceFigures
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
 from lattice.ports.clock import Clock
@@ -75,6 +79,7 @@ class Loops:
             timings.scheduling,
             lambda seconds, placements, stale: metrics.cycle_done(seconds, placements=placements, stale=stale),
             self.energy.price if self.energy else lambda now: None,
+            lambda: self.conformance.standing(),
         )
         self.steps = StepBook(replica, links, clock, timings.steps(api_url), mint, self._node_cleared)
         self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)
@@ -99,6 +104,13 @@ class Loops:
         self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
         self.sessions.inventories = self.inventories
         metrics.show_inventories(lambda: self.inventories.counts)
+        self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
+        self.inventories.subscribe(self.conformance.ring)
+        infrastructure = infrastructure_of(config)
+        self.remediation = None if infrastructure is None else Remediation(replica, clock, infrastructure)
+        metrics.show_conformance(
+            ConformanceFigures(lambda: replica.state, self.inventories.fingerprints, self._conformance_counts)
+        )
         self.health = HealthBook(replica, links, clock, metrics.check_failed)
         self.sessions.health = self.health
         self.node_watch = NodeWatch(
@@ -116,6 +128,10 @@ class Loops:
         self.scheduling.node_opened(node)
         self.steps.node_opened(node)
 
+    def _conformance_counts(self) -> Mapping[str, int]:
+        signalled = {} if self.remediation is None else self.remediation.counts
+        return {**self.conformance.counts, **signalled}
+
     def _is_clear(self, node: str) -> bool:
         return not self.steps.lingering(node)
 
@@ -130,6 +146,9 @@ class Loops:
         self.node_watch.reset()
         self.collectors.reset()
         self.health.reset()
+        self.conformance.reset()
+        if self.remediation is not None:
+            self.remediation.reset()
         self.archiving.reset()
         self.deadlines.reset()
         self.tracing.reset()
@@ -137,8 +156,11 @@ class Loops:
 
     def start(self) -> None:
         loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
-        for loop in (*loops, self.notifying, self.deadlines, self.steps, self.collectors, self.health):
+        more = (self.notifying, self.deadlines, self.steps, self.collectors, self.health, self.conformance)
+        for loop in (*loops, *more):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
+        if self.remediation is not None:
+            self._tasks.append(asyncio.create_task(self.remediation.run(), name="Remediation"))
         if self.energy is not None:
             self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
         if self.uploads is not None:

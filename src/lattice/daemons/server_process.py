@@ -251,6 +251,7 @@ class ServerProcess:
             clock=self._clock,
             scheduling=loops.scheduling,
             steps=loops.steps,
+            conformance=loops.conformance,
             health=loops.health,
             observations=loops.observations,
             objects=DirectoryStore(Path(directory)),

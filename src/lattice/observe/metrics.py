@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import HOLDING, TERMINAL, AllocationState
 from lattice.core.model.nodes import NodeState
+from lattice.observe.conformance import ConformanceFigures
 
 # The moment a series was created tells nobody anything and doubles the page.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -133,6 +134,10 @@ class Metrics:
     def show_inventories(self, read: Callable[[], Mapping[str, int]]) -> None:
         """Shows what became of the inventories that nodes sent, read at each scrape."""
         self.registry.register(_InventoryFigures(read))
+
+    def show_conformance(self, figures: ConformanceFigures) -> None:
+        """Shows the nodes' configurations, read at each scrape."""
+        self.registry.register(figures)
 
     def show_collectors(self, beats: Callable[[], Mapping[str, int]], shares: Callable[[], Mapping[str, int]]) -> None:
         """Shows what collectors brought and how many nodes each gathers, read at each scrape."""
