@@ -19,8 +19,13 @@ from lattice.agent import messages, shim_client
 from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.options import Check
 from lattice.agent.checks.runner import CheckRunner
+from lattice.agent.collection import Collection
+from lattice.agent.collector_lines import TcpSwitchboard
 from lattice.agent.connection import Outbox, ServerGone
 from lattice.agent.devices import Devices, DeviceTable, NodeTopology, NoDevices
+from lattice.agent.discovery.hardware_file import HardwareFile
+from lattice.agent.discovery.keeper import LOOK_EVERY_S, InventoryKeeper
+from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.epochs import History, judge_epoch
 from lattice.agent.familiar import Familiar
 from lattice.agent.folders import STREAMS, RunFolders
@@ -80,6 +85,7 @@ from lattice.agent.step_driver import StepDriver
 from lattice.agent.step_folders import StepFolders
 from lattice.agent.step_launch import Site
 from lattice.agent.summary import write_summary
+from lattice.core.model.inventory import Inventory
 from lattice.ports.object_store import ObjectStore, ObjectStoreError
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.pb import agent_pb2 as pb
@@ -106,7 +112,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     topology: NodeTopology = NodeTopology()
     hooks: SiteHooks = SiteHooks()
+    collector_port: int | None = 0  # 0 = any, None = this node is never a collector
     checks: tuple[Check, ...] = ()
+    inventory: Inventory = Inventory()
+    hardware: HardwareFile | None = None
+    look_every_s: float = LOOK_EVERY_S
 
 
 def boot_now() -> float:
@@ -117,7 +127,7 @@ class Driver:
     """One agent: its state, its shim, the stream to a server. `start` first, then it is a `connection.Handler`."""
 
     def __init__(self, settings: Settings, store: ObjectStore | None) -> None:
-        self._settings = settings
+        self.settings = self._settings = settings
         self._facts = settings.facts
         self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
@@ -140,6 +150,7 @@ class Driver:
         self._session = 0
         self._process = 1 + secrets.randbits(62)
         self.state = AgentState(retention=settings.retention)
+        self.collection = Collection(facts.node_id, TcpSwitchboard(), self._fit_beat, self._post)
         site = Site(
             folders=StepFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0),
             policy=settings.policy,
@@ -159,7 +170,15 @@ class Driver:
             cleared=lambda: self.feed(StepsCleared()),
         )
 
-        surroundings = Surroundings(state_dir=settings.state_dir, declared_gpus=facts.gpus)
+        self.keeper = InventoryKeeper(
+            settings.inventory, self._post, hardware=settings.hardware, every_s=settings.look_every_s
+        )
+        surroundings = Surroundings(
+            state_dir=settings.state_dir,
+            declared_gpus=facts.gpus,
+            inventory=lambda: self.keeper.inventory,
+            fingerprint=lambda: self.keeper.fingerprint,
+        )
         self._checks = CheckRunner(settings.checks, surroundings, facts.node_id, self._post)
 
     # Life.
@@ -200,10 +219,10 @@ class Driver:
             self._steps.tick()
             if self._shim is not None:
                 self._fit_s = now_s
-            if not self.state.welcomed:
+            if not self.state.welcomed or not self.state.heartbeat_interval_s:
                 next_beat_s = 0.0
             elif now_s >= next_beat_s:
-                if now_s - self._fit_s <= SHIMLESS_BEATS * self.state.heartbeat_interval_s:
+                if self._is_fit() and self.collection.is_direct():
                     self._beat()
                 next_beat_s = self._next_beat_s(now_s, is_first=not next_beat_s)
             wait_s = next_beat_s - now_s if next_beat_s else TICK_S
@@ -217,13 +236,24 @@ class Driver:
     def _make_beat(self) -> pb.Heartbeat:
         """The next heartbeat; every one that is made counts."""
         self._beats += 1
-        return messages.heartbeat(
-            self._beats, len(self.state.live), os.getloadavg()[0], memory_used_mb(), self._session
-        )
+        load, mark = os.getloadavg()[0], self.keeper.mark
+        return messages.heartbeat(self._beats, len(self.state.live), load, memory_used_mb(), self._session, mark)
+
+    def _is_fit(self) -> bool:
+        return boot_now() - self._fit_s <= SHIMLESS_BEATS * (self.state.heartbeat_interval_s or TICK_S)
+
+    def _fit_beat(self) -> pb.Heartbeat | None:
+        """For a collector, or out of turn."""
+        touch_server(self._settings.state_dir)
+        return self._make_beat() if self._is_fit() else None
 
     def _beat(self) -> None:
         self._post(pb.AgentMessage(heartbeat=self._make_beat()))
         touch_server(self._settings.state_dir)
+
+    def told_address(self, address: str) -> None:
+        """Where this agent gathers what other nodes report."""
+        self._facts = msgspec.structs.replace(self._facts, collector_address=address)
 
     def _last_heard_s(self) -> float:
         """A server behind an open stream answers pings, so it is there now."""
@@ -303,6 +333,7 @@ class Driver:
             self._readers.close_all()
         self._outbox = self._readers = None
         self._checks.leave()
+        self.collection.closed()
         self.feed(Disconnected())
 
     def received(self, message: pb.ServerMessage) -> None:
@@ -319,7 +350,9 @@ class Driver:
         elif stimulus is not None:
             self.feed(stimulus)
         elif (
-            self._checks.received(message)
+            self.collection.received(message)
+            or self._checks.received(message)
+            or self.keeper.received(message)
             or self._steps.received(message)
             or self._readers is None
             or self._outbox is None
@@ -363,6 +396,7 @@ class Driver:
         self._post(
             messages.register(self._facts, runs, self._steps.table.known(), self.state.epoch, began, self._process)
         )
+        self.keeper.announce()
 
     def _post(self, message: pb.AgentMessage) -> None:
         if self._outbox is not None and not self._outbox.post(message):
@@ -565,15 +599,3 @@ class Driver:
                 continue
             self._shim_answers(client, listing, "the shim died")
             return
-
-
-def memory_used_mb() -> int:
-    """Memory in use on this node, caches not counted."""
-    figures: dict[str, int] = {}
-    with open("/proc/meminfo", "rb") as file:
-        for line in file:
-            name, _, rest = line.partition(b":")
-            figures[name.decode()] = int(rest.split()[0])
-            if name == b"MemAvailable":
-                break
-    return (figures["MemTotal"] - figures["MemAvailable"]) // 1024

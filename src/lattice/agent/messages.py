@@ -63,6 +63,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     figures: Figures = NO_FIGURES
     runs_as_root: bool
     agent_user: str
+    collector_address: str = ""
 
 
 def key_of(key: pb.RunKey) -> RunKey:
@@ -186,6 +187,7 @@ def register(
             epoch=epoch,
             takes_batches=True,
             process=process,
+            collector_address=facts.collector_address,
             runs_as_root=facts.runs_as_root,
             agent_user=facts.agent_user,
             steps=steps,
@@ -212,8 +214,17 @@ def report(told: SendReport, now_boot_s: float) -> pb.AgentMessage:
     return pb.AgentMessage(run_report=message)
 
 
-def heartbeat(seq: int, running: int, load1: float, memory_used_mb: int, session: int = 0) -> pb.Heartbeat:
-    return pb.Heartbeat(seq=seq, running=running, load1=load1, memory_used_mb=memory_used_mb, session=session)
+def heartbeat(
+    seq: int, running: int, load1: float, memory_used_mb: int, session: int = 0, fingerprint: bytes = b""
+) -> pb.Heartbeat:
+    return pb.Heartbeat(
+        seq=seq,
+        running=running,
+        load1=load1,
+        memory_used_mb=memory_used_mb,
+        session=session,
+        fingerprint=fingerprint,
+    )
 
 
 def output_chunk(reader: int, offset: int, data: bytes = b"", *, eof: bool = False, error: str = "") -> pb.AgentMessage:

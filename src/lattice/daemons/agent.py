@@ -24,6 +24,7 @@ from lattice.agent.shim_client import ShimUnavailable
 from lattice.agent.site_hooks import DEFAULT_TIMEOUT_S, SiteHooks
 from lattice.agent.state import Retention
 from lattice.daemons.agent_identity import BadIdentity, Credentials, add_options, build_credentials, plain_endpoints
+from lattice.daemons.agent_listener import add_listener_option, listen
 from lattice.observe.logging import LEVELS, configure
 from lattice.ports.object_store import ObjectStore
 
@@ -80,6 +81,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--checks", type=Path, metavar="FILE", help="TOML or JSON: health checks of this node, a table each")
     add("--check-dir", type=Path, metavar="DIR", help="every program in it is a health check")
     add("--no-checks", action="store_true", help="run no health checks")
+    add_listener_option(add)
     add("--log-level", choices=LEVELS, default="info")
     return parser
 
@@ -197,6 +199,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         retention=Retention(keep_s=options.keep_runs, max_bytes=options.keep_bytes),
         output_limit=options.output_limit,
         grace_s=options.grace,
+        collector_port=options.collector_port,
         topology=topology,
         hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
@@ -277,6 +280,7 @@ async def connect(credentials: Credentials, driver: Driver, node: str) -> None:
     keeping = asyncio.create_task(identity.keep()) if identity.has_certificate else None
     try:
         endpoints = credentials.endpoints()
+        await listen(driver, endpoints)
         await Connector(endpoints, identity.token, driver, node, credentials.open_channel).run()
     finally:
         if keeping is not None:
