@@ -195,6 +195,15 @@ class Node(Struct, frozen=True, kw_only=True):
     load1: Figure | None = None
     registered_at: str | None = None
     changed_at: str | None = None
+    status: str = ""
+    last_response: int | None = None
+    os: str = ""
+    speed: Figure = 0.0
+    virtual_memory_mb: int = 0
+    tmp_disk_mb: int = 0
+    partitions: list[int] = []
+    position: int = 0
+    shortfall: str = ""
 
 
 class InUse(Struct, frozen=True, kw_only=True):

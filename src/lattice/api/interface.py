@@ -20,6 +20,8 @@ _ADDRESSES: dict[str, Service] = {
     "events": "AllocationService",
     "sessions": "AllocationService",
     "nodes": "NodeService",
+    "node-status": "NodeService",
+    "node-summary": "NodeService",
 }
 
 TEXT_PIECE = "TextPiece"

@@ -24,7 +24,8 @@ class Command(Generic[O]):
     `fill` adds arguments whose destinations are fields of `options`. `complete` may add values to
     those of the command line before the record is made. With `takes_tail` what follows `--` becomes
     the field `tail` and is not parsed. With `takes_rest` the first word that is no flag ends the flags:
-    it and all that follow, a `--` among them too, become `rest` as they are.
+    it and all that follow, a `--` among them too, become `rest` as they are. Flags in `dashed` take the next word
+    as their value even when it begins with a dash.
     """
 
     options: type[O]
@@ -34,3 +35,4 @@ class Command(Generic[O]):
     complete: Completer | None = field(default=None)
     takes_tail: bool = False
     takes_rest: bool = False
+    dashed: frozenset[str] = frozenset()

@@ -17,7 +17,7 @@ def memory_text(megabytes: int) -> str:
 
 def reason_text(node: Node) -> str:
     if not node.reason:
-        return node.down_cause or ""
+        return node.shortfall or node.down_cause or ""
     return f"{node.reason} ({node.reason_by})" if node.reason_by else node.reason
 
 
@@ -67,7 +67,14 @@ def node_sheet(node: Node) -> list[tuple[str, str]]:
         ("Allocations", ", ".join(node.allocations)),
         ("vCluster", node.vcluster or ""),
         ("Group", node.group or ""),
+        ("Not configured for work", node.shortfall),
+        ("Status", node.status),
+        ("OS", node.os),
         ("CPUs", str(node.cpus)),
+        ("Speed", f"{node.speed:g} MHz" if node.speed else ""),
+        ("Virtual memory", memory_text(node.virtual_memory_mb) if node.virtual_memory_mb else ""),
+        ("Temporary disk", memory_text(node.tmp_disk_mb) if node.tmp_disk_mb else ""),
+        ("Partitions", ", ".join(map(str, node.partitions))),
         ("Memory", _memory(node)),
         ("GPUs", gpus_text(node)),
         ("Features", ", ".join(node.features)),

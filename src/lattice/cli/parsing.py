@@ -179,7 +179,7 @@ def build_parser(words: Sequence[str], leaf: Leaf, command: Command[Any]) -> Par
 def read_options(found: Invocation, command: Command[Any], process: Process) -> tuple[object, Flags]:
     """The command's record and the flags that every command has."""
     parser = build_parser(found.words, found.leaf, command)
-    arguments, tail = found.arguments, found.tail
+    arguments, tail = _dashes_joined(found.arguments, command.dashed), found.tail
     rest: list[str] = []
     if command.takes_rest:
         arguments, rest = parser.cut(arguments)
@@ -195,6 +195,17 @@ def read_options(found: Invocation, command: Command[Any], process: Process) -> 
     if command.complete is not None:
         values = command.complete(values, parser, process)
     return _record(command.options, values), _record(Flags, values)
+
+
+def _dashes_joined(arguments: list[str], flags: frozenset[str]) -> list[str]:
+    """`--sort -Name` as `--sort=-Name`, which argparse does not take for two flags."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] in flags:
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def _record(kind: type[R], values: Values) -> R:

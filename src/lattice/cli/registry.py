@@ -27,9 +27,12 @@ NODE = Branch(
         "drain": Leaf("node:DRAIN", "let a node finish its work and start none"),
         "undrain": Leaf("node:UNDRAIN", "use a drained node again"),
         "disable": Leaf("node:DISABLE", "take a node down at once"),
+        "check": Leaf("node_check", "run the health checks of a node now"),
         "enable": Leaf("node:ENABLE", "bring a disabled node back"),
         "diff": Leaf("node_diff", "show what differs between two nodes"),
+        "reboot": Leaf("node:REBOOT", "have a node started anew"),
         "fault": Leaf("node:FAULT", "report a failure of hardware, seen from outside"),
+        "events": Leaf("node_events", "tell what happened to a node"),
     },
 )
 
@@ -139,8 +142,12 @@ ADMIN = Branch(
             },
         ),
         "node": Branch(
-            "nodes that wait for a decision",
-            {"approve": Leaf("admin.conformance:APPROVE", "take a node back whose drift was remedied")},
+            "nodes of the site: import them, decide about them",
+            {
+                "import": Leaf("admin.node_import:IMPORT", "declare the nodes of a SlurmConf or NodeSpecConf"),
+                "wipe": Leaf("node:WIPE", "erase what sensitive work may have left on a node"),
+                "approve": Leaf("admin.conformance:APPROVE", "take a node back whose drift was remedied"),
+            },
         ),
         "drain": Leaf("node:DRAIN", "the same as `lattice node drain`"),
         "undrain": Leaf("node:UNDRAIN", "the same as `lattice node undrain`"),

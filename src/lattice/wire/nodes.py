@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import Node, NodeState
+from lattice.core.model.specifications import record_of, status_of
+from lattice.wire.health import CheckView
 from lattice.wire.times import rfc3339
 
 Holding = Literal["free", "whole", "shared", "claimed"]
@@ -41,6 +43,16 @@ class NodeView(Struct, frozen=True, kw_only=True):
     load1: float | None
     registered_at: str | None
     changed_at: str | None
+    status: str  # the state in the words of 2001
+    last_response: int | None  # seconds since 1970
+    os: str
+    speed: float
+    virtual_memory_mb: int
+    tmp_disk_mb: int
+    partitions: tuple[int, ...]
+    position: int
+    shortfall: str  # why it is not configured for work
+    checks: tuple[CheckView, ...] = ()  # its own health checks; in lists only those that did not pass
 
 
 def holding_of(node: Node) -> Holding:
@@ -56,10 +68,12 @@ def free_of(node: Node) -> FreeView:
     return FreeView(cpus=cpus, memory_mb=memory_mb, gpus=gpus)
 
 
-def node_view(node: Node, *, home: str = "", last_heartbeat_s: float | None, load1: float | None) -> NodeView:
+def node_view(
+    node: Node, *, home: str = "", last_heartbeat_s: float | None, load1: float | None, last_response: int | None = None
+) -> NodeView:
     """The JSON shape of a node; `home` is the vCluster it was given to by name, `last_heartbeat_s` how long ago it was heard
     (None = never by this server)."""
-    hardware = node.hardware
+    hardware, record = node.hardware, record_of(node)
     return NodeView(
         id=node.id,
         state=node.state,
@@ -84,4 +98,13 @@ def node_view(node: Node, *, home: str = "", last_heartbeat_s: float | None, loa
         load1=load1,
         registered_at=rfc3339(node.registered_at),
         changed_at=rfc3339(node.changed_at),
+        status=status_of(node),
+        last_response=last_response,
+        os=record.os,
+        speed=record.speed,
+        virtual_memory_mb=record.virtual_memory_mb,
+        tmp_disk_mb=record.tmp_disk_mb,
+        partitions=record.partitions,
+        position=node.specification.position if node.specification is not None else 0,
+        shortfall=node.shortfall,
     )

@@ -7,6 +7,8 @@ from lattice_sdk.calls.backups import BackupCalls
 from lattice_sdk.calls.cluster import ClusterCalls
 from lattice_sdk.calls.conformance import ConformanceCalls
 from lattice_sdk.calls.dags import DagCalls
+from lattice_sdk.calls.health import HealthCalls
+from lattice_sdk.calls.machine_status import MachineStatusCalls
 from lattice_sdk.calls.nodes import NodeCalls
 from lattice_sdk.calls.notifications import NotificationCalls
 from lattice_sdk.calls.reports import ReportCalls
@@ -17,6 +19,7 @@ from lattice_sdk.calls.steps import StepCalls
 class Calls(
     AllocationCalls,
     NodeCalls,
+    MachineStatusCalls,
     AdministrationCalls,
     ClusterCalls,
     BackupCalls,
@@ -27,5 +30,6 @@ class Calls(
     StepCalls,
     SlurmCalls,
     ConformanceCalls,
+    HealthCalls,
 ):
     """What both clients can do."""

@@ -13,9 +13,20 @@ LONGEST_ORDER_S = 120.0
 
 class NodeCalls:
     @operation
-    def list_nodes(self, *, state: str = "", vcluster: str = "", group: str = "") -> Steps[list[Node]]:
-        """All nodes, or those in these states (joined by commas), of this vCluster or topology group."""
-        return everything("/nodes", Page[Node], given(state=state, vcluster=vcluster, group=group))
+    def list_nodes(
+        self,
+        *,
+        state: str = "",
+        vcluster: str = "",
+        group: str = "",
+        nodes: str = "",
+        filter: Sequence[str] = (),
+        sort: str = "",
+    ) -> Steps[list[Node]]:
+        """All nodes, or those in these states (joined by commas), of this vCluster or topology group, or of a folded set; `filter`
+        are conditions on fields of `node_status`, `sort` its fields."""
+        query = given(state=state, vcluster=vcluster, group=group, nodes=nodes, sort=sort)
+        return everything("/nodes", Page[Node], [*query, *(("filter", condition) for condition in filter)])
 
     @operation
     def get_node(self, node_id: str) -> Steps[Node]:

@@ -5,10 +5,11 @@ from msgspec import Struct
 
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
-from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.cursors import Page
 from lattice.api.errors import unknown
-from lattice.api.limits import MAX_PAGE
+from lattice.api.node_fields import sort_rows
 from lattice.api.node_orders import Instruction, NodeOrder, order_node
+from lattice.api.operations.node_query import chosen_rows, page_of
 from lattice.api.states import parse_node_states
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import Node
@@ -19,6 +20,9 @@ class NodeQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: list[str] = []
     vcluster: str = ""
     group: str = ""
+    nodes: str = ""
+    filter: list[str] = []
+    sort: str = ""
     limit: int | None = None
     cursor: str = ""
 
@@ -52,24 +56,20 @@ class WipeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 async def list_nodes(context: Context, request: NodeQuery) -> Page[NodeView]:
-    """Nodes by name."""
+    """Nodes in the order of the file they were imported from, then by name; or filtered and sorted by fields of their status."""
     states = parse_node_states(request.state)
-    limit = page_size(request.limit, MAX_PAGE, MAX_PAGE)
-    after = read_cursor(request.cursor, tuple[str])[0] if request.cursor else ""
     members = _members(context, request.vcluster)
-    nodes = context.state.nodes
-    wanted = sorted(
-        name
-        for name, node in nodes.items()
-        if name > after
-        and (not states or node.state in states)
-        and (not request.group or node.hardware.group == request.group)
-        and (members is None or name in members)
-    )
-    cursor = make_cursor(wanted[limit - 1]) if len(wanted) > limit else None
+    rows = [
+        row
+        for row in chosen_rows(context, request.nodes, request.filter)
+        if (not states or row.node.state in states)
+        and (not request.group or row.node.hardware.group == request.group)
+        and (members is None or row.node.id in members)
+    ]
+    sort_rows(rows, request.sort)
+    page, cursor = page_of(rows, request.limit, request.cursor)
     homes = _homes(context)
-    views = [_view(context, nodes[name], homes) for name in wanted[:limit]]
-    return Page(items=views, next_cursor=cursor)
+    return Page(items=[_view(context, row.node, homes) for row in page], next_cursor=cursor)
 
 
 async def get_node(context: Context, request: GetNode) -> NodeView:
@@ -143,9 +143,11 @@ def _homes(context: Context) -> dict[str, str]:
 
 def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
     heard = context.services.observations.get(node.id)
-    ago = None if heard is None else context.services.clock.monotonic_s() - heard.last_heard
+    clock = context.services.clock
+    ago = None if heard is None else clock.monotonic_s() - heard.last_heard
     load1 = None if heard is None else heard.load1
-    view = node_view(node, home=homes.get(node.id, ""), last_heartbeat_s=ago, load1=load1)
+    response = None if ago is None else int(clock.now_ms() / 1000 - ago)
+    view = node_view(node, home=homes.get(node.id, ""), last_heartbeat_s=ago, load1=load1, last_response=response)
     if context.reach(Permission.CONTROL_NODES) is Reach.ALL:
         return view
     return msgspec.structs.replace(view, allocations=tuple(map(allocation_id, _seen(context, node))))

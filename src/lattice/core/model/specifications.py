@@ -6,6 +6,7 @@ What was not specified asks for nothing; what an agent does not report is taken 
 """
 
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -109,3 +110,25 @@ def record_of(node: "Node") -> NodeRecord:
         tmp_disk_mb=figures.tmp_disk_mb or wanted.tmp_disk_mb,
         partitions=wanted.partitions,
     )
+
+
+class Status(StrEnum):
+    """States as the machine status of 2001 calls them."""
+
+    IDLE = "IDLE"
+    BUSY = "BUSY"
+    DRAINING = "DRAINING"
+    DRAINED = "DRAINED"
+    DOWN = "DOWN"
+
+
+def status_of(node: "Node") -> Status:
+    """Ready and free is IDLE, Ready and held is BUSY; DOWN is everything that cannot run work."""
+    if node.state == "Ready":
+        if not node.is_free:
+            return Status.BUSY
+        return Status.DOWN if node.shortfall else Status.IDLE
+    return _STATUSES.get(node.state, Status.DOWN)
+
+
+_STATUSES = {"Draining": Status.DRAINING, "Drained": Status.DRAINED}

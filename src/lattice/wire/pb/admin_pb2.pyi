@@ -1,4 +1,5 @@
 from lattice.wire.pb import allocations_pb2 as _allocations_pb2
+from lattice.wire.pb import nodes_pb2 as _nodes_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -104,6 +105,135 @@ class SlurmAnswer(_message.Message):
     attend: SlurmStep
     spawn: SlurmProgram
     def __init__(self, stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., code: _Optional[int] = ..., needs: _Optional[str] = ..., path: _Optional[str] = ..., resume: _Optional[str] = ..., attend: _Optional[_Union[SlurmStep, _Mapping]] = ..., spawn: _Optional[_Union[SlurmProgram, _Mapping]] = ...) -> None: ...
+
+class ConformanceStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ConformanceGroupView(_message.Message):
+    __slots__ = ("fingerprint", "size", "nodes", "baseline_of", "differences")
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_OF_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCES_FIELD_NUMBER: _ClassVar[int]
+    fingerprint: str
+    size: int
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    baseline_of: _containers.RepeatedScalarFieldContainer[str]
+    differences: _containers.RepeatedCompositeFieldContainer[_nodes_pb2.DifferenceView]
+    def __init__(self, fingerprint: _Optional[str] = ..., size: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., baseline_of: _Optional[_Iterable[str]] = ..., differences: _Optional[_Iterable[_Union[_nodes_pb2.DifferenceView, _Mapping]]] = ...) -> None: ...
+
+class BaselineView(_message.Message):
+    __slots__ = ("vcluster", "source", "fingerprint", "kind", "node", "set_by", "set_at", "components")
+    class ComponentsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    SET_BY_FIELD_NUMBER: _ClassVar[int]
+    SET_AT_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    vcluster: str
+    source: str
+    fingerprint: str
+    kind: str
+    node: str
+    set_by: str
+    set_at: str
+    components: _containers.ScalarMap[str, str]
+    def __init__(self, vcluster: _Optional[str] = ..., source: _Optional[str] = ..., fingerprint: _Optional[str] = ..., kind: _Optional[str] = ..., node: _Optional[str] = ..., set_by: _Optional[str] = ..., set_at: _Optional[str] = ..., components: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class DriftView(_message.Message):
+    __slots__ = ("node", "state", "vcluster", "expected", "actual", "since", "differences", "is_sensitive", "given_up_at", "escalated_at", "verified_at")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    ACTUAL_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCES_FIELD_NUMBER: _ClassVar[int]
+    IS_SENSITIVE_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_UP_AT_FIELD_NUMBER: _ClassVar[int]
+    ESCALATED_AT_FIELD_NUMBER: _ClassVar[int]
+    VERIFIED_AT_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    state: str
+    vcluster: str
+    expected: str
+    actual: str
+    since: str
+    differences: _containers.RepeatedCompositeFieldContainer[_nodes_pb2.DifferenceView]
+    is_sensitive: bool
+    given_up_at: str
+    escalated_at: str
+    verified_at: str
+    def __init__(self, node: _Optional[str] = ..., state: _Optional[str] = ..., vcluster: _Optional[str] = ..., expected: _Optional[str] = ..., actual: _Optional[str] = ..., since: _Optional[str] = ..., differences: _Optional[_Iterable[_Union[_nodes_pb2.DifferenceView, _Mapping]]] = ..., is_sensitive: _Optional[bool] = ..., given_up_at: _Optional[str] = ..., escalated_at: _Optional[str] = ..., verified_at: _Optional[str] = ...) -> None: ...
+
+class ConformanceView(_message.Message):
+    __slots__ = ("nodes", "groups", "unknown", "baselines", "drifted")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    BASELINES_FIELD_NUMBER: _ClassVar[int]
+    DRIFTED_FIELD_NUMBER: _ClassVar[int]
+    nodes: int
+    groups: _containers.RepeatedCompositeFieldContainer[ConformanceGroupView]
+    unknown: _containers.RepeatedScalarFieldContainer[str]
+    baselines: _containers.RepeatedCompositeFieldContainer[BaselineView]
+    drifted: _containers.RepeatedCompositeFieldContainer[DriftView]
+    def __init__(self, nodes: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[ConformanceGroupView, _Mapping]]] = ..., unknown: _Optional[_Iterable[str]] = ..., baselines: _Optional[_Iterable[_Union[BaselineView, _Mapping]]] = ..., drifted: _Optional[_Iterable[_Union[DriftView, _Mapping]]] = ...) -> None: ...
+
+class RefreshConformanceRequest(_message.Message):
+    __slots__ = ("nodes_text", "nodes", "request_id")
+    NODES_TEXT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    nodes_text: str
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    request_id: str
+    def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RefreshView(_message.Message):
+    __slots__ = ("asked", "unreachable")
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    asked: _containers.RepeatedScalarFieldContainer[str]
+    unreachable: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, asked: _Optional[_Iterable[str]] = ..., unreachable: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetBaselineRequest(_message.Message):
+    __slots__ = ("vcluster",)
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    vcluster: str
+    def __init__(self, vcluster: _Optional[str] = ...) -> None: ...
+
+class SetBaselineRequest(_message.Message):
+    __slots__ = ("vcluster", "node", "fingerprint", "request_id")
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    vcluster: str
+    node: str
+    fingerprint: str
+    request_id: str
+    def __init__(self, vcluster: _Optional[str] = ..., node: _Optional[str] = ..., fingerprint: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class UnsetBaselineRequest(_message.Message):
+    __slots__ = ("vcluster", "request_id")
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    vcluster: str
+    request_id: str
+    def __init__(self, vcluster: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ListTenantsRequest(_message.Message):
     __slots__ = ()

@@ -40,6 +40,31 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.SlurmCommandRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.SlurmAnswer.FromString,
                 _registered_method=True)
+        self.ConformanceStatus = channel.unary_unary(
+                '/lattice.v1.AdminService/ConformanceStatus',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.ConformanceStatusRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.ConformanceView.FromString,
+                _registered_method=True)
+        self.RefreshConformance = channel.unary_unary(
+                '/lattice.v1.AdminService/RefreshConformance',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.RefreshConformanceRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.RefreshView.FromString,
+                _registered_method=True)
+        self.GetBaseline = channel.unary_unary(
+                '/lattice.v1.AdminService/GetBaseline',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.GetBaselineRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.BaselineView.FromString,
+                _registered_method=True)
+        self.SetBaseline = channel.unary_unary(
+                '/lattice.v1.AdminService/SetBaseline',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.SetBaselineRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.BaselineView.FromString,
+                _registered_method=True)
+        self.UnsetBaseline = channel.unary_unary(
+                '/lattice.v1.AdminService/UnsetBaseline',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.UnsetBaselineRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.BaselineView.FromString,
+                _registered_method=True)
         self.ListTenants = channel.unary_unary(
                 '/lattice.v1.AdminService/ListTenants',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.ListTenantsRequest.SerializeToString,
@@ -267,6 +292,41 @@ class AdminServiceServicer:
 
     def SlurmCommand(self, request, context):
         """Carries out a command of Slurm's. What it refuses is an answer too, with the text and the exit code of Slurm's own.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ConformanceStatus(self, request, context):
+        """Groups of like nodes, the largest first, what separates them from it, and who differs from the baseline.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RefreshConformance(self, request, context):
+        """Asks nodes to look at themselves again; what they find comes with their next report.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetBaseline(self, request, context):
+        """What the nodes of a vCluster should be: what was declared, else the majority of its largest kind of node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetBaseline(self, request, context):
+        """Declares what the nodes of a vCluster should be.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnsetBaseline(self, request, context):
+        """Lets the majority count again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -588,6 +648,31 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.SlurmCommandRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.SlurmAnswer.SerializeToString,
             ),
+            'ConformanceStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConformanceStatus,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.ConformanceStatusRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.ConformanceView.SerializeToString,
+            ),
+            'RefreshConformance': grpc.unary_unary_rpc_method_handler(
+                    servicer.RefreshConformance,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.RefreshConformanceRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.RefreshView.SerializeToString,
+            ),
+            'GetBaseline': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetBaseline,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.GetBaselineRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.BaselineView.SerializeToString,
+            ),
+            'SetBaseline': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetBaseline,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.SetBaselineRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.BaselineView.SerializeToString,
+            ),
+            'UnsetBaseline': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnsetBaseline,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.UnsetBaselineRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.BaselineView.SerializeToString,
+            ),
             'ListTenants': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTenants,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.ListTenantsRequest.FromString,
@@ -836,6 +921,141 @@ class AdminService:
             '/lattice.v1.AdminService/SlurmCommand',
             lattice_dot_v1_dot_admin__pb2.SlurmCommandRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.SlurmAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConformanceStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/ConformanceStatus',
+            lattice_dot_v1_dot_admin__pb2.ConformanceStatusRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.ConformanceView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RefreshConformance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/RefreshConformance',
+            lattice_dot_v1_dot_admin__pb2.RefreshConformanceRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.RefreshView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBaseline(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/GetBaseline',
+            lattice_dot_v1_dot_admin__pb2.GetBaselineRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.BaselineView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetBaseline(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/SetBaseline',
+            lattice_dot_v1_dot_admin__pb2.SetBaselineRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.BaselineView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnsetBaseline(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/UnsetBaseline',
+            lattice_dot_v1_dot_admin__pb2.UnsetBaselineRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.BaselineView.FromString,
             options,
             channel_credentials,
             insecure,

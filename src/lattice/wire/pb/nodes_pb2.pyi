@@ -7,19 +7,177 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class NodeStatusRequest(_message.Message):
+    __slots__ = ("fields", "sort", "filter", "nodes", "limit", "cursor")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    SORT_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    fields: str
+    sort: str
+    filter: _containers.RepeatedScalarFieldContainer[str]
+    nodes: str
+    limit: int
+    cursor: str
+    def __init__(self, fields: _Optional[str] = ..., sort: _Optional[str] = ..., filter: _Optional[_Iterable[str]] = ..., nodes: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class NodeStatus(_message.Message):
+    __slots__ = ("Name", "OS", "CPUs", "Speed", "RealMemory", "VirtualMemory", "TmpDisk", "Partition", "LastResponse", "State", "NodeState", "Reason", "Position", "vCluster", "Group", "GPUs", "GPUType", "Features", "Address", "Held", "Allocations", "Load")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    REALMEMORY_FIELD_NUMBER: _ClassVar[int]
+    VIRTUALMEMORY_FIELD_NUMBER: _ClassVar[int]
+    TMPDISK_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    LASTRESPONSE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NODESTATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    VCLUSTER_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    GPUTYPE_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    LOAD_FIELD_NUMBER: _ClassVar[int]
+    Name: str
+    OS: str
+    CPUs: int
+    Speed: float
+    RealMemory: int
+    VirtualMemory: int
+    TmpDisk: int
+    Partition: str
+    LastResponse: int
+    State: str
+    NodeState: str
+    Reason: str
+    Position: int
+    vCluster: str
+    Group: str
+    GPUs: int
+    GPUType: str
+    Features: str
+    Address: str
+    Held: str
+    Allocations: int
+    Load: float
+    def __init__(self, Name: _Optional[str] = ..., OS: _Optional[str] = ..., CPUs: _Optional[int] = ..., Speed: _Optional[float] = ..., RealMemory: _Optional[int] = ..., VirtualMemory: _Optional[int] = ..., TmpDisk: _Optional[int] = ..., Partition: _Optional[str] = ..., LastResponse: _Optional[int] = ..., State: _Optional[str] = ..., NodeState: _Optional[str] = ..., Reason: _Optional[str] = ..., Position: _Optional[int] = ..., vCluster: _Optional[str] = ..., Group: _Optional[str] = ..., GPUs: _Optional[int] = ..., GPUType: _Optional[str] = ..., Features: _Optional[str] = ..., Address: _Optional[str] = ..., Held: _Optional[str] = ..., Allocations: _Optional[int] = ..., Load: _Optional[float] = ...) -> None: ...
+
+class NodeStatusResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[NodeStatus]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[NodeStatus, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class NodeSummaryRequest(_message.Message):
+    __slots__ = ("filter", "nodes")
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    filter: _containers.RepeatedScalarFieldContainer[str]
+    nodes: str
+    def __init__(self, filter: _Optional[_Iterable[str]] = ..., nodes: _Optional[str] = ...) -> None: ...
+
+class NodeSummary(_message.Message):
+    __slots__ = ("State", "NodeState", "count", "nodes")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NODESTATE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    State: str
+    NodeState: str
+    count: int
+    nodes: str
+    def __init__(self, State: _Optional[str] = ..., NodeState: _Optional[str] = ..., count: _Optional[int] = ..., nodes: _Optional[str] = ...) -> None: ...
+
+class NodeSummaryResponse(_message.Message):
+    __slots__ = ("items", "next_cursor")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[NodeSummary]
+    next_cursor: str
+    def __init__(self, items: _Optional[_Iterable[_Union[NodeSummary, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class ConfFile(_message.Message):
+    __slots__ = ("path", "text", "problem")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    text: str
+    problem: str
+    def __init__(self, path: _Optional[str] = ..., text: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class ImportNodesRequest(_message.Message):
+    __slots__ = ("files", "dry_run", "request_id")
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    files: _containers.RepeatedCompositeFieldContainer[ConfFile]
+    dry_run: bool
+    request_id: str
+    def __init__(self, files: _Optional[_Iterable[_Union[ConfFile, _Mapping]]] = ..., dry_run: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ImportChange(_message.Message):
+    __slots__ = ("what", "name", "change")
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    what: str
+    name: str
+    change: str
+    def __init__(self, what: _Optional[str] = ..., name: _Optional[str] = ..., change: _Optional[str] = ...) -> None: ...
+
+class NodeImportView(_message.Message):
+    __slots__ = ("needs", "dry_run", "nodes", "added", "changed", "unchanged", "changes", "unfit", "warnings")
+    NEEDS_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    ADDED_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    UNFIT_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    needs: _containers.RepeatedScalarFieldContainer[str]
+    dry_run: bool
+    nodes: int
+    added: int
+    changed: int
+    unchanged: int
+    changes: _containers.RepeatedCompositeFieldContainer[ImportChange]
+    unfit: _containers.RepeatedCompositeFieldContainer[ImportChange]
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, needs: _Optional[_Iterable[str]] = ..., dry_run: _Optional[bool] = ..., nodes: _Optional[int] = ..., added: _Optional[int] = ..., changed: _Optional[int] = ..., unchanged: _Optional[int] = ..., changes: _Optional[_Iterable[_Union[ImportChange, _Mapping]]] = ..., unfit: _Optional[_Iterable[_Union[ImportChange, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class ListNodesRequest(_message.Message):
-    __slots__ = ("state", "vcluster", "group", "limit", "cursor")
+    __slots__ = ("state", "vcluster", "group", "nodes", "filter", "sort", "limit", "cursor")
     STATE_FIELD_NUMBER: _ClassVar[int]
     VCLUSTER_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    SORT_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     state: _containers.RepeatedScalarFieldContainer[str]
     vcluster: str
     group: str
+    nodes: str
+    filter: _containers.RepeatedScalarFieldContainer[str]
+    sort: str
     limit: int
     cursor: str
-    def __init__(self, state: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., group: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Iterable[str]] = ..., vcluster: _Optional[str] = ..., group: _Optional[str] = ..., nodes: _Optional[str] = ..., filter: _Optional[_Iterable[str]] = ..., sort: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class FreeView(_message.Message):
     __slots__ = ("cpus", "memory_mb", "gpus")
@@ -32,7 +190,7 @@ class FreeView(_message.Message):
     def __init__(self, cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ...) -> None: ...
 
 class NodeView(_message.Message):
-    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at")
+    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at", "status", "last_response", "os", "speed", "virtual_memory_mb", "tmp_disk_mb", "partitions", "position", "shortfall")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -56,6 +214,15 @@ class NodeView(_message.Message):
     LOAD1_FIELD_NUMBER: _ClassVar[int]
     REGISTERED_AT_FIELD_NUMBER: _ClassVar[int]
     CHANGED_AT_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    LAST_RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    OS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    VIRTUAL_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    TMP_DISK_MB_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    SHORTFALL_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: str
     reason: str
@@ -79,7 +246,16 @@ class NodeView(_message.Message):
     load1: float
     registered_at: str
     changed_at: str
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ...) -> None: ...
+    status: str
+    last_response: int
+    os: str
+    speed: float
+    virtual_memory_mb: int
+    tmp_disk_mb: int
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    position: int
+    shortfall: str
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ..., status: _Optional[str] = ..., last_response: _Optional[int] = ..., os: _Optional[str] = ..., speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ..., partitions: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., shortfall: _Optional[str] = ...) -> None: ...
 
 class ListNodesResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -308,3 +484,45 @@ class WipeNodeSetRequest(_message.Message):
     force: bool
     request_id: str
     def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., force: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DiffNodesRequest(_message.Message):
+    __slots__ = ("id", "other")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    other: str
+    def __init__(self, id: _Optional[str] = ..., other: _Optional[str] = ...) -> None: ...
+
+class DifferenceView(_message.Message):
+    __slots__ = ("component", "expected", "actual")
+    COMPONENT_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    ACTUAL_FIELD_NUMBER: _ClassVar[int]
+    component: str
+    expected: str
+    actual: str
+    def __init__(self, component: _Optional[str] = ..., expected: _Optional[str] = ..., actual: _Optional[str] = ...) -> None: ...
+
+class NodeDiffView(_message.Message):
+    __slots__ = ("first", "second", "is_same", "first_fingerprint", "second_fingerprint", "differences")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    IS_SAME_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCES_FIELD_NUMBER: _ClassVar[int]
+    first: str
+    second: str
+    is_same: bool
+    first_fingerprint: str
+    second_fingerprint: str
+    differences: _containers.RepeatedCompositeFieldContainer[DifferenceView]
+    def __init__(self, first: _Optional[str] = ..., second: _Optional[str] = ..., is_same: _Optional[bool] = ..., first_fingerprint: _Optional[str] = ..., second_fingerprint: _Optional[str] = ..., differences: _Optional[_Iterable[_Union[DifferenceView, _Mapping]]] = ...) -> None: ...
+
+class ApproveNodeRequest(_message.Message):
+    __slots__ = ("id", "request_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request_id: str
+    def __init__(self, id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...

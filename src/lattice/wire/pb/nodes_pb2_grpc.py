@@ -34,6 +34,21 @@ class NodeServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.Status = channel.unary_unary(
+                '/lattice.v1.NodeService/Status',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeStatusRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeStatusResponse.FromString,
+                _registered_method=True)
+        self.Summary = channel.unary_unary(
+                '/lattice.v1.NodeService/Summary',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeSummaryRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeSummaryResponse.FromString,
+                _registered_method=True)
+        self.Import = channel.unary_unary(
+                '/lattice.v1.NodeService/Import',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.ImportNodesRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeImportView.FromString,
+                _registered_method=True)
         self.List = channel.unary_unary(
                 '/lattice.v1.NodeService/List',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.ListNodesRequest.SerializeToString,
@@ -119,13 +134,44 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.WipeNodeSetRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
                 _registered_method=True)
+        self.Diff = channel.unary_unary(
+                '/lattice.v1.NodeService/Diff',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.DiffNodesRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeDiffView.FromString,
+                _registered_method=True)
+        self.Approve = channel.unary_unary(
+                '/lattice.v1.NodeService/Approve',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.ApproveNodeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+                _registered_method=True)
 
 
 class NodeServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
+    def Status(self, request, context):
+        """Chosen fields of chosen nodes, in the order of the file they were imported from or as asked.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Summary(self, request, context):
+        """How many nodes are in which state, and which.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Import(self, request, context):
+        """Declares the nodes of the files with what each must have, their partitions as vClusters, and their settings.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def List(self, request, context):
-        """Nodes by name.
+        """Nodes in the order of the file they were imported from, then by name; or filtered and sorted by fields of their status.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -243,9 +289,38 @@ class NodeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Diff(self, request, context):
+        """What differs between two nodes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Approve(self, request, context):
+        """Takes back a node whose drift was remedied and that waits for an operator's word.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_NodeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'Status': grpc.unary_unary_rpc_method_handler(
+                    servicer.Status,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeStatusRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeStatusResponse.SerializeToString,
+            ),
+            'Summary': grpc.unary_unary_rpc_method_handler(
+                    servicer.Summary,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeSummaryRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeSummaryResponse.SerializeToString,
+            ),
+            'Import': grpc.unary_unary_rpc_method_handler(
+                    servicer.Import,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.ImportNodesRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeImportView.SerializeToString,
+            ),
             'List': grpc.unary_unary_rpc_method_handler(
                     servicer.List,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.ListNodesRequest.FromString,
@@ -331,6 +406,16 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.WipeNodeSetRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
             ),
+            'Diff': grpc.unary_unary_rpc_method_handler(
+                    servicer.Diff,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.DiffNodesRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeDiffView.SerializeToString,
+            ),
+            'Approve': grpc.unary_unary_rpc_method_handler(
+                    servicer.Approve,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.ApproveNodeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'lattice.v1.NodeService', rpc_method_handlers)
@@ -341,6 +426,87 @@ def add_NodeServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class NodeService:
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def Status(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Status',
+            lattice_dot_v1_dot_nodes__pb2.NodeStatusRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Summary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Summary',
+            lattice_dot_v1_dot_nodes__pb2.NodeSummaryRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeSummaryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Import(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Import',
+            lattice_dot_v1_dot_nodes__pb2.ImportNodesRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeImportView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def List(request,
@@ -791,6 +957,60 @@ class NodeService:
             '/lattice.v1.NodeService/WipeSet',
             lattice_dot_v1_dot_nodes__pb2.WipeNodeSetRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Diff(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Diff',
+            lattice_dot_v1_dot_nodes__pb2.DiffNodesRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeDiffView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Approve(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Approve',
+            lattice_dot_v1_dot_nodes__pb2.ApproveNodeRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,183 @@
+"""Imports the nodes, partitions and settings of a site's files: everything, or nothing at all."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.context import Context
+from lattice.api.errors import ApiError, refused
+from lattice.config.machine_status.problems import MOST_SHOWN, Problem
+from lattice.config.machine_status.reading import GivenFile, MachineImport, PartitionPlan, Reading, read_files
+from lattice.core.machine.commands import ImportNodes
+from lattice.core.machine.events import NodeSpecified
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.specifications import import_nodes as decide_import
+from lattice.core.model.settings import DEFAULT_VCLUSTER
+from lattice.core.model.specifications import Specification
+from lattice.core.model.tenants import Vcluster
+from lattice.slurm.hostlists import fold
+from lattice.wire.node_imports import ImportChange, NodeImport, NodeImportView
+
+_ITEMS = (
+    ("OS", "os"),
+    ("CPUs", "cpus"),
+    ("Speed", "speed"),
+    ("RealMemory", "memory_mb"),
+    ("VirtualMemory", "virtual_memory_mb"),
+    ("TmpDisk", "tmp_disk_mb"),
+    ("Partition", "partitions"),
+    ("position", "position"),
+)
+
+
+async def import_nodes(context: Context, request: NodeImport) -> NodeImportView:
+    """Declares the nodes of the files with what each must have, their partitions as vClusters, and their settings."""
+    reading = read_files([GivenFile(path=file.path, text=file.text, problem=file.problem) for file in request.files])
+    if reading.findings.errors:
+        raise _unreadable(reading.findings.errors)
+    if reading.asked is None:
+        return _needing(reading, request)
+    async with context.services.administration:
+        command = _command(context, reading.asked, request.files[0].path)
+        view = _view(context, command, reading, request)
+        if not request.dry_run:
+            await context.carry_out(command, request.request_id)
+    return view
+
+
+def _unreadable(errors: list[Problem]) -> ApiError:
+    shown = [str(problem) for problem in errors[:MOST_SHOWN]]
+    if len(errors) > MOST_SHOWN:
+        shown.append(f"... and {len(errors) - MOST_SHOWN} more")
+    count = "one error" if len(errors) == 1 else f"{len(errors)} errors"
+    return ApiError("invalid", "\n".join((f"{count} in the files; nothing was imported", *shown)))
+
+
+def _needing(reading: Reading, request: NodeImport) -> NodeImportView:
+    return NodeImportView(
+        needs=reading.needs,
+        dry_run=request.dry_run,
+        nodes=0,
+        added=0,
+        changed=0,
+        unchanged=0,
+        changes=(),
+        unfit=(),
+        warnings=(),
+    )
+
+
+def _command(context: Context, asked: MachineImport, source: str) -> ImportNodes:
+    kinds: dict[Specification, int] = {}
+    nodes = tuple((name, kinds.setdefault(wanted, len(kinds))) for name, wanted in asked.nodes.items())
+    settings = dict(asked.settings)
+    if asked.default_partition:
+        settings[DEFAULT_VCLUSTER] = asked.default_partition
+    vclusters = tuple(_vcluster(context, plan) for plan in asked.partitions)
+    present = context.state.vclusters
+    command = ImportNodes(
+        specifications=tuple(kinds),
+        nodes=nodes,
+        vclusters=tuple(each for each in vclusters if present.get(each.name) != each),
+        settings=tuple((key, value) for key, value in settings.items() if context.state.settings.get(key) != value),
+        source=source[:200],
+    )
+    _check_reach(context, command)
+    return command
+
+
+def _vcluster(context: Context, plan: PartitionPlan) -> Vcluster:
+    partition = plan.partition
+    old = context.state.vclusters.get(partition.name) or Vcluster(name=partition.name)
+    return replace(
+        old,
+        nodes=plan.nodes,
+        is_up=old.is_up if partition.is_up is None else partition.is_up,
+        max_nodes=old.max_nodes if partition.max_nodes is None else partition.max_nodes,
+        max_walltime_s=old.max_walltime_s if partition.max_time_s is None else partition.max_time_s,
+    )
+
+
+def _check_reach(context: Context, command: ImportNodes) -> None:
+    """Partitions and settings are no business of an operator: files that change them need who may change them."""
+    wanted = (
+        (command.vclusters, Permission.WRITE_VCLUSTERS, "vClusters"),
+        (command.settings, Permission.WRITE_SETTINGS, "settings"),
+    )
+    for changes, permission, what in wanted:
+        if changes and context.reach(permission) is not Reach.ALL:
+            raise ApiError(
+                "forbidden",
+                f"these files change {what}, which needs the permission {permission}",
+                hint="ask a SystemAdmin to import them; a NodeSpecConf without Partition= changes nodes alone",
+            )
+
+
+def _view(context: Context, command: ImportNodes, reading: Reading, request: NodeImport) -> NodeImportView:
+    decided = decide_import(context.state, command, context.state.last_at)
+    if isinstance(decided, Rejected):
+        raise refused(decided)
+    specified = [event for event in decided if isinstance(event, NodeSpecified)]
+    added = [event.node for event in specified if event.node not in context.state.nodes]
+    changes = [ImportChange(what="node", name=fold(added), change="new")] if added else []
+    changes += _alike(_node_changes(context, specified))
+    changes += _vcluster_changes(context, command)
+    changes += [
+        ImportChange(what="setting", name=key, change=_setting(context, key, to)) for key, to in command.settings
+    ]
+    lacking = [(event.node, event.shortfall) for event in specified if event.shortfall]
+    return NodeImportView(
+        needs=(),
+        dry_run=request.dry_run,
+        nodes=len(command.nodes),
+        added=len(added),
+        changed=len(specified) - len(added),
+        unchanged=len(command.nodes) - len(specified),
+        changes=tuple(changes),
+        unfit=tuple(_alike(lacking)),
+        warnings=tuple(map(str, reading.findings.warnings)),
+    )
+
+
+def _node_changes(context: Context, specified: list[NodeSpecified]) -> Iterator[tuple[str, str]]:
+    for event in specified:
+        node = context.state.nodes.get(event.node)
+        if node is None:
+            continue
+        old = node.specification
+        if old is None:
+            yield event.node, "specified"
+            continue
+        told = [
+            f"{item} {_text(getattr(old, name))} -> {_text(getattr(event.specification, name))}"
+            for item, name in _ITEMS
+            if getattr(old, name) != getattr(event.specification, name)
+        ]
+        yield event.node, ", ".join(told) or "judged anew"
+
+
+def _vcluster_changes(context: Context, command: ImportNodes) -> Iterator[ImportChange]:
+    for vcluster in command.vclusters:
+        is_new = vcluster.name not in context.state.vclusters
+        change = f"{'new' if is_new else 'changed'}: {len(vcluster.nodes)} nodes {fold(vcluster.nodes)}"
+        yield ImportChange(what="vcluster", name=vcluster.name, change=change)
+
+
+def _setting(context: Context, key: str, value: str) -> str:
+    old = context.state.settings.get(key)
+    return f"{value or 'empty'}" if old is None else f"{old or 'empty'} -> {value or 'empty'}"
+
+
+def _alike(changes: "Iterator[tuple[str, str]] | list[tuple[str, str]]") -> list[ImportChange]:
+    """Nodes of which the same is said share a line."""
+    together: dict[str, list[str]] = {}
+    for node, change in changes:
+        together.setdefault(change, []).append(node)
+    return [ImportChange(what="node", name=fold(nodes), change=change) for change, nodes in together.items()]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value) or "any"

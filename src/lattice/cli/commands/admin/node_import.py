@@ -1,0 +1,78 @@
+"""`lattice admin node import FILE`: nodes, partitions and settings of a SlurmConf, or nodes of a NodeSpecConf."""
+
+import argparse
+import os
+from dataclasses import dataclass
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import NOT_FOUND, OK, CommandError
+from lattice.cli.output import structured
+from lattice_sdk.models_machine_status import ConfFile, NodeImportReport
+
+MAX_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    file: str
+    dry_run: bool = False
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a SlurmConf, whose other files are read too, or a NodeSpecConf")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
+
+
+def run(options: Options, context: Context) -> int:
+    path = os.path.join(context.process.directory(), options.file)
+    first = read_file(path)
+    if first.text is None:
+        raise CommandError(f"{options.file}: {first.problem}", exit_code=NOT_FOUND)
+    files = [first]
+    report = context.client.import_nodes(files, dry_run=options.dry_run)
+    if report.needs:
+        files += [read_file(name) for name in report.needs]
+        report = context.client.import_nodes(files, dry_run=options.dry_run)
+    for warning in report.warnings:
+        context.warn(warning)
+    if not structured(context, report):
+        _tell(report, context)
+    return OK
+
+
+def read_file(path: str) -> ConfFile:
+    """The file, or why it cannot be read; whether that matters is the server's to say."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        return ConfFile(path=path, problem=_lower(error.strerror or "cannot be read"))
+    if len(data) > MAX_BYTES:
+        return ConfFile(path=path, problem=f"larger than {MAX_BYTES >> 20} MiB")
+    try:
+        return ConfFile(path=path, text=data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return ConfFile(path=path, problem=f"no text: byte 0x{data[error.start]:02x} in line {line}")
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _tell(report: NodeImportReport, context: Context) -> None:
+    for change in report.changes:
+        context.say(f"{change.what} {change.name}: {change.change}")
+    for change in report.unfit:
+        context.say(f"node {change.name}: not configured for work: {change.change}")
+    verb = "would be" if report.dry_run else "were"
+    context.say(f"{report.added} nodes {verb} added, {report.changed} changed; {report.unchanged} are as the file says")
+
+
+IMPORT = Command(
+    options=Options,
+    fill=fill,
+    run=run,
+    examples=("lattice admin node import /etc/SLURM.cfg --dry-run", "lattice admin node import NodeSpecConf"),
+)

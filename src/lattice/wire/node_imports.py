@@ -1,0 +1,43 @@
+"""An import of nodes on the wire: files as somebody has them, and what they change."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class ConfFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file with its text or, where it could not be read, why."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=4096)]
+    text: str | None = None
+    problem: str = ""
+
+
+class NodeImport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A SlurmConf and the files that it names, or a NodeSpecConf alone. The first file is where reading begins."""
+
+    files: Annotated[list[ConfFile], Meta(min_length=1, max_length=3)]
+    dry_run: bool = False
+    request_id: str = ""
+
+
+class ImportChange(Struct, frozen=True, kw_only=True):
+    """One change, of one thing or of several nodes that change alike."""
+
+    what: str  # "node", "vcluster" or "setting"
+    name: str
+    change: str
+
+
+class NodeImportView(Struct, frozen=True, kw_only=True):
+    """`needs` are further files without which nothing can be said; as long as there are any, nothing was done."""
+
+    needs: tuple[str, ...]
+    dry_run: bool
+    nodes: int
+    added: int
+    changed: int
+    unchanged: int
+    changes: tuple[ImportChange, ...]
+    unfit: tuple[ImportChange, ...]
+    warnings: tuple[str, ...]
