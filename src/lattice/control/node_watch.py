@@ -1,20 +1,21 @@
-"""Turns silence into node states: Ready becomes Degraded after the time-out, and Down after the grace period.
+"""Turns silence into node states: Ready becomes Degraded after the time-out, and Down after the grace period. A node that boots has
+the boot time-out instead, whether its agent is silent or waits for its checks.
 
 Nobody is blamed for what the server missed: all nodes get a fresh time-out when it starts, when it takes over, when it
-finds that it was itself held up, and as long as it cannot record anything (agents cannot register then either). A node that changes hands between operator and agent (down, enabled again) is made
-to register anew, so that what still runs there is compared with the state first.
+finds that it was itself held up, and as long as it cannot record anything (agents cannot register then either). A node that changes
+hands between operator and agent (down, enabled again) is made to register anew, so that what still runs there is compared first.
 """
 
 import asyncio
 import heapq
 import logging
 import math
-
-from msgspec import Struct
+from collections.abc import Callable
 
 from lattice.control.loop import keep_turning
-from lattice.core.machine.commands import DegradeNode, DownNode, Envelope
-from lattice.core.machine.events import AnyEvent, NodeMoved
+from lattice.control.node_timers import KEYS, NodeTimers
+from lattice.core.machine.commands import DegradeNode, DownNode, Envelope, FailBoot
+from lattice.core.machine.events import AnyEvent, NodeMoved, SettingSet
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes import DownCause, Node, NodeState
 from lattice.core.model.observations import Observations
@@ -28,17 +29,15 @@ _log = logging.getLogger(__name__)
 ACTOR = "node_watch"
 _WATCHED = frozenset({NodeState.READY, NodeState.DEGRADED, NodeState.BOOTING, NodeState.DRAINING})
 
-
-class WatchSettings(Struct, frozen=True, kw_only=True):
-    """`moving_s` is the time that agents may need to find this server, on top of their first time-out."""
-
-    timeout_s: float = 30.0
-    grace_s: float = 60.0
-    moving_s: float = 0.0
+_Verdict = DegradeNode | DownNode | FailBoot
 
 
 class NodeWatch:
-    """Looks at a node only when its time may be over: a heap of the earliest moments."""
+    """Looks at a node only when its time may be over: a heap of the earliest moments.
+
+    `moving_s` is the time that agents may need to find this server, on top of their first time-out; `why_not_ready` says what keeps a
+    node from being confirmed, as far as it is known.
+    """
 
     def __init__(
         self,
@@ -46,15 +45,20 @@ class NodeWatch:
         links: AgentLinks,
         observations: Observations,
         clock: Clock,
-        settings: WatchSettings,
+        timers: NodeTimers,
+        *,
+        moving_s: float = 0.0,
+        why_not_ready: Callable[[str], str] = lambda node: "",
     ) -> None:
         self._replica = replica
         self._links = links
         self._observations = observations
         self._clock = clock
-        self._settings = settings
-        self._tick_s = min(1.0, settings.timeout_s / 10, settings.grace_s / 10)
+        self._timers = timers
+        self._moving_s = moving_s
+        self._why_not_ready = why_not_ready
         self._fresh_since = 0.0
+        self._booting: dict[str, float] = {}  # since when
         self._due: list[tuple[float, str]] = []
         self._queued: dict[str, float] = {}  # node to its moment in the heap
         self._last_look = 0.0
@@ -64,9 +68,17 @@ class NodeWatch:
     def reset(self) -> None:
         """Gives every node a fresh time-out."""
         self._last_look = self._clock.monotonic_s()
-        self._fresh_since = self._last_look + self._settings.moving_s
+        self._fresh_since = self._last_look + self._moving_s
+        self._booting.clear()
+        self._watch_all()
+
+    def _watch_all(self) -> None:
         for node in self._replica.state.nodes.values():
             self._watch(node)
+
+    @property
+    def _tick_s(self) -> float:
+        return min(1.0, self._timers.shortest_s / 10)
 
     async def run(self) -> None:
         self.reset()
@@ -81,7 +93,7 @@ class NodeWatch:
         now = self._clock.monotonic_s()
         held_up_s = now - self._last_look - self._tick_s
         self._last_look = now
-        if held_up_s > max(1.0, self._settings.timeout_s / 4):
+        if held_up_s > max(1.0, self._timers.current.timeout_s / 4):
             # Heartbeats that came meanwhile are still unread; nobody is silent because this process was.
             _log.warning("the server was held up for %.1f s; nodes get a fresh time-out", held_up_s)
             self._fresh_since = max(self._fresh_since, now)
@@ -99,8 +111,8 @@ class NodeWatch:
                 if node is not None:
                     self._watch(node)
 
-    def _overdue(self, now: float) -> list[DegradeNode | DownNode]:
-        commands: list[DegradeNode | DownNode] = []
+    def _overdue(self, now: float) -> list[_Verdict]:
+        commands: list[_Verdict] = []
         while self._due and self._due[0][0] <= now:
             moment, name = heapq.heappop(self._due)
             if self._queued.get(name) != moment:
@@ -115,8 +127,10 @@ class NodeWatch:
                 commands.append(self._verdict(node, now))
         return commands
 
-    def _verdict(self, node: Node, now: float) -> DegradeNode | DownNode:
+    def _verdict(self, node: Node, now: float) -> _Verdict:
         reason = f"no heartbeat for {now - self._heard(node.id):.0f} s"
+        if node.state is NodeState.BOOTING:
+            return FailBoot(node=node.id, reason=self._boot_trouble(node.id))
         if node.state is NodeState.READY:
             return DegradeNode(node=node.id, reason=reason)
         return DownNode(node=node.id, cause=DownCause.SILENCE, reason=reason)
@@ -126,24 +140,38 @@ class NodeWatch:
         heard = self._fresh_since if observation is None else observation.last_heard
         return max(heard, self._fresh_since)
 
+    def _boot_trouble(self, node: str) -> str:
+        limit = f"within {self._timers.current.boot_timeout_s:g} s"
+        why = self._why_not_ready(node)
+        if why:
+            return f"not ready {limit}: {why}"
+        observation = self._observations.get(node)
+        is_there = observation is not None and observation.connected
+        return f"its agent confirmed nothing {limit}" if is_there else f"its agent was not there {limit}"
+
     def _deadline(self, node: Node) -> float:
-        wait_s = self._settings.timeout_s
-        if node.state is not NodeState.READY:
-            wait_s += self._settings.grace_s
-        return self._heard(node.id) + wait_s
+        if node.state is NodeState.BOOTING:
+            since = self._booting.setdefault(node.id, self._clock.monotonic_s())
+            return max(since, self._fresh_since) + self._timers.current.boot_timeout_s
+        return self._heard(node.id) + self._timers.wait_s(node)
 
     def _watch(self, node: Node) -> None:
         if node.state not in _WATCHED:
             return
-        deadline = self._deadline(node)
+        # Whose node it is, and with that its timer, may change while it waits.
+        again = self._clock.monotonic_s() + self._timers.current.timeout_s + self._timers.current.grace_s
+        deadline = min(self._deadline(node), again)
         if deadline < self._queued.get(node.id, math.inf):
             self._queued[node.id] = deadline
             heapq.heappush(self._due, (deadline, node.id))
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:
+            if isinstance(event, SettingSet) and event.key in KEYS.values():
+                self._watch_all()
             if not isinstance(event, NodeMoved):
                 continue
+            self._booting.pop(event.node, None)
             self._watch(self._replica.state.nodes[event.node])
             if event.state is NodeState.DOWN:
                 self._links.close(event.node, f"the node is Down: {event.reason or event.trigger}")

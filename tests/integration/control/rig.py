@@ -16,7 +16,8 @@ from lattice.api.grpc.server import build_server
 from lattice.control.agents import AgentSessions, SessionSettings
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.control.dispatch import Dispatch, DispatchSettings
-from lattice.control.node_watch import NodeWatch, WatchSettings
+from lattice.control.node_timers import NodeTimers, TimerSettings
+from lattice.control.node_watch import NodeWatch
 from lattice.control.scheduling import Scheduling, SchedulingSettings
 from lattice.control.steps import StepBook, StepSettings
 from lattice.core.machine.commands import AnyCommand, SubmitAllocation
@@ -74,18 +75,18 @@ class Rig:
         self.dispatch = Dispatch(
             replica, links, clock, DispatchSettings(retry_s=retry_s, grace_s=1.0), lambda allocation: "token"
         )
+        timers = NodeTimers(replica, TimerSettings(timeout_s=timeout_s, grace_s=grace_s))
         self.sessions = AgentSessions(
             replica=replica,
             links=links,
             observations=self.observations,
             clock=clock,
-            settings=SessionSettings(heartbeat_interval_s=0.05, down_after_s=timeout_s + grace_s),
+            settings=SessionSettings(heartbeat_interval_s=0.05),
+            timers=timers,
             on_opened=self._opened,
             steps=StepBook(replica, links, clock, StepSettings(), lambda allocation: "token", lambda node: None),
         )
-        self.watch = NodeWatch(
-            replica, links, self.observations, clock, WatchSettings(timeout_s=timeout_s, grace_s=grace_s)
-        )
+        self.watch = NodeWatch(replica, links, self.observations, clock, timers)
         verifier = TokenVerifier(SECRET, clock)
         service = AgentService(verifier, DeskReception(verifier, self.sessions, links))
         server, port = build_server(service, "127.0.0.1:0")

@@ -3,6 +3,7 @@
 import pytest
 
 from lattice.control.agents import AgentSessions, SessionSettings
+from lattice.control.node_timers import NodeTimers, TimerSettings
 from lattice.control.steps import StepBook, StepSettings
 from lattice.core.machine.commands import (
     CancelAllocation,
@@ -40,7 +41,8 @@ class Desk:
             links=world.links,
             observations=self.observations,
             clock=world.clock,
-            settings=SessionSettings(server_name="s1", heartbeat_interval_s=10, down_after_s=90),
+            settings=SessionSettings(server_name="s1", heartbeat_interval_s=10),
+            timers=NodeTimers(world.replica, TimerSettings()),
             on_opened=self.opened.append,
             steps=StepBook(
                 world.replica, world.links, world.clock, StepSettings(), lambda allocation: "token", lambda node: None

@@ -1,19 +1,25 @@
 """Silence: who is given how much time, and what happens to the stream of a node that was given up."""
 
 import pytest
+from msgspec.structs import replace
 
-from lattice.control.node_watch import NodeWatch, WatchSettings
+from lattice.control.node_timers import NodeTimers, TimerSettings
+from lattice.control.node_watch import NodeWatch
 from lattice.core.machine.commands import (
     ConfirmNode,
     DisableNode,
     DrainNode,
     EnableNode,
+    RebootNode,
     RecoverNode,
     RegisterNode,
+    SetSetting,
+    SetVcluster,
 )
 from lattice.core.model.allocations import AllocationState
 from lattice.core.model.nodes import DownCause, NodeState
 from lattice.core.model.observations import Observations
+from lattice.core.model.tenants import SENSITIVE, Fencing, Vcluster
 from lattice.ports.log import LogFull
 from tests.unit.control.world import HARDWARE, World, scenario
 
@@ -22,12 +28,16 @@ class Watch:
     def __init__(self, world: World, moving_s: float = 0) -> None:
         self.world = world
         self.observations = Observations()
+        self.trouble: dict[str, str] = {}
+        self.timers = NodeTimers(world.replica, TimerSettings(timeout_s=30, grace_s=60))
         self.loop = NodeWatch(
             world.replica,
             world.links,
             self.observations,
             world.clock,
-            WatchSettings(timeout_s=30, grace_s=60, moving_s=moving_s),
+            self.timers,
+            moving_s=moving_s,
+            why_not_ready=lambda node: self.trouble.get(node, ""),
         )
 
     async def pass_s(self, seconds: int, *heard: str) -> None:
@@ -107,19 +117,141 @@ async def test_a_node_that_became_ready_lately_is_watched_from_then_on() -> None
 
 
 @scenario
-async def test_booting_and_draining_nodes_are_given_up_too() -> None:
+async def test_draining_nodes_are_given_up_too() -> None:
     world = World()
     await world.prepare("n1")
     await world.running("n1")
     await world.do(DrainNode(node="n1"))
-    await world.do(RegisterNode(node="n2", hardware=HARDWARE))
     watch = Watch(world)
     await watch.pass_s(89)
     assert world.node("n1").state is NodeState.DRAINING
-    assert world.node("n2").state is NodeState.BOOTING
     await watch.pass_s(1)
     assert world.node("n1").state is NodeState.DOWN
-    assert world.node("n2").state is NodeState.DOWN
+
+
+@scenario
+async def test_a_node_has_ten_minutes_to_boot_and_three_tries() -> None:
+    world = World()
+    await world.prepare()
+    watch = Watch(world)
+    for tries, after in ((1, NodeState.DOWN), (2, NodeState.DOWN), (3, NodeState.FAILED)):
+        await world.do(RegisterNode(node="n1", hardware=HARDWARE))
+        await watch.pass_s(599)
+        assert world.node("n1").state is NodeState.BOOTING
+        await watch.pass_s(1)
+        assert world.node("n1").state is after
+        assert world.node("n1").reason == f"boot {tries} of 3 failed: its agent was not there within 600 s"
+    await world.do(RegisterNode(node="n1", hardware=HARDWARE))
+    assert world.node("n1").state is NodeState.FAILED
+
+
+@scenario
+async def test_a_failed_boot_says_which_check_kept_the_node_from_being_ready() -> None:
+    world = World()
+    await world.prepare()
+    watch = Watch(world)
+    watch.trouble["n2"] = "check gpu_count: 3 of 4 GPUs found"
+    for name in ("n1", "n2"):
+        await world.do(RegisterNode(node=name, hardware=HARDWARE))
+        watch.observations.join(name, world.clock.s)
+    await watch.pass_s(600, "n1", "n2")
+    assert world.node("n1").reason == "boot 1 of 3 failed: its agent confirmed nothing within 600 s"
+    assert world.node("n2").reason.endswith("not ready within 600 s: check gpu_count: 3 of 4 GPUs found")
+
+
+@scenario
+async def test_a_reboot_gives_a_node_the_whole_boot_time_again() -> None:
+    world = World()
+    await world.prepare()
+    watch = Watch(world)
+    await world.do(RegisterNode(node="n1", hardware=HARDWARE))
+    await watch.pass_s(500)
+    await world.do(RebootNode(node="n1"))
+    await watch.pass_s(599)
+    assert world.node("n1").state is NodeState.BOOTING
+    await watch.pass_s(1)
+    assert world.node("n1").state is NodeState.DOWN
+
+
+async def sensitive(world: World, **changes: object) -> None:
+    vcluster = world.state.vclusters["default"]
+    await world.do(SetVcluster(vcluster=replace(vcluster, scheduler=SENSITIVE, **changes)))
+
+
+@scenario
+async def test_a_node_with_sensitive_work_has_longer_timers() -> None:
+    world = World()
+    await world.prepare("n1")
+    await sensitive(world)
+    await world.running("n1")
+    watch = Watch(world)
+    await watch.pass_s(119)
+    assert world.node("n1").state is NodeState.READY
+    await watch.pass_s(1)
+    assert world.node("n1").state is NodeState.DEGRADED
+    await watch.pass_s(299)
+    assert world.node("n1").state is NodeState.DEGRADED
+    await watch.pass_s(1)
+    assert world.node("n1").state is NodeState.DOWN
+
+
+@scenario
+async def test_a_node_that_works_for_another_vcluster_has_a_shorter_grace() -> None:
+    world = World()
+    await world.prepare("n1", "n2", "n3")
+    for name in ("n1", "n2"):
+        await world.running(name)
+    await world.do(SetVcluster(vcluster=Vcluster(name="own", nodes=("n1", "n3")), create=True))
+    watch = Watch(world)
+    await watch.pass_s(59)
+    assert world.node("n1").state is NodeState.DEGRADED
+    await watch.pass_s(1)
+    assert [world.node(name).state for name in ("n1", "n2", "n3")] == [
+        NodeState.DOWN,
+        NodeState.DEGRADED,
+        NodeState.DEGRADED,
+    ]
+
+
+@scenario
+async def test_fenced_work_is_never_given_up_before_the_agent_was_told_it_would_be() -> None:
+    world = World()
+    await world.prepare("n1")
+    await world.running("n1")
+    vcluster = world.state.vclusters["default"]
+    await world.do(SetVcluster(vcluster=replace(vcluster, fencing=Fencing.STRICT)))
+    await world.do(SetVcluster(vcluster=Vcluster(name="own", nodes=("n1",)), create=True))
+    watch = Watch(world)
+    assert watch.timers.promise_s("n1") == 90
+    await watch.pass_s(89)
+    assert world.node("n1").state is NodeState.DEGRADED
+    await watch.pass_s(1)
+    assert world.node("n1").state is NodeState.DOWN
+
+
+@scenario
+async def test_agents_are_told_the_timer_of_their_node() -> None:
+    world = World()
+    await world.prepare("n1")
+    watch = Watch(world)
+    assert (watch.timers.promise_s("n1"), watch.timers.promise_s("n9")) == (90, 90)
+    await sensitive(world)
+    await world.running("n1")
+    assert watch.timers.promise_s("n1") == 420
+
+
+@scenario
+async def test_timers_that_are_changed_while_the_cluster_runs_hold_at_once() -> None:
+    world = World()
+    await world.prepare("n1")
+    watch = Watch(world)
+    await watch.pass_s(5)
+    await world.do(SetSetting(key="node.heartbeat_timeout_s", value="8"))
+    await world.do(SetSetting(key="node.grace_s", value="4"))
+    await watch.pass_s(3)
+    assert world.node("n1").state is NodeState.DEGRADED
+    await watch.pass_s(4)
+    assert world.node("n1").state is NodeState.DOWN
 
 
 @scenario
