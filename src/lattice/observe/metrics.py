@@ -76,6 +76,7 @@ class Metrics:
             registry=self.registry,
         )
         self._requests_by_key: dict[tuple[str, str, int], Counter] = {}
+        self._shown: dict[type[Collector], Collector] = {}
         self._durations_by_name: dict[str, Histogram] = {}
 
     def request_done(self, operation: str, method: str, status: int, seconds: float | None) -> None:
@@ -129,19 +130,27 @@ class Metrics:
 
     def show_heartbeats(self, read: Callable[[], Mapping[str, int]]) -> None:
         """Shows what became of the agents' heartbeats, read at each scrape."""
-        self.registry.register(_HeartbeatFigures(read))
+        self._show(_HeartbeatFigures(read))
 
     def show_inventories(self, read: Callable[[], Mapping[str, int]]) -> None:
         """Shows what became of the inventories that nodes sent, read at each scrape."""
-        self.registry.register(_InventoryFigures(read))
+        self._show(_InventoryFigures(read))
 
     def show_conformance(self, figures: ConformanceFigures) -> None:
         """Shows the nodes' configurations, read at each scrape."""
-        self.registry.register(figures)
+        self._show(figures)
 
     def show_collectors(self, beats: Callable[[], Mapping[str, int]], shares: Callable[[], Mapping[str, int]]) -> None:
         """Shows what collectors brought and how many nodes each gathers, read at each scrape."""
-        self.registry.register(_CollectorFigures(beats, shares))
+        self._show(_CollectorFigures(beats, shares))
+
+    def _show(self, figures: Collector) -> None:
+        """In place of those of the same kind that were shown before: each time a server leads, it has new loops."""
+        former = self._shown.get(type(figures))
+        if former is not None:
+            self.registry.unregister(former)
+        self._shown[type(figures)] = figures
+        self.registry.register(figures)
 
     def render(self) -> bytes:
         """The text format."""
