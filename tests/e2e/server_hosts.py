@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import yaml
 
@@ -37,7 +38,7 @@ class HostCluster(LocalCluster):
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[int] = []
 
-    def __enter__(self) -> "HostCluster":
+    def __enter__(self) -> Self:
         try:
             self.start()
         except BaseException:
@@ -81,10 +82,14 @@ class HostCluster(LocalCluster):
             config.write_text(yaml.safe_dump(self._config(name, token)))
             self.start_server(name)
         self.leader(within_s=60)
-        for name, place in (*zip(("n1", "n2", "n3"), self.names, strict=True), *((node, "") for node in self.free)):
+        for name, place in self._places().items():
             self._start(name, self._agent(name), place)
         eventually(self._all_ready, "all nodes are ready", within_s=30)
         return subprocess.CompletedProcess([], 0)
+
+    def _places(self) -> dict[str, str]:
+        """Each node and the host on which it runs; without one it sits with the test."""
+        return {**dict(zip(("n1", "n2", "n3"), self.names, strict=True)), **dict.fromkeys(self.free, "")}
 
     def _all_ready(self) -> bool:
         nodes = self.nodes()

@@ -57,6 +57,13 @@ class Network:
         """What to put in front of a command so that it runs on that host."""
         return ["ip", "netns", "exec", self._spaces[name]]
 
+    def unplug(self, name: str) -> None:
+        """The host's only link is dead: nothing comes in or out, and nobody is told."""
+        ip("link", "set", f"{self._spaces[name]}v", "down")
+
+    def plug_in(self, name: str) -> None:
+        ip("link", "set", f"{self._spaces[name]}v", "up")
+
     def cut_off(self, name: str) -> None:
         """The host reaches no other one any more; the test still reaches it."""
         for other, address in self._addresses.items():

@@ -94,3 +94,64 @@ def test_a_failure_of_hardware_is_reported(api: FakeApi, cli: Cli) -> None:
     api.on("POST", "/nodes/n1/fault", {"id": "n1", "state": "Down"})
     assert cli("node", "fault", "n1", "--reason=PSU 2").out == "n1 is Down\n"
     assert api.last().json == {"reason": "PSU 2"}
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "asked"),
+    [
+        (("node", "drain", "n1", "--urgent"), "/nodes/n1/drain", "Drain n1 at once?"),
+        (("admin", "node", "wipe", "n1"), "/nodes/n1/wipe", "Wipe n1?"),
+    ],
+)
+def test_what_destroys_work_or_data_needs_a_yes(
+    line: tuple[str, ...], path: str, asked: str, api: FakeApi, cli: Cli
+) -> None:
+    api.on("POST", path, {"id": "n1", "state": "Draining"})
+    outcome = cli(*line)
+    assert (outcome.code, "Hint: add --yes" in outcome.err, api.asked) == (2, True, [])
+    cli.is_terminal = True
+    cli.stdin = b"n\n"
+    outcome = cli(*line)
+    assert (outcome.code, asked in outcome.err, api.asked) == (1, True, [])
+    cli.stdin = b"y\n"
+    assert cli(*line).out == "n1 is Draining\n"
+    cli.is_terminal = False
+    assert cli(*line, "--yes").code == 0
+    assert len(api.asked) == 2
+
+
+def test_urgency_and_force_reach_the_server(api: FakeApi, cli: Cli) -> None:
+    api.on("POST", "/nodes/drain", {"items": went(1, 2, "Draining")})
+    api.on("POST", "/nodes/n1/wipe", {"id": "n1", "state": "Drained"})
+    api.on("POST", "/nodes/reboot", {"items": went(1, 2, "Booting")})
+    assert cli("admin", "drain", "nid[001-002]", "--urgent", "-y").code == 0
+    assert api.last().json == {"nodes": "nid[001-002]", "urgent": True}
+    assert cli("admin", "node", "wipe", "n1", "--force", "--reason=disk swapped").code == 0
+    assert api.last().json == {"force": True, "reason": "disk swapped"}
+    assert cli("node", "reboot", "nid[001-002]", "-q").out == ""
+    assert api.last().json == {"nodes": "nid[001-002]"}
+
+
+STORY = [
+    {
+        "at": "2026-03-05T10:00:00.000Z",
+        "trigger": "given_up",
+        "previous": "Degraded",
+        "state": "Down",
+        "by": "node_watch",
+        "reason": "no heartbeat for 90 s",
+        "allocations": ["a17", "a18"],
+    },
+    {"at": "2026-03-05T11:00:00.000Z", "trigger": "registered", "previous": "Down", "state": "Booting"},
+]
+
+
+def test_the_story_of_a_node(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/nodes/n1/events", {"items": STORY})
+    lines = cli("node", "events", "n1", "--since=2h").lines
+    assert lines[0].split() == ["WHEN", "WHAT", "FROM", "TO", "BY", "WHY", "LOST"]
+    assert "given_up    Degraded  Down     node_watch  no heartbeat for 90 s  a17,a18" in lines[1]
+    assert api.last().parameter("since") == "2026-03-05T10:00:00Z"
+    assert [event["state"] for event in cli("node", "events", "n1", "-o", "json").json] == ["Down", "Booting"]
+    assert len(cli("node", "events", "n1", "--limit=1").lines) == 2
+    assert cli("node", "events", "n9").code == 4

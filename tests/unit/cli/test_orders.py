@@ -104,12 +104,6 @@ def test_an_undrain_that_is_refused_names_what_still_runs(api: FakeApi, cli: Cli
     assert (outcome.code, outcome.err) == (1, "Error: n1 is still draining\n  Current: a17 runs\n")
 
 
-def test_an_urgent_drain_is_not_there_yet(api: FakeApi, cli: Cli) -> None:
-    outcome = cli("node", "drain", "n1", "--urgent")
-    assert (outcome.code, "not supported by this version" in outcome.err) == (2, True)
-    assert api.asked == []
-
-
 def test_disabling_asks_a_person_first(api: FakeApi, cli: Cli) -> None:
     api.on("POST", "/nodes/n1/disable", {**NODE, "state": "Down"})
     assert cli("node", "disable", "n1").out == "n1 is Down\n"

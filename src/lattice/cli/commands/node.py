@@ -1,4 +1,4 @@
-"""`lattice node drain|undrain|disable|enable|fault|status`: an operator's orders for nodes and sets of them."""
+"""`lattice node drain|undrain|disable|enable|reboot|fault|status` and `lattice admin node wipe`: an operator's orders for nodes and sets of them."""
 
 import argparse
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each
-from lattice.cli.errors import OK, CommandError, UsageError
+from lattice.cli.errors import NOT_FOUND, OK, CommandError
 from lattice.cli.node_sets import NodeNames, announce, confirm, read_names, tell
 from lattice.cli.nodes import COLUMNS, node_sheet
 from lattice.cli.output import show_list, show_one, structured
@@ -25,6 +25,7 @@ class Options:
     reason: str = ""
     urgent: bool = False
     yes: bool = False
+    force: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,13 @@ def fill_drain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--urgent", action="store_true", help="end what runs there now and queue it again")
 
 
+def fill_wipe(parser: argparse.ArgumentParser) -> None:
+    fill_asking(parser)
+    parser.add_argument(
+        "--force", action="store_true", help="again, or although no wiper is there: it was done by hand"
+    )
+
+
 def fill_status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes and sets of them: n1 nid[001-128,200]")
 
@@ -72,14 +80,14 @@ def _listed(names: NodeNames, context: Context) -> list[Node]:
     known = {node.id: node for node in context.client.list_nodes()}
     missing = [name for name in names.names if name not in known]
     if missing:
-        raise CommandError(f"unknown nodes: {fold(missing)}", exit_code=4)
+        raise CommandError(f"unknown nodes: {fold(missing)}", exit_code=NOT_FOUND)
     return [known[name] for name in names.names]
 
 
 def run_drain(options: Options, context: Context) -> int:
     names = read_names(options.ids)
-    if options.urgent:
-        raise UsageError("--urgent is not supported by this version of Lattice")
+    if options.urgent and not options.yes:
+        confirm(f"Drain {names} at once? What runs there is ended and queued again.", context)
     return _give(DRAINING, names, options, context)
 
 
@@ -89,6 +97,18 @@ def run_undrain(options: Options, context: Context) -> int:
 
 def run_enable(options: Options, context: Context) -> int:
     return _give(ENABLING, read_names(options.ids), options, context)
+
+
+def run_reboot(options: Options, context: Context) -> int:
+    return _give(REBOOTING, read_names(options.ids), options, context)
+
+
+def run_wipe(options: Options, context: Context) -> int:
+    names = read_names(options.ids)
+    is_meant = options.yes or (options.force and not context.streams.is_interactive)
+    if not is_meant:
+        confirm(f"Wipe {names}? Everything that was left there is erased.", context)
+    return _give(WIPING, names, options, context)
 
 
 def run_fault(options: Options, context: Context) -> int:
@@ -114,8 +134,8 @@ def _give(order: Order, names: NodeNames, options: Options, context: Context) ->
 
 DRAINING = Order(
     doing="draining",
-    one=lambda client, node, options: client.drain_node(node, options.reason),
-    several=lambda client, nodes, options: client.drain_node_set(nodes, options.reason),
+    one=lambda client, node, options: client.drain_node(node, options.reason, urgent=options.urgent),
+    several=lambda client, nodes, options: client.drain_node_set(nodes, options.reason, urgent=options.urgent),
 )
 UNDRAINING = Order(
     doing="undraining",
@@ -131,6 +151,16 @@ ENABLING = Order(
     doing="enabling",
     one=lambda client, node, options: client.enable_node(node, options.reason),
     several=lambda client, nodes, options: client.enable_node_set(nodes, options.reason),
+)
+REBOOTING = Order(
+    doing="rebooting",
+    one=lambda client, node, options: client.reboot_node(node, options.reason),
+    several=lambda client, nodes, options: client.reboot_node_set(nodes, options.reason),
+)
+WIPING = Order(
+    doing="wiping",
+    one=lambda client, node, options: client.wipe_node(node, options.reason, force=options.force),
+    several=lambda client, nodes, options: client.wipe_node_set(nodes, options.reason, force=options.force),
 )
 FAULT_REPORT = Order(
     doing="reporting a failure of",
@@ -158,6 +188,18 @@ UNDRAIN = Command(
 )
 DISABLE = Command(options=Options, fill=fill_asking, run=run_disable, examples=("lattice node disable n1 --yes",))
 ENABLE = Command(options=Options, fill=fill, run=run_enable, examples=("lattice node enable n1",))
+REBOOT = Command(
+    options=Options,
+    fill=fill,
+    run=run_reboot,
+    examples=('lattice node reboot n1 --reason="new kernel"', 'lattice node reboot "nid[001-016]"'),
+)
+WIPE = Command(
+    options=Options,
+    fill=fill_wipe,
+    run=run_wipe,
+    examples=("lattice admin node wipe n1 --force",),
+)
 FAULT = Command(
     options=Options,
     fill=fill,

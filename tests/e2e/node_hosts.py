@@ -1,0 +1,49 @@
+"""Nodes on hosts of their own, each behind a link that can be cut, and three servers that they all reach."""
+
+import contextlib
+import signal
+import time
+from collections.abc import Iterator, Mapping
+
+from lattice.testing import eventually
+from tests.e2e.server_hosts import HostCluster
+from tests.integration.quorum.etcd_networks import Network
+
+
+class NodeHosts(HostCluster):
+    """`with NodeHosts() as cluster:` - servers s1, s2, s3 and nodes h1, h2, h3, six hosts."""
+
+    def __init__(self, *, settings: Mapping[str, str]) -> None:
+        super().__init__(free_nodes=0, settings=settings)
+        self.hosts = ["h1", "h2", "h3"]
+        self.network = Network([*self.names, *self.hosts])
+
+    def _places(self) -> dict[str, str]:
+        return dict(zip(self.hosts, self.hosts, strict=True))
+
+    @contextlib.contextmanager
+    def unplugged(self, node: str) -> Iterator[None]:
+        """The node's host has no link inside."""
+        self.network.unplug(node)
+        try:
+            yield
+        finally:
+            self.network.plug_in(node)
+
+    def restart_agent(self, node: str) -> None:
+        """Kills the agent, starts another, and returns when the servers hear that one."""
+        process = self._processes[node]
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        killed_at = time.monotonic()
+        self._start(node, self._agent(node), node)
+
+        def is_heard() -> bool:
+            ago = self.nodes()[node]["last_heartbeat_s"]
+            return ago is not None and time.monotonic() - ago > killed_at + 0.5
+
+        eventually(is_heard, f"the new agent of {node} is heard", within_s=60)
+
+    def story(self, node: str) -> list[dict[str, object]]:
+        """What happened to the node, oldest first."""
+        return list(self.get(f"/nodes/{node}/events")["items"])
