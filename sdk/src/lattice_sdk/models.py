@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from lattice_sdk.models_health import NodeCheck
 from lattice_sdk.models_notifications import NotifyRequest
 from lattice_sdk.models_slurm import SlurmRequest, SlurmRequestDetails
 
@@ -204,6 +205,8 @@ class Node(Struct, frozen=True, kw_only=True):
     partitions: list[int] = []
     position: int = 0
     shortfall: str = ""
+    reports_through: str = ""
+    checks: list[NodeCheck] = []
 
 
 class InUse(Struct, frozen=True, kw_only=True):

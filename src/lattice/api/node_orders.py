@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, ErrorView
+from lattice.api.health import refuse_unhealthy
 from lattice.api.limits import BULK_AT_ONCE
 from lattice.core.machine.commands import (
     AnyCommand,
@@ -65,6 +66,8 @@ class Instruction:
 
 async def order_node(context: Context, node: str, instruction: Instruction, request_id: str, *, part: str = "") -> None:
     """Returns when it is done. Raises ApiError when it is refused, BadField for a reason that cannot be one."""
+    if instruction.order is NodeOrder.UNDRAIN:
+        await refuse_unhealthy(context, node)
     await context.carry_out(_command(context, node, instruction), request_id, part)
 
 

@@ -1,5 +1,6 @@
 """How nodes look in a table and on a sheet."""
 
+from lattice.cli.checks import checks_text
 from lattice.cli.output import Column
 from lattice_sdk.models import Node
 
@@ -63,6 +64,7 @@ def node_sheet(node: Node) -> list[tuple[str, str]]:
         ("Node", node.id),
         ("State", node.state),
         ("Reason", reason_text(node)),
+        ("Checks", checks_text(node.checks)),
         ("Held", node.holding),
         ("Allocations", ", ".join(node.allocations)),
         ("vCluster", node.vcluster or ""),
@@ -82,6 +84,7 @@ def node_sheet(node: Node) -> list[tuple[str, str]]:
         ("Free", free_text(node)),
         ("Load", load_text(node)),
         ("Heartbeat", heartbeat_text(node)),
+        ("Reports through", node.reports_through),
         ("Address", node.address or ""),
         ("Registered", node.registered_at or ""),
         ("Changed", node.changed_at or ""),

@@ -76,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         node_groups=arguments.node_groups,
         prologue=arguments.prologue,
         epilogue=arguments.epilogue,
+        checks=arguments.checks,
+        check_dir=arguments.check_dir,
         restart=not arguments.no_restart,
         servers=arguments.servers,
         settings=arguments.set,
@@ -227,6 +229,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run_parser.add_argument("--node-groups", type=bounded(0, 1000), default=Options.node_groups)
     run_parser.add_argument("--prologue", default=Options.prologue)
     run_parser.add_argument("--epilogue", default=Options.epilogue)
+    run_parser.add_argument("--checks", default=Options.checks)
+    run_parser.add_argument("--check-dir", default=Options.check_dir)
     run_parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     run_parser.add_argument("--no-restart", action="store_true")
     run_parser.add_argument("--until-stdin-closes", action="store_true")

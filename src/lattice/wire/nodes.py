@@ -52,6 +52,7 @@ class NodeView(Struct, frozen=True, kw_only=True):
     partitions: tuple[int, ...]
     position: int
     shortfall: str  # why it is not configured for work
+    reports_through: str = ""  # the collector that brought its last heartbeat; empty = it came from the node itself
     checks: tuple[CheckView, ...] = ()  # its own health checks; in lists only those that did not pass
 
 
@@ -69,7 +70,13 @@ def free_of(node: Node) -> FreeView:
 
 
 def node_view(
-    node: Node, *, home: str = "", last_heartbeat_s: float | None, load1: float | None, last_response: int | None = None
+    node: Node,
+    *,
+    home: str = "",
+    last_heartbeat_s: float | None,
+    load1: float | None,
+    last_response: int | None = None,
+    via: str = "",
 ) -> NodeView:
     """The JSON shape of a node; `home` is the vCluster it was given to by name, `last_heartbeat_s` how long ago it was heard
     (None = never by this server)."""
@@ -107,4 +114,5 @@ def node_view(
         partitions=record.partitions,
         position=node.specification.position if node.specification is not None else 0,
         shortfall=node.shortfall,
+        reports_through=via,
     )

@@ -7,6 +7,7 @@ from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.cursors import Page
 from lattice.api.errors import unknown
+from lattice.api.health import with_checks
 from lattice.api.node_fields import sort_rows
 from lattice.api.node_orders import Instruction, NodeOrder, order_node
 from lattice.api.operations.node_query import chosen_rows, page_of
@@ -69,7 +70,9 @@ async def list_nodes(context: Context, request: NodeQuery) -> Page[NodeView]:
     sort_rows(rows, request.sort)
     page, cursor = page_of(rows, request.limit, request.cursor)
     homes = _homes(context)
-    return Page(items=[_view(context, row.node, homes) for row in page], next_cursor=cursor)
+    return Page(
+        items=[with_checks(context, row.node, _view(context, row.node, homes)) for row in page], next_cursor=cursor
+    )
 
 
 async def get_node(context: Context, request: GetNode) -> NodeView:
@@ -77,7 +80,7 @@ async def get_node(context: Context, request: GetNode) -> NodeView:
     node = context.state.nodes.get(request.id)
     if node is None:
         raise unknown("node", request.id, context.state.nodes)
-    return _view(context, node, _homes(context))
+    return with_checks(context, node, _view(context, node, _homes(context)), is_full=True)
 
 
 async def drain_node(context: Context, request: DrainRequest) -> NodeView:
@@ -147,7 +150,10 @@ def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
     ago = None if heard is None else clock.monotonic_s() - heard.last_heard
     load1 = None if heard is None else heard.load1
     response = None if ago is None else int(clock.now_ms() / 1000 - ago)
-    view = node_view(node, home=homes.get(node.id, ""), last_heartbeat_s=ago, load1=load1, last_response=response)
+    via = context.services.observations.via.get(node.id, "")
+    view = node_view(
+        node, home=homes.get(node.id, ""), last_heartbeat_s=ago, load1=load1, last_response=response, via=via
+    )
     if context.reach(Permission.CONTROL_NODES) is Reach.ALL:
         return view
     return msgspec.structs.replace(view, allocations=tuple(map(allocation_id, _seen(context, node))))

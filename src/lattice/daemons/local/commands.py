@@ -103,5 +103,6 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
     if group := options.group_of(node):
         arguments["--group"] = group
     hooks = {"--prologue": options.prologue, "--epilogue": options.epilogue}
+    hooks |= {"--checks": options.checks, "--check-dir": options.check_dir}
     arguments |= {flag: os.path.abspath(path) for flag, path in hooks.items() if path}
     return [program("lattice-agent"), *(word for pair in arguments.items() for word in pair)]

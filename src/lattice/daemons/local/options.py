@@ -26,6 +26,8 @@ class Options:
     node_groups: int = 0  # topology groups over which the nodes are spread, 0 = none
     prologue: str = ""
     epilogue: str = ""
+    checks: str = ""
+    check_dir: str = ""
     restart: bool = True
     servers: int = 1
     settings: list[str] = field(default_factory=list)  # KEY=VALUE, handed on to the server

@@ -189,8 +189,28 @@ class FreeView(_message.Message):
     gpus: int
     def __init__(self, cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ...) -> None: ...
 
+class CheckView(_message.Message):
+    __slots__ = ("name", "verdict", "text", "consequence", "required_for_ready", "failures", "since_s", "duration_s")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    CONSEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    REQUIRED_FOR_READY_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    verdict: str
+    text: str
+    consequence: str
+    required_for_ready: bool
+    failures: int
+    since_s: float
+    duration_s: float
+    def __init__(self, name: _Optional[str] = ..., verdict: _Optional[str] = ..., text: _Optional[str] = ..., consequence: _Optional[str] = ..., required_for_ready: _Optional[bool] = ..., failures: _Optional[int] = ..., since_s: _Optional[float] = ..., duration_s: _Optional[float] = ...) -> None: ...
+
 class NodeView(_message.Message):
-    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at", "status", "last_response", "os", "speed", "virtual_memory_mb", "tmp_disk_mb", "partitions", "position", "shortfall")
+    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at", "status", "last_response", "os", "speed", "virtual_memory_mb", "tmp_disk_mb", "partitions", "position", "shortfall", "checks")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -223,6 +243,7 @@ class NodeView(_message.Message):
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     SHORTFALL_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: str
     reason: str
@@ -255,7 +276,8 @@ class NodeView(_message.Message):
     partitions: _containers.RepeatedScalarFieldContainer[int]
     position: int
     shortfall: str
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ..., status: _Optional[str] = ..., last_response: _Optional[int] = ..., os: _Optional[str] = ..., speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ..., partitions: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., shortfall: _Optional[str] = ...) -> None: ...
+    checks: _containers.RepeatedCompositeFieldContainer[CheckView]
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ..., status: _Optional[str] = ..., last_response: _Optional[int] = ..., os: _Optional[str] = ..., speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ..., partitions: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., shortfall: _Optional[str] = ..., checks: _Optional[_Iterable[_Union[CheckView, _Mapping]]] = ...) -> None: ...
 
 class ListNodesResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -484,6 +506,26 @@ class WipeNodeSetRequest(_message.Message):
     force: bool
     request_id: str
     def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., force: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CheckNodeRequest(_message.Message):
+    __slots__ = ("id", "checks")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    checks: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., checks: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class NodeChecksView(_message.Message):
+    __slots__ = ("node", "state", "ok", "checks")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    OK_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    state: str
+    ok: bool
+    checks: _containers.RepeatedCompositeFieldContainer[CheckView]
+    def __init__(self, node: _Optional[str] = ..., state: _Optional[str] = ..., ok: _Optional[bool] = ..., checks: _Optional[_Iterable[_Union[CheckView, _Mapping]]] = ...) -> None: ...
 
 class DiffNodesRequest(_message.Message):
     __slots__ = ("id", "other")

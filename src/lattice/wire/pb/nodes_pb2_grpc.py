@@ -134,6 +134,11 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.WipeNodeSetRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
                 _registered_method=True)
+        self.Check = channel.unary_unary(
+                '/lattice.v1.NodeService/Check',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.CheckNodeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeChecksView.FromString,
+                _registered_method=True)
         self.Diff = channel.unary_unary(
                 '/lattice.v1.NodeService/Diff',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.DiffNodesRequest.SerializeToString,
@@ -289,6 +294,13 @@ class NodeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Check(self, request, context):
+        """Runs the node's checks now and says how they stand.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Diff(self, request, context):
         """What differs between two nodes.
         """
@@ -405,6 +417,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.WipeSet,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.WipeNodeSetRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeAnswers.SerializeToString,
+            ),
+            'Check': grpc.unary_unary_rpc_method_handler(
+                    servicer.Check,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.CheckNodeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeChecksView.SerializeToString,
             ),
             'Diff': grpc.unary_unary_rpc_method_handler(
                     servicer.Diff,
@@ -957,6 +974,33 @@ class NodeService:
             '/lattice.v1.NodeService/WipeSet',
             lattice_dot_v1_dot_nodes__pb2.WipeNodeSetRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeAnswers.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Check(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Check',
+            lattice_dot_v1_dot_nodes__pb2.CheckNodeRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeChecksView.FromString,
             options,
             channel_credentials,
             insecure,
