@@ -10,27 +10,24 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import assert_never
 
 import msgspec
 
 from lattice.agent import messages, shim_client
 from lattice.agent.checks.builtins import Surroundings
-from lattice.agent.checks.options import Check
 from lattice.agent.checks.runner import CheckRunner
 from lattice.agent.collection import Collection
 from lattice.agent.collector_lines import TcpSwitchboard
 from lattice.agent.connection import Outbox, ServerGone
-from lattice.agent.devices import Devices, DeviceTable, NodeTopology, NoDevices
-from lattice.agent.discovery.hardware_file import HardwareFile
-from lattice.agent.discovery.keeper import LOOK_EVERY_S, InventoryKeeper
+from lattice.agent.devices import Devices, DeviceTable, NoDevices
+from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.epochs import History, judge_epoch
 from lattice.agent.familiar import Familiar
 from lattice.agent.folders import STREAMS, RunFolders
-from lattice.agent.launch import Account, AccountPolicy, LaunchRefused, offer_programs, prepare
-from lattice.agent.messages import NodeFacts, key_of, stimulus_of
+from lattice.agent.launch import Account, LaunchRefused, offer_programs, prepare
+from lattice.agent.messages import key_of, stimulus_of
 from lattice.agent.output import Readers, Reading
 from lattice.agent.recovery import (
     LastServer,
@@ -42,9 +39,10 @@ from lattice.agent.recovery import (
     recall_server,
     touch_server,
 )
+from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
 from lattice.agent.shim_output import read_base
-from lattice.agent.site_hooks import Hooked, HookFailed, SiteHooks
+from lattice.agent.site_hooks import Hooked, HookFailed
 from lattice.agent.state import (
     AgentState,
     Connected,
@@ -60,7 +58,6 @@ from lattice.agent.state import (
     PurgeRun,
     RemoveRun,
     RenewToken,
-    Retention,
     RunEnded,
     RunKey,
     RunOrder,
@@ -85,7 +82,6 @@ from lattice.agent.step_driver import StepDriver
 from lattice.agent.step_folders import StepFolders
 from lattice.agent.step_launch import Site
 from lattice.agent.summary import write_summary
-from lattice.core.model.inventory import Inventory
 from lattice.ports.object_store import ObjectStore, ObjectStoreError
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.pb import agent_pb2 as pb
@@ -99,24 +95,6 @@ WORKERS = 4
 CGROUP_FEATURE = "cgroup"
 
 _log = logging.getLogger(__name__)
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How one agent is to behave."""
-
-    state_dir: Path
-    facts: NodeFacts
-    policy: AccountPolicy
-    retention: Retention
-    output_limit: int
-    grace_s: float
-    topology: NodeTopology = NodeTopology()
-    hooks: SiteHooks = SiteHooks()
-    collector_port: int | None = 0  # 0 = any, None = this node is never a collector
-    checks: tuple[Check, ...] = ()
-    inventory: Inventory = Inventory()
-    hardware: HardwareFile | None = None
-    look_every_s: float = LOOK_EVERY_S
 
 
 def boot_now() -> float:

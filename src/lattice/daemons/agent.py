@@ -15,14 +15,17 @@ from pathlib import Path
 
 from lattice.agent.checks.options import Check, UnusableChecks, choose_checks
 from lattice.agent.connection import Connector
-from lattice.agent.devices import NodeTopology, TopologyUnusable, read_topology
-from lattice.agent.driver import Driver, Settings
+from lattice.agent.discovery.__main__ import main as discover_here
+from lattice.agent.discovery.keeper import LOOK_EVERY_S
+from lattice.agent.driver import Driver
 from lattice.agent.figures import measure_figures
 from lattice.agent.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
 from lattice.agent.messages import NodeFacts
+from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimUnavailable
 from lattice.agent.site_hooks import DEFAULT_TIMEOUT_S, SiteHooks
 from lattice.agent.state import Retention
+from lattice.daemons.agent_hardware import BadHardware, look_around
 from lattice.daemons.agent_identity import BadIdentity, Credentials, add_options, build_credentials, plain_endpoints
 from lattice.daemons.agent_listener import add_listener_option, listen
 from lattice.observe.logging import LEVELS, configure
@@ -33,6 +36,7 @@ DEFAULT_OUTPUT_LIMIT = 64 << 20
 DEFAULT_GRACE_S = 30.0
 EXIT_USAGE = 2
 EXIT_FAILED = 1
+DISCOVER_HELP = "`lattice-agent --discover` prints what this machine is made of as JSON, and leaves. "
 HOLLOW_HELP = "`lattice-agent --hollow N` plays N nodes without running anything; see `lattice-agent --hollow N --help`"
 
 _log = logging.getLogger(__name__)
@@ -43,7 +47,9 @@ class CannotStart(Exception):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lattice-agent", description="Runs the work of one node.", epilog=HOLLOW_HELP)
+    parser = argparse.ArgumentParser(
+        prog="lattice-agent", description="Runs the work of one node.", epilog=DISCOVER_HELP + HOLLOW_HELP
+    )
     add = parser.add_argument
     add("--node-id", required=True, help="the node's name in the cluster")
     add("--state-dir", required=True, type=Path, help="where runs are recorded and the shim is found again")
@@ -53,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--address", default="", help="address under which others reach this node")
     add("--cpus", type=_positive, default=0, help="default: what the machine has")
     add("--memory-mb", type=_positive, default=0, help="default: what the machine has")
-    add("--gpus", type=_natural, default=0)
+    add("--gpus", type=_natural, help="default: what the machine has")
     add("--gpu-type", default="")
     add("--group", default="", help="topology group")
     add("--features", default="", help="a,b,c")
@@ -62,6 +68,19 @@ def build_parser() -> argparse.ArgumentParser:
     add("--power-w", type=_natural, default=0, help="watts drawn when busy")
     add("--cpu-speed", type=_seconds, default=0.0, metavar="MHZ", help="default: what the machine says")
     add("--tmp-dir", type=Path, default=Path("/tmp"), help="whose file system is the temporary disk (%(default)s)")  # noqa: S108
+    add(
+        "--hardware",
+        type=Path,
+        metavar="FILE",
+        help="JSON: lay this over the inventory that is found; read again when it changes",
+    )
+    add(
+        "--inventory-every",
+        type=_seconds,
+        default=LOOK_EVERY_S,
+        metavar="SECONDS",
+        help="time between two looks at the hardware (%(default)s)",
+    )
     add("--topology-file", type=Path, help="JSON: how GPUs are linked and which CPUs and GPUs share a memory")
     add("--allow-user", action="append", default=[], metavar="USER", help="run work of this account whatever its uid")
     add("--min-uid", type=_natural, default=DEFAULT_MIN_UID, help="least uid whose work is run (%(default)s)")
@@ -147,43 +166,26 @@ def choose_credentials(options: argparse.Namespace) -> Credentials:
         raise CannotStart(str(error)) from error
 
 
-def machine_memory_mb() -> int:
-    with open("/proc/meminfo") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("MemTotal:")) // 1024
-
-
-def choose_topology(path: Path | None) -> NodeTopology:
-    try:
-        return read_topology(path) if path else NodeTopology()
-    except TopologyUnusable as error:
-        raise CannotStart(str(error)) from error
-
-
-def _agreed(option: str, given: int, known: int) -> int:
-    """What was given or, without that, what the topology says; raises CannotStart when they differ."""
-    if given and known and given != known:
-        raise CannotStart(f"--{option} says {given}, the topology file {known}")
-    return given or known
-
-
 def build_settings(options: argparse.Namespace) -> Settings:
     if not NODE_ID.fullmatch(options.node_id):
         raise CannotStart(f"{options.node_id!r} cannot be a node's name: letters, digits, dots, dashes, underscores")
     uid, user = own_account()
-    topology = choose_topology(options.topology_file)
-    gpus, memory = topology.gpus.gpus, topology.memory
+    try:
+        machine = look_around(options)
+    except BadHardware as error:
+        raise CannotStart(str(error)) from error
     facts = NodeFacts(
         node_id=options.node_id,
         address=options.address,
         boot_id="",
-        cpus=_agreed("cpus", options.cpus, len(memory.cpus)) or os.cpu_count() or 1,
-        memory_mb=options.memory_mb or machine_memory_mb(),
-        gpus=_agreed("gpus", options.gpus, len(gpus)),
-        gpu_type=options.gpu_type or (gpus[0].model if gpus else ""),
+        cpus=machine.cpus,
+        memory_mb=machine.memory_mb,
+        gpus=machine.gpus,
+        gpu_type=machine.gpu_type,
         group=options.group,
         features=split_list(options.features),
-        unified_memory=options.unified_memory or memory.is_unified,
-        cxl_memory_mb=options.cxl_memory_mb or memory.cxl_memory_mb,
+        unified_memory=options.unified_memory or machine.topology.memory.is_unified,
+        cxl_memory_mb=machine.cxl_memory_mb,
         power_w=options.power_w,
         figures=measure_figures(speed=options.cpu_speed, tmp_dir=options.tmp_dir),
         runs_as_root=uid == 0,
@@ -200,7 +202,10 @@ def build_settings(options: argparse.Namespace) -> Settings:
         output_limit=options.output_limit,
         grace_s=options.grace,
         collector_port=options.collector_port,
-        topology=topology,
+        topology=machine.topology,
+        inventory=machine.inventory,
+        hardware=machine.file,
+        look_every_s=options.inventory_every,
         hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
     )
@@ -256,6 +261,7 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
     loops = [
         asyncio.create_task(connect(credentials, driver, settings.facts.node_id)),
         asyncio.create_task(driver.pulse()),
+        asyncio.create_task(driver.keeper.run()),
         asyncio.create_task(stopped.wait()),
     ]
     done, pending = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
@@ -293,6 +299,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from lattice.daemons.hollow import main as play_many
 
         return play_many(words)
+    if "--discover" in words:
+        return discover_here([word for word in words if word != "--discover"])
     options = build_parser().parse_args(arguments)
     try:
         settings = build_settings(options)

@@ -20,7 +20,7 @@ from lattice.core.model.inventory import (
 )
 from lattice.wire.pb import agent_pb2 as pb
 
-EVERY_S = 6 * 3600.0
+LOOK_EVERY_S = 6 * 3600.0
 POLL_S = 1.0
 LOOK_WITHIN_S = 120.0
 MARK_BYTES = 8
@@ -38,7 +38,7 @@ class InventoryKeeper:
         post: Callable[[pb.AgentMessage], None],
         *,
         hardware: HardwareFile | None = None,
-        every_s: float = EVERY_S,
+        every_s: float = LOOK_EVERY_S,
         look: Callable[[], Inventory] = discover,
         poll_s: float = POLL_S,
     ) -> None:
@@ -53,16 +53,20 @@ class InventoryKeeper:
     def _hand_over(self, inventory: Inventory) -> None:
         self.inventory = inventory
         self.fingerprint = inventory_fingerprint(inventory)
+        # For heartbeats: a server that knows another one asks.
+        self.mark = bytes.fromhex(self.fingerprint)[:MARK_BYTES]
         self._document = document_of(inventory)
-
-    @property
-    def mark(self) -> bytes:
-        """The beginning of the fingerprint, for heartbeats: a server that knows another one asks."""
-        return bytes.fromhex(self.fingerprint)[:MARK_BYTES]
 
     def announce(self) -> None:
         """Sends what is known; the server has lost it, or never had it."""
         self._post(pb.AgentMessage(inventory=pb.Inventory(document=self._document, fingerprint=self.fingerprint)))
+
+    def received(self, message: pb.ServerMessage) -> bool:
+        """Whether the message was for the keeper."""
+        if not message.HasField("refresh_inventory"):
+            return False
+        self.refresh()
+        return True
 
     def refresh(self) -> None:
         """Look again as soon as possible, and send what is found whether or not it is new."""
@@ -80,31 +84,31 @@ class InventoryKeeper:
             except TimeoutError:
                 if loop.time() < due_s and not (self._hardware and self._hardware.has_changed()):
                     continue
+            is_wanted = self._asked.is_set() or loop.time() >= due_s
             due_s = loop.time() + self._every_s
-            was_asked = self._asked.is_set()
             self._asked.clear()
-            await self._take(self._whole)
-            if was_asked:
+            if not await self._take(self._whole) and is_wanted:
                 self.announce()
 
     def _whole(self) -> Inventory:
         found = complete(self._look())
         return self._hardware.laid_over(found) if self._hardware else found
 
-    async def _take(self, look: Callable[[], Inventory]) -> None:
-        """Looks, and sends when something is different; what cannot be used changes nothing."""
+    async def _take(self, look: Callable[[], Inventory]) -> bool:
+        """Looks, and sends when something is different; what cannot be used changes nothing. Whether something was sent."""
         try:
             found = await in_thread(look, LOOK_WITHIN_S)
         except (UnusableInventory, OSError, TimeoutError, ValueError) as error:
             _log.error("the inventory stays as it was: %s", str(error) or "looking took too long")
-            return
+            return False
         if found == self.inventory:
-            return
+            return False
         was = self.fingerprint
         self._hand_over(found)
         if self.fingerprint != was:
             _log.warning("what this node is made of has changed: fingerprint %s, was %s", self.fingerprint, was)
         self.announce()
+        return True
 
 
 async def in_thread(look: Callable[[], Inventory], within_s: float) -> Inventory:

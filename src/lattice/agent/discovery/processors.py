@@ -56,6 +56,18 @@ def read_meminfo(tree: Tree) -> dict[str, int]:
     return found
 
 
+def memory_used_mb() -> int:
+    """Memory in use on this node, caches not counted."""
+    figures: dict[str, int] = {}
+    with open("/proc/meminfo", "rb") as file:
+        for line in file:
+            name, _, rest = line.partition(b":")
+            figures[name.decode()] = int(rest.split()[0])
+            if name == b"MemAvailable":
+                break
+    return (figures["MemTotal"] - figures["MemAvailable"]) // 1024
+
+
 def read_memory(tree: Tree) -> MemoryTopology:
     """One domain for each NUMA node that has CPUs or memory. One for all where the kernel knows no NUMA nodes."""
     nodes = [int(name[4:]) for name in tree.names(_NODE) if name.startswith("node") and name[4:].isdigit()]

@@ -1,0 +1,33 @@
+"""How one agent is to behave, as its arguments say."""
+
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.checks.options import Check
+from lattice.agent.devices import NodeTopology
+from lattice.agent.discovery.hardware_file import HardwareFile
+from lattice.agent.discovery.keeper import LOOK_EVERY_S
+from lattice.agent.launch import AccountPolicy
+from lattice.agent.messages import NodeFacts
+from lattice.agent.site_hooks import SiteHooks
+from lattice.agent.state import Retention
+from lattice.core.model.inventory import Inventory
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How one agent is to behave."""
+
+    state_dir: Path
+    facts: NodeFacts
+    policy: AccountPolicy
+    retention: Retention
+    output_limit: int
+    grace_s: float
+    topology: NodeTopology = NodeTopology()
+    hooks: SiteHooks = SiteHooks()
+    collector_port: int | None = 0  # 0 = any, None = this node is never a collector
+    checks: tuple[Check, ...] = ()
+    inventory: Inventory = Inventory()
+    hardware: HardwareFile | None = None
+    look_every_s: float = LOOK_EVERY_S
