@@ -18,6 +18,7 @@ from lattice.core.model.audit import (
     key_id,
     next_link,
 )
+from lattice.core.model.nodes import DownCause
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import SENSITIVE, Project, Tenant, Vcluster
@@ -75,6 +76,8 @@ RESERVATION = AdvanceReservation(name="upkeep", start_at=10_000, end_at=20_000, 
     ("command", "kind", "subject"),
     [
         (cmd.DisableNode(node="n1", reason="x"), "node.disable", "n1"),
+        (cmd.DownNode(node="n1", cause=DownCause.HARDWARE, reason="ECC"), "node.fault", "n1"),
+        (cmd.WipeNode(node="n1", force=True), "node.wipe", "n1"),
         (cmd.SetTenant(tenant=Tenant(name="bio"), create=True), "tenant.create", "bio"),
         (cmd.SetTenant(tenant=Tenant(name="physics", max_nodes=3)), "tenant.update", "physics"),
         (cmd.SetProject(project=Project(tenant="physics", name="p"), create=True), "project.create", "p"),
@@ -96,10 +99,13 @@ def test_what_is_taken_back_is_recorded_and_what_changes_nothing_is_not() -> Non
     assert recorded(world.must(cmd.UndrainNode(node="n1", is_heard=True)))[0].kind == "node.undrain"
     world.must(cmd.DisableNode(node="n1"))
     assert recorded(world.must(cmd.EnableNode(node="n1")))[0].kind == "node.enable"
+    assert recorded(world.must(cmd.RebootNode(node="n1")))[0].kind == "node.reboot"
     before = world.state.audit.head.last
     world.must(cmd.SetSetting(key="agent.grace_s", value="3"))
     world.must(cmd.SetSetting(key="agent.grace_s", value="3"))
     world.refused(cmd.DrainNode(node="n9"))
+    world.must(cmd.DegradeNode(node="n2"))
+    world.must(cmd.DownNode(node="n2"))
     world.must(cmd.RegisterNode(node="n3", hardware=world.node("n3").hardware, boot_id="b2"))
     assert world.state.audit.head.last == before + 1
 

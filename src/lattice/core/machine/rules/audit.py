@@ -12,6 +12,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.audit import AuditKey, AuditNote, key_id
 from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes import DownCause
 
 Events = tuple[ev.AnyEvent, ...]
 MAX_NOTES = 256
@@ -65,12 +66,20 @@ def archive(state: State, command: cmd.ArchiveAudit) -> Events | Rejected:
     return (ev.AuditArchived(last=command.last),)
 
 
+_NodeOrder = (
+    cmd.DrainNode | cmd.UndrainNode | cmd.DisableNode | cmd.EnableNode | cmd.RebootNode | cmd.WipeNode | cmd.DownNode
+)
+_ORDERS: dict[type[_NodeOrder], str] = {
+    cmd.DrainNode: "node.drain",
+    cmd.UndrainNode: "node.undrain",
+    cmd.DisableNode: "node.disable",
+    cmd.EnableNode: "node.enable",
+    cmd.RebootNode: "node.reboot",
+    cmd.WipeNode: "node.wipe",
+    cmd.DownNode: "node.fault",  # reported by somebody; silence is nobody's order
+}
 _Administrative = (
-    cmd.DrainNode
-    | cmd.UndrainNode
-    | cmd.DisableNode
-    | cmd.EnableNode
-    | cmd.ImportNodes
+    cmd.ImportNodes
     | cmd.SetTenant
     | cmd.SetProject
     | cmd.SetVcluster
@@ -92,6 +101,8 @@ def notes_of(state: State, envelope: cmd.Envelope, events: Events) -> tuple[Audi
     notes: tuple[AuditNote, ...] = ()
     if events and isinstance(command, _Administrative):
         notes = (_administration(command, actor),)
+    elif events and isinstance(command, _NodeOrder):
+        notes = _ordered(command, actor)
     notes += drift.notes_of(state, events)
     if not state.audit.sensitive:
         return notes
@@ -101,13 +112,6 @@ def notes_of(state: State, envelope: cmd.Envelope, events: Events) -> tuple[Audi
 
 def _administration(command: _Administrative, actor: str) -> AuditNote:
     match command:
-        case cmd.DrainNode() | cmd.DisableNode():
-            kind = "node.drain" if isinstance(command, cmd.DrainNode) else "node.disable"
-            return _node(kind, actor, command.node, command.reason)
-        case cmd.UndrainNode():
-            return _node("node.undrain", actor, command.node)
-        case cmd.EnableNode():
-            return _node("node.enable", actor, command.node)
         case cmd.ImportNodes():
             return AuditNote(
                 kind="node.import", actor=actor, subject=command.source, detail=f"{len(command.nodes)} nodes"
@@ -138,6 +142,13 @@ def _administration(command: _Administrative, actor: str) -> AuditNote:
 
 def _verb(what: str, *, create: bool) -> str:
     return f"{what}.create" if create else f"{what}.update"
+
+
+def _ordered(command: _NodeOrder, actor: str) -> tuple[AuditNote, ...]:
+    if isinstance(command, cmd.DownNode) and command.cause is not DownCause.HARDWARE:
+        return ()
+    detail = "" if isinstance(command, cmd.UndrainNode | cmd.EnableNode) else command.reason
+    return (_node(_ORDERS[type(command)], actor, command.node, detail),)
 
 
 def _node(kind: str, actor: str, node: str, detail: str = "") -> AuditNote:
