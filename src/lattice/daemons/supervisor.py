@@ -78,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilogue=arguments.epilogue,
         checks=arguments.checks,
         check_dir=arguments.check_dir,
+        hardware_dir=arguments.hardware_dir,
         restart=not arguments.no_restart,
         servers=arguments.servers,
         settings=arguments.set,
@@ -231,6 +232,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run_parser.add_argument("--epilogue", default=Options.epilogue)
     run_parser.add_argument("--checks", default=Options.checks)
     run_parser.add_argument("--check-dir", default=Options.check_dir)
+    run_parser.add_argument("--hardware-dir", default=Options.hardware_dir)
     run_parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     run_parser.add_argument("--no-restart", action="store_true")
     run_parser.add_argument("--until-stdin-closes", action="store_true")

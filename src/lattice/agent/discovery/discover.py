@@ -28,7 +28,7 @@ def discover(tree: Tree = MACHINE) -> Inventory:
     memory = _memory(tree, problems, sources)
     nics = read_nics(tree)
     figures = read_meminfo(tree)
-    found = _placed(tree, gpus.gpus)
+    found = near_nics(tree, _placed(tree, gpus.gpus), nics)
     return Inventory(
         cpus=read_cpus(tree),
         memory_mb=figures.get("MemTotal", 0) >> 10,
@@ -123,14 +123,14 @@ def _lane_gbps(tree: Tree, address: str) -> float:
     return transfers * tree.number(f"{place}/max_link_width") / 8
 
 
-def near_nics(tree: Tree, gpus: Iterable[Gpu], nics: Sequence[Nic]) -> dict[int, str]:
-    """For each GPU the interface with which it shares most of the way, or at least the NUMA node."""
-    near = {}
+def near_nics(tree: Tree, gpus: Iterable[Gpu], nics: Sequence[Nic]) -> tuple[Gpu, ...]:
+    """Each GPU with the interface with which it shares most of the way, or at least the NUMA node."""
+    placed = []
     for gpu in gpus:
         ranked = [(_nearness(tree, gpu, nic), -place, nic.name) for place, nic in enumerate(nics)]
-        if ranked and max(ranked)[0] > 0:
-            near[gpu.index] = max(ranked)[2]
-    return near
+        nearness, _, name = max(ranked, default=(0, 0, ""))
+        placed.append(replace(gpu, nic=name) if nearness else gpu)
+    return tuple(placed)
 
 
 def _nearness(tree: Tree, gpu: Gpu, nic: Nic) -> int:

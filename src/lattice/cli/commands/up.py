@@ -34,6 +34,7 @@ class UpOptions:
     epilogue: str = ""
     checks: str = ""
     check_dir: str = ""
+    hardware_dir: str = ""
     set: tuple[str, ...] = ()
     detach: bool = False
     no_restart: bool = False
@@ -58,6 +59,9 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epilogue", default="", metavar="PROGRAM", help="run by the nodes after each run")
     parser.add_argument("--checks", default="", metavar="FILE", help="TOML or JSON: health checks of the nodes")
     parser.add_argument("--check-dir", default="", metavar="DIR", help="programs that are health checks of the nodes")
+    parser.add_argument(
+        "--hardware-dir", default="", metavar="DIR", help="NODE.json: what a node is to pretend to be made of"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the server")
     parser.add_argument("--detach", action="store_true", help="return when the cluster is ready; it goes on running")
     parser.add_argument("--no-restart", action="store_true", help="do not restart processes that die")
@@ -99,7 +103,7 @@ def cluster_directory(given: str, context: Context) -> Path:
 def supervisor_command(options: UpOptions, directory: Path) -> list[str]:
     command = [str(Path(sys.executable).with_name("lattice-supervisor")), "run", "--dir", str(directory)]
     figures = ("nodes", "servers", "rest_port", "grpc_port", "node_cpus", "node_memory", "node_groups")
-    for name in (*figures, "prologue", "epilogue", "checks", "check_dir"):
+    for name in (*figures, "prologue", "epilogue", "checks", "check_dir", "hardware_dir"):
         if value := getattr(options, name):
             command += [f"--{name.replace('_', '-')}", value]
     for setting in options.set:

@@ -92,6 +92,7 @@ class Gpu(Struct, frozen=True, kw_only=True, omit_defaults=True):
     firmware: str = ""  # VBIOS
     pci_address: str = ""
     numa_node: int | None = None  # whose CPUs are nearest
+    nic: str = ""  # the nearest network interface
     memory_node: int | None = None  # the NUMA node that is this GPU's own memory, where it has one
     partitions: tuple[GpuPartition, ...] = ()
 
@@ -264,8 +265,8 @@ def gpu_topology(inventory: Inventory) -> GpuTopology:
         next_index += len(own)
         own = own or [_device(gpu, gpu.index, None)]
         devices += own
-        if gpu.index in inventory.nic_affinity:
-            near |= dict.fromkeys((device.index for device in own), inventory.nic_affinity[gpu.index])
+        if gpu.nic:
+            near |= dict.fromkeys((device.index for device in own), gpu.nic)
     whole = {device.index for device in devices}
     links = tuple(link for link in inventory.gpu_links if {link.gpu_a, link.gpu_b} <= whole)
     return GpuTopology(gpus=tuple(devices), links=links, nic_affinity=near)

@@ -105,4 +105,7 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
     hooks = {"--prologue": options.prologue, "--epilogue": options.epilogue}
     hooks |= {"--checks": options.checks, "--check-dir": options.check_dir}
     arguments |= {flag: os.path.abspath(path) for flag, path in hooks.items() if path}
+    # All nodes share one machine: its GPUs belong to none of them, unless a file says what a node has.
+    hardware = os.path.join(os.path.abspath(options.hardware_dir), f"{node}.json") if options.hardware_dir else ""
+    arguments |= {"--hardware": hardware} if hardware and os.path.exists(hardware) else {"--gpus": "0"}
     return [program("lattice-agent"), *(word for pair in arguments.items() for word in pair)]

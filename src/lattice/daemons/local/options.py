@@ -28,6 +28,7 @@ class Options:
     epilogue: str = ""
     checks: str = ""
     check_dir: str = ""
+    hardware_dir: str = ""  # of synthetic-hardware files, NODE.json
     restart: bool = True
     servers: int = 1
     settings: list[str] = field(default_factory=list)  # KEY=VALUE, handed on to the server
