@@ -114,7 +114,13 @@ class Loops:
         self.health = HealthBook(replica, links, clock, metrics.check_failed)
         self.sessions.health = self.health
         self.node_watch = NodeWatch(
-            replica, links, self.observations, clock, self.sessions.timers, moving_s=timings.moving_s
+            replica,
+            links,
+            self.observations,
+            clock,
+            self.sessions.timers,
+            moving_s=timings.moving_s,
+            why_not_ready=self.health.unfit_because,
         )
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)

@@ -100,6 +100,7 @@ DEFAULTS: dict[str, Check] = {
         _builtin("mounts", Consequence.DEGRADE, 60.0, ready=True),
         _builtin("network", Consequence.DEGRADE, 60.0, ready=True),
         _builtin("nics", Consequence.DEGRADE, 60.0, ready=True),
+        _builtin("fingerprint", Consequence.WARN, 300.0, ready=True),
     )
 }
 NEEDS = {"mounts": "paths", "network": "hosts"}
