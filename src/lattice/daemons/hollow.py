@@ -13,10 +13,13 @@ from pathlib import Path
 from lattice.agent.hollow.durations import NotASpan
 from lattice.agent.hollow.faults import BadFault, Fault, draw_faults, parse_faults
 from lattice.agent.hollow.fleet import AT_ONCE, Fleet, FleetSettings
+from lattice.agent.hollow.hardware import HollowHardware
 from lattice.agent.hollow.injections import InjectionFile
 from lattice.agent.hollow.node import HollowNode
+from lattice.agent.hollow.switchboard import HollowSwitchboard, pretended_address
 from lattice.agent.hollow.work import Work, parse_work
 from lattice.agent.messages import NodeFacts
+from lattice.core.model.inventory import UnusableInventory
 from lattice.daemons.agent import EXIT_FAILED, EXIT_USAGE, CannotStart, choose_credentials, split_list
 from lattice.daemons.agent_identity import Credentials, add_options
 from lattice.observe.logging import LEVELS, configure
@@ -28,7 +31,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lattice-agent --hollow",
         description="Plays N nodes against real servers: they register, beat, take work and report, and run nothing.",
-        epilog='example: eval "$(lattice env)"; lattice-agent --hollow 500 --work 1s..5s --fault silence=1%%,flap=1%%:20s',
+        epilog='example: eval "$(lattice env)"; lattice-agent --hollow 500 --work 1s..5s --fault silence=1%%,flap=1%%:20s; '
+        "SIGUSR1 cuts the next collector off for good",
     )
     add = parser.add_argument
     add("--hollow", type=int, required=True, metavar="N", help="how many nodes")
@@ -45,6 +49,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--memory-mb", type=int, default=256 << 10)
     add("--gpus", type=int, default=0)
     add("--gpu-type", default="")
+    add("--collectors", type=int, default=0, metavar="K", help="the first K nodes can gather heartbeats of the others")
+    add("--hardware", type=Path, help="JSON laid over the nodes' inventory; read again when it changes")
     add("--group-size", type=int, default=0, help="so many nodes in each topology group; 0 = no groups")
     add("--features", default="", help="a,b,c")
     add("--log-level", choices=LEVELS, default="info")
@@ -71,7 +77,8 @@ def node_names(prefix: str, count: int) -> list[str]:
     return [f"{prefix}{number:0{width}}" for number in range(1, count + 1)]
 
 
-def build_nodes(options: argparse.Namespace, injections: InjectionFile) -> list[HollowNode]:
+def build_nodes(options: argparse.Namespace, injections: InjectionFile, hardware: HollowHardware) -> list[HollowNode]:
+    switchboard = HollowSwitchboard()
     names = node_names(options.hollow_prefix, options.hollow)
     misfortunes = draw_faults(names, options.fault, options.seed)
     return [
@@ -80,6 +87,8 @@ def build_nodes(options: argparse.Namespace, injections: InjectionFile) -> list[
             options.work,
             random.Random(f"{options.seed} {name}"),  # noqa: S311 - repeatable on purpose
             injections,
+            hardware,
+            switchboard,
             misfortunes.get(name),
         )
         for place, name in enumerate(names)
@@ -97,12 +106,13 @@ def _facts(options: argparse.Namespace, name: str, place: int) -> NodeFacts:
         gpu_type=options.gpu_type,
         group=f"g{place // options.group_size}" if options.group_size else "",
         features=split_list(options.features),
+        collector_address=pretended_address(place) if place < options.collectors else "",
         runs_as_root=True,
         agent_user="",
     )
 
 
-async def serve(options: argparse.Namespace, credentials: Credentials) -> None:
+async def serve(options: argparse.Namespace, credentials: Credentials, hardware: HollowHardware) -> None:
     """Plays until SIGTERM or SIGINT."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -110,11 +120,12 @@ async def serve(options: argparse.Namespace, credentials: Credentials) -> None:
         loop.add_signal_handler(number, stopped.set)
     await credentials.identity.begin()
     injections = InjectionFile(options.injections)
-    nodes = build_nodes(options, injections)
+    nodes = build_nodes(options, injections, hardware)
     gc.collect()
     gc.freeze()
     settings = FleetSettings(endpoints=tuple(credentials.endpoints()), at_once=options.at_once)
-    fleet = Fleet(nodes, settings, credentials.identity.token, credentials.open_channel, injections)
+    fleet = Fleet(nodes, settings, credentials.identity.token, credentials.open_channel, injections, hardware)
+    loop.add_signal_handler(signal.SIGUSR1, fleet.lose_collector)
     running = asyncio.create_task(fleet.run())
     waiting = asyncio.create_task(stopped.wait())
     done, _ = await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
@@ -143,12 +154,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.enroll_servers:
             raise CannotStart("hollow nodes share one identity: --enroll-servers would give each its own")
         credentials = choose_credentials(options)
-    except CannotStart as error:
+        hardware = HollowHardware(options.cpus, options.memory_mb, options.hardware)
+    except (CannotStart, UnusableInventory) as error:
         sys.stderr.write(f"lattice-agent: {error}\n")
         return EXIT_USAGE
     configure("agent", options.log_level, fields={})
     try:
-        run_quickly(serve(options, credentials))
+        run_quickly(serve(options, credentials, hardware))
     except OSError as error:
         sys.stderr.write(f"lattice-agent: {error}\n")
         return EXIT_FAILED

@@ -11,8 +11,10 @@ from msgspec import Struct
 
 from lattice.agent.connection import Connector
 from lattice.agent.hollow.faults import FaultKind, Misfortune
+from lattice.agent.hollow.hardware import HollowHardware
 from lattice.agent.hollow.injections import Injections
 from lattice.agent.hollow.node import HollowNode
+from lattice.core.model.inventory import UnusableInventory
 
 STREAMS_PER_CHANNEL = 500
 # Registrations under way: more of them would only wait for each other, and then be tried again.
@@ -59,8 +61,11 @@ class Fleet:
         token: Callable[[], str],
         open_channel: Callable[[str], grpc.aio.Channel],
         injections: Injections,
+        hardware: HollowHardware,
     ) -> None:
         self._nodes = nodes
+        self._hardware = hardware
+        self._streams: dict[str, asyncio.Task[None]] = {}  # of nodes that may be cut off
         self._settings = settings
         self._token = token
         self._channels = Channels(open_channel, len(nodes), settings)
@@ -82,6 +87,7 @@ class Fleet:
         next_s = begun
         while True:
             now = time.monotonic()
+            self._look_at_hardware()
             for node in self._nodes:
                 if node.state.runs or node.state.kept:
                     node.tick(now)
@@ -91,30 +97,69 @@ class Fleet:
                 told, next_s = confirmed, now + PROGRESS_S
             await asyncio.sleep(TICK_S)
 
+    def _look_at_hardware(self) -> None:
+        try:
+            self._hardware.look(self._announce_all)
+        except UnusableInventory as error:
+            _log.error("the hardware stays as it was: %s", error)
+
+    def _announce_all(self) -> None:
+        for node in self._nodes:
+            node.announce()
+
     async def _live(self, node: HollowNode, place: int) -> None:
         misfortune = node.misfortune
-        if misfortune is None or misfortune.kind is FaultKind.SLOW_BOOT:
+        is_simple = misfortune is None or misfortune.kind is FaultKind.SLOW_BOOT
+        if is_simple and not node.facts.collector_address:
             await self._connect(node, place)
             return
-        stream = asyncio.create_task(self._connect(node, place))
+        self._begin(node, place)
         try:
-            await node.confirmed.wait()
-            await asyncio.sleep(misfortune.after_s)
-            match misfortune.kind:
-                case FaultKind.SILENCE:
-                    await self._fall_silent(node, misfortune)
-                case FaultKind.FLAP:
-                    while True:
-                        await _cut(stream)
-                        self._injections.note(node.name, "flap")
-                        await asyncio.sleep(misfortune.for_s)
-                        self._injections.note(node.name, "flap-over")
-                        stream = asyncio.create_task(self._connect(node, place))
-                        await node.confirmed.wait()
-                        await asyncio.sleep(misfortune.for_s)
-            await stream
+            if misfortune is not None and not is_simple:
+                await node.confirmed.wait()
+                await asyncio.sleep(misfortune.after_s)
+                await self._strike(node, place, misfortune)
+            while True:
+                await asyncio.gather(self._streams[node.name], return_exceptions=True)
+                await node.audible.wait()
+                self._begin(node, place)
         finally:
-            stream.cancel()
+            self._streams[node.name].cancel()
+
+    def _begin(self, node: HollowNode, place: int) -> None:
+        self._streams[node.name] = asyncio.create_task(self._connect(node, place))
+
+    async def _cut(self, node: HollowNode) -> None:
+        stream = self._streams[node.name]
+        stream.cancel()
+        await asyncio.gather(stream, return_exceptions=True)
+
+    async def _strike(self, node: HollowNode, place: int, misfortune: Misfortune) -> None:
+        match misfortune.kind:
+            case FaultKind.SILENCE:
+                await self._fall_silent(node, misfortune)
+            case FaultKind.DRIFT:
+                await asyncio.sleep(misfortune.for_s)
+                node.drift()
+                self._injections.note(node.name, "drift")
+            case FaultKind.FLAP:
+                while True:
+                    self._injections.note(node.name, "flap")
+                    await self._cut(node)
+                    await asyncio.sleep(misfortune.for_s)
+                    self._injections.note(node.name, "flap-over")
+                    self._begin(node, place)
+                    await node.confirmed.wait()
+                    await asyncio.sleep(misfortune.for_s)
+
+    def lose_collector(self) -> None:
+        """Cuts the next collector off for good."""
+        for node in self._nodes:
+            if node.facts.collector_address and node.audible.is_set():
+                node.audible.clear()
+                self._injections.note(node.name, "collector-lost")
+                self._streams[node.name].cancel()
+                return
 
     async def _fall_silent(self, node: HollowNode, misfortune: Misfortune) -> None:
         node.audible.clear()
@@ -137,8 +182,3 @@ class Fleet:
                 node.pass_on()
 
         await Connector(self._settings.endpoints, self._token, node, node.name, open_when_due).run()
-
-
-async def _cut(stream: "asyncio.Task[None]") -> None:
-    stream.cancel()
-    await asyncio.gather(stream, return_exceptions=True)

@@ -11,10 +11,13 @@ from collections.abc import Callable
 from typing import assert_never
 
 from lattice.agent import messages
+from lattice.agent.collection import Collection
 from lattice.agent.connection import Outbox, ServerGone
 from lattice.agent.epochs import History, judge_epoch
 from lattice.agent.hollow.faults import FaultKind, Misfortune
+from lattice.agent.hollow.hardware import Description, HollowHardware
 from lattice.agent.hollow.injections import Injections
+from lattice.agent.hollow.switchboard import HollowSwitchboard
 from lattice.agent.hollow.work import Work
 from lattice.agent.messages import NodeFacts, stimulus_of
 from lattice.agent.state import (
@@ -69,6 +72,8 @@ class HollowNode:
         work: Work,
         source: random.Random,
         injections: Injections,
+        hardware: HollowHardware,
+        switchboard: HollowSwitchboard,
         misfortune: Misfortune | None = None,
     ) -> None:
         self.facts = facts
@@ -78,6 +83,11 @@ class HollowNode:
         self.confirmed = asyncio.Event()
         self.at_welcome: Callable[[], None] | None = None  # called once
         self.state = AgentState(retention=RETENTION)
+        self.collection = Collection(facts.node_id, switchboard, self._audible_beat, self._post)
+        if facts.collector_address:
+            switchboard.put(facts.collector_address, self.collection)
+        self._hardware = hardware
+        self._has_drifted = False
         self._work = work
         self._source = source
         self._injections = injections
@@ -107,6 +117,7 @@ class HollowNode:
         self.confirmed.clear()
         if self._beat_timer is not None:
             self._beat_timer.cancel()
+        self.collection.closed()
         self.feed(Disconnected())
 
     def received(self, message: pb.ServerMessage) -> None:
@@ -115,6 +126,10 @@ class HollowNode:
                 self._enter(message.welcome)
             case "read_output":
                 self._post(messages.output_chunk(message.read_output.reader, 0, error=NO_OUTPUT))
+            case "refresh_inventory":
+                self.announce()
+            case "collect" | "report_to":
+                self.collection.received(message)
             case _:
                 stimulus = stimulus_of(message)
                 if stimulus is not None:
@@ -145,10 +160,12 @@ class HollowNode:
     def _beat_in(self, seconds: float) -> None:
         if self._beat_timer is not None:
             self._beat_timer.cancel()
+        if not self.state.heartbeat_interval_s:
+            return
         self._beat_timer = asyncio.get_running_loop().call_later(max(SHORTEST_BEAT_S, seconds), self._beat)
 
     def _beat(self) -> None:
-        if self.audible.is_set():
+        if self.audible.is_set() and self.collection.is_direct():
             self.beat_now()
         self._beat_in(self.state.heartbeat_interval_s)
 
@@ -159,7 +176,23 @@ class HollowNode:
     def make_beat(self) -> pb.Heartbeat:
         self._beats += 1
         running = len(self.state.live)
-        return messages.heartbeat(self._beats, running, float(running), 1024, self._session)
+        mark = self._description.mark
+        return messages.heartbeat(self._beats, running, float(running), 1024, self._session, mark)
+
+    def _audible_beat(self) -> pb.Heartbeat | None:
+        return self.make_beat() if self.audible.is_set() else None
+
+    @property
+    def _description(self) -> Description:
+        return self._hardware.drifted if self._has_drifted else self._hardware.usual
+
+    def announce(self) -> None:
+        """Says what the node is made of."""
+        self._post(self._description.message)
+
+    def drift(self) -> None:
+        self._has_drifted = True
+        self.announce()
 
     def _post(self, message: pb.AgentMessage) -> None:
         if self._outbox is not None and self.audible.is_set():
@@ -188,6 +221,7 @@ class HollowNode:
             case SendRegister(runs=runs):
                 began = {run.key: run.epoch for run in self.state.runs.values()}
                 self._post(messages.register(self.facts, runs, (), self.state.epoch, began, self._process))
+                self.announce()
             case SendConfirmed(session=session):
                 self._confirm(session)
             case SendReport():
