@@ -23,6 +23,7 @@ from lattice.ports.clock import Clock
 from lattice.ports.conformance import ConformanceView
 from lattice.ports.health import HealthDesk
 from lattice.ports.identity import Verifier
+from lattice.ports.inventories import InventoryBook
 from lattice.ports.object_store import ObjectStore
 from lattice.ports.quorum import Membership, QuorumView
 from lattice.ports.replica import Replica
@@ -55,6 +56,7 @@ class Services:
     steps: StepDesk | None = None  # None on a server that follows
     conformance: ConformanceView | None = None  # None on a server that follows
     health: HealthDesk | None = None  # None on a server that follows
+    inventories: InventoryBook | None = None  # None on a server that follows
     memberships: Memberships = field(default_factory=Memberships)
     discovery: Discovery = field(default_factory=Discovery)
     revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed

@@ -186,6 +186,7 @@ class QuorumProcess(ServerProcess):
             steps=None if loops is None else loops.steps,
             conformance=None if loops is None else loops.conformance,
             health=None if loops is None else loops.health,
+            inventories=None if loops is None else loops.inventories,
             observations=Observations() if loops is None else loops.observations,
             objects=DirectoryStore(Path(directory)),
             metrics=self._metrics,

@@ -34,6 +34,7 @@ from lattice.control.orders import token_lifetime_s
 from lattice.control.settings import seconds_setting
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.intent import unknown_targets
+from lattice.daemons.debug_flags import DebugFlags
 from lattice.daemons.agent_entrance import AgentEntrance
 from lattice.daemons.guards import begin_auditing, rate_limits, submit_filter
 from lattice.daemons.identity import Believer
@@ -98,6 +99,7 @@ class ServerProcess:
         self._replica = self._build_replica()
         self._ring = ChangeRing(self._replica)
         self._replica.on_loaded(self._ring.begin)
+        self._debug_flags = DebugFlags(self._replica)
         self._backups = self._build_backups()
         self._loops: Loops | None = None
         self._services: Services | None = None
@@ -253,6 +255,7 @@ class ServerProcess:
             steps=loops.steps,
             conformance=loops.conformance,
             health=loops.health,
+            inventories=loops.inventories,
             observations=loops.observations,
             objects=DirectoryStore(Path(directory)),
             metrics=self._metrics,

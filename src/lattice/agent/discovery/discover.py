@@ -36,7 +36,6 @@ def discover(tree: Tree = MACHINE) -> Inventory:
         memory=unify(memory, found),
         gpus=found,
         gpu_links=gpus.links or pcie_links(tree, found),
-        nic_affinity=near_nics(tree, found, nics),
         drivers=gpus.drivers,
         nics=nics,
         board=read_board(tree),

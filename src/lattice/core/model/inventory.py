@@ -153,7 +153,6 @@ class Inventory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory: MemoryTopology = MemoryTopology()
     gpus: tuple[Gpu, ...] = ()
     gpu_links: tuple[GpuLink, ...] = ()
-    nic_affinity: dict[int, str] = {}
     drivers: dict[str, str] = {}
     nics: tuple[Nic, ...] = ()
     board: Board = Board()
@@ -169,7 +168,6 @@ class Inventory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         whole = GpuTopology(
             gpus=tuple(_device(gpu, gpu.index, None) for gpu in self.gpus),
             links=self.gpu_links,
-            nic_affinity=self.nic_affinity,
         )
         return whole.problem() or self.memory.problem()
 
