@@ -127,6 +127,15 @@ class NodeAgentSection(Struct, frozen=True, kw_only=True):
     reconcile_every_s: Period = 30.0
 
 
+class NodeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`event_script` is run on the leading server with node events as JSON on its standard input; none = nobody is told."""
+
+    event_script: list[str] = []
+    event_script_timeout: Period = 30.0
+    event_script_per_minute: Annotated[int, Meta(ge=1, le=600)] = 10
+    event_script_states: list[str] = []  # moves into these, and `unfit`; none = everything
+
+
 class SchedulingSection(Struct, frozen=True, kw_only=True):
     cycle_interval_s: Period = 5.0
     merge_ms: Annotated[int, Meta(ge=0, le=10_000)] = 50
@@ -295,6 +304,14 @@ class CompatSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     set_slurm_env: bool = False
 
 
+class SensitiveSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`wiper` is the site's command that wipes a node when sensitive work has left it: JSON on its standard input, 0 = clean."""
+
+    wiper: list[str] = []
+    wipe_timeout: Period = 1800.0  # a wipe that takes longer has failed, and its node is quarantined
+    wipes_at_once: Annotated[int, Meta(ge=1, le=256)] = 32
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     data_dir: Annotated[str, Meta(min_length=1)]
     api: ApiSection
@@ -303,6 +320,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     log: LogSection = LogSection()
     quorum: QuorumSection = QuorumSection()
     node_agent: NodeAgentSection = NodeAgentSection()
+    node: NodeSection = NodeSection()
     scheduling: SchedulingSection = SchedulingSection()
     snapshots: SnapshotsSection = SnapshotsSection()
     backup: BackupSection = BackupSection()
@@ -316,5 +334,6 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     audit: AuditSection = AuditSection()
     rate_limits: RateLimitsSection = RateLimitsSection()
     vault: VaultSection = VaultSection()
+    sensitive: SensitiveSection = SensitiveSection()
     openchami: OpenChamiSection = OpenChamiSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"

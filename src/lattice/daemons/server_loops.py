@@ -16,6 +16,7 @@ from lattice.control.dispatch import Dispatch, DispatchSettings
 from lattice.control.energy import EnergyPrices
 from lattice.control.health import HealthBook
 from lattice.control.inventories import STALE_AFTER_S, Inventories
+from lattice.control.node_hooks import HookSettings, NodeHooks
 from lattice.control.node_timers import NodeTimers, TimerSettings
 from lattice.control.node_watch import NodeWatch
 from lattice.control.notifying import Notifying, NotifyingSettings
@@ -25,10 +26,12 @@ from lattice.control.scheduling import Scheduling, SchedulingSettings
 from lattice.control.settings import seconds_setting
 from lattice.control.steps import StepBook, StepSettings
 from lattice.control.tracing import TraceCapture
+from lattice.control.wiping import Wiping
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.observations import Observations
 from lattice.daemons.infrastructure import infrastructure_of
 from lattice.integrations.energy.prices import open_prices
+from lattice.integrations.wiper.program import ProgramWiper
 from lattice.observe.conformance import ConformanceFigures
 from lattice.observe.metrics import Metrics
 from lattice.ports.agents import AgentLinks
@@ -38,6 +41,7 @@ from lattice.ports.health import CheckLinks
 from lattice.ports.inventories import InventoryLinks
 from lattice.ports.notifications import Sender
 from lattice.ports.replica import Replica
+from lattice.ports.site_program import SiteProgram
 from lattice.ports.steps import StepLinks
 from lattice.quorum.object_snapshots import SnapshotUploads
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
@@ -122,11 +126,21 @@ class Loops:
             moving_s=timings.moving_s,
             why_not_ready=self.health.unfit_because,
         )
+        self.node_hooks = NodeHooks(replica, clock, _event_script(config), timings.hooks)
+        metrics.show_node_script(lambda: self.node_hooks.counts)
         self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
         self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
         self.deadlines = Deadlines(replica, clock)
         self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
         self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
+        care = config.sensitive
+        self.wiping = Wiping(
+            replica,
+            clock,
+            ProgramWiper(care.wiper, at_once=care.wipes_at_once) if care.wiper else None,
+            timeout_s=care.wipe_timeout,
+        )
+        replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events))
         self._tasks: list[asyncio.Task[None]] = []
 
     def _node_opened(self, node: str) -> None:
@@ -150,6 +164,7 @@ class Loops:
         self.steps.reset()
         self.dispatch.reset()
         self.node_watch.reset()
+        self.wiping.reset()
         self.collectors.reset()
         self.health.reset()
         self.conformance.reset()
@@ -162,8 +177,8 @@ class Loops:
 
     def start(self) -> None:
         loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
-        more = (self.notifying, self.deadlines, self.steps, self.collectors, self.health, self.conformance)
-        for loop in (*loops, *more):
+        more = (self.node_hooks, self.notifying, self.deadlines, self.steps, self.collectors, self.health, self.conformance)
+        for loop in (*loops, *more, self.wiping):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.remediation is not None:
             self._tasks.append(asyncio.create_task(self.remediation.run(), name="Remediation"))
@@ -181,6 +196,15 @@ class Loops:
         self._tasks.clear()
 
 
+def _event_script(config: ServerConfig) -> SiteProgram | None:
+    command = config.node.event_script
+    if not command:
+        return None
+    from lattice.integrations.site_program.program import CommandProgram
+
+    return CommandProgram(command, timeout_s=config.node.event_script_timeout)
+
+
 def _stale_after_s(replica: Replica) -> float:
     return seconds_setting(replica.state, "conformance.stale_after_s", STALE_AFTER_S)
 
@@ -193,6 +217,9 @@ class _Timings:
         self._config = config
         self.scheduling = SchedulingSettings(
             cycle_interval_s=config.scheduling.cycle_interval_s, merge_s=config.scheduling.merge_ms / 1000
+        )
+        self.hooks = HookSettings(
+            per_minute=config.node.event_script_per_minute, states=frozenset(config.node.event_script_states)
         )
         told = config.notifications
         self.notifying = NotifyingSettings(retry_s=told.retry, give_up_after_s=told.give_up_after)

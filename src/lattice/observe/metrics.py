@@ -13,7 +13,9 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from lattice.core.machine.events import AnyEvent, NodeMoved
 from lattice.core.machine.state import State
+from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.allocations import HOLDING, TERMINAL, AllocationState
 from lattice.core.model.nodes import NodeState
 from lattice.observe.conformance import ConformanceFigures
@@ -75,6 +77,15 @@ class Metrics:
             ["check"],
             registry=self.registry,
         )
+        self._transitions = Counter(
+            "lattice_node_transitions", "Moves of nodes between states, by trigger", ["trigger"], registry=self.registry
+        )
+        self._boot_failures = Counter(
+            "lattice_node_boot_failures", "Boots of nodes that failed", registry=self.registry
+        )
+        self._wipe_failures = Counter(
+            "lattice_sensitive_wipe_failure", "Wipes of nodes that failed or took too long", registry=self.registry
+        )
         self._requests_by_key: dict[tuple[str, str, int], Counter] = {}
         self._shown: dict[type[Collector], Collector] = {}
         self._durations_by_name: dict[str, Histogram] = {}
@@ -111,6 +122,16 @@ class Metrics:
         """A check began to fail on some node."""
         self._check_failures.labels(check).inc()
 
+    def nodes_moved(self, events: tuple[AnyEvent, ...]) -> None:
+        """Nodes changed their states, among whatever else happened."""
+        for event in events:
+            if isinstance(event, NodeMoved):
+                self._transitions.labels(event.trigger).inc()
+                if event.trigger in (NodeTrigger.BOOT_FAILED, NodeTrigger.BOOTS_EXHAUSTED):
+                    self._boot_failures.inc()
+                elif event.trigger is NodeTrigger.WIPE_FAILED:
+                    self._wipe_failures.inc()
+
     def show_state(self, read: Callable[[], State]) -> None:
         """Shows the counts of the state, read at each scrape."""
         self.registry.register(_StateFigures(read))
@@ -143,6 +164,10 @@ class Metrics:
     def show_collectors(self, beats: Callable[[], Mapping[str, int]], shares: Callable[[], Mapping[str, int]]) -> None:
         """Shows what collectors brought and how many nodes each gathers, read at each scrape."""
         self._show(_CollectorFigures(beats, shares))
+
+    def show_node_script(self, read: Callable[[], Mapping[str, int]]) -> None:
+        """Shows how often the site's script for node events ran, read at each scrape."""
+        self._show(_ScriptFigures(read))
 
     def _show(self, figures: Collector) -> None:
         """In place of those of the same kind that were shown before: each time a server leads, it has new loops."""
@@ -190,6 +215,11 @@ class _StateFigures(Collector):
             value=len(state.notifications.waiting),
         )
         yield _node_figures(state)
+        yield GaugeMetricFamily(
+            "lattice_nodes_unfit",
+            "Nodes that are not configured for work: they have less than specified, or are in no partition",
+            value=sum(bool(node.shortfall) for node in state.nodes.values()),
+        )
 
 
 class _LoopFigures(Collector):
@@ -300,6 +330,27 @@ class _ClockFigures(Collector):
         for name, seconds in self._read().items():
             ahead.add_metric([name], seconds)
         yield ahead
+
+
+class _ScriptFigures(Collector):
+    """Runs of the site's script for node events by outcome, and events that it never heard of."""
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self._read()
+        runs = CounterMetricFamily(
+            "lattice_node_event_script_runs", "Runs of the site's script for node events by outcome", labels=["outcome"]
+        )
+        for outcome in ("done", "failed"):
+            runs.add_metric([outcome], counts.get(outcome, 0))
+        yield runs
+        lost = counts.get("lost", 0)
+        yield CounterMetricFamily("lattice_node_events_lost", "Node events the site's script was not told of", value=lost)
 
 
 def _node_figures(state: State) -> Metric:
