@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from lattice_sdk.models import Node, Page
+from lattice_sdk.models_inventory import NodeInventory
 from lattice_sdk.models_nodes import NodeEvent, NodeOutcome, NodeOutcomes
 from lattice_sdk.operation import Steps, at, everything, given, operation, read, write
 
@@ -32,6 +33,11 @@ class NodeCalls:
     def get_node(self, node_id: str) -> Steps[Node]:
         """One node."""
         return read(at("nodes", node_id), Node)
+
+    @operation
+    def get_node_inventory(self, node_id: str) -> Steps[NodeInventory]:
+        """What it is made of, as its agent last said."""
+        return read(at("nodes", node_id, "inventory"), NodeInventory)
 
     @operation
     def node_events(self, node_id: str, *, since: str = "") -> Steps[list[NodeEvent]]:

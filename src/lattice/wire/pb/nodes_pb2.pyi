@@ -210,7 +210,7 @@ class CheckView(_message.Message):
     def __init__(self, name: _Optional[str] = ..., verdict: _Optional[str] = ..., text: _Optional[str] = ..., consequence: _Optional[str] = ..., required_for_ready: _Optional[bool] = ..., failures: _Optional[int] = ..., since_s: _Optional[float] = ..., duration_s: _Optional[float] = ...) -> None: ...
 
 class NodeView(_message.Message):
-    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at", "status", "last_response", "os", "speed", "virtual_memory_mb", "tmp_disk_mb", "partitions", "position", "shortfall", "checks")
+    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at", "status", "last_response", "os", "speed", "virtual_memory_mb", "tmp_disk_mb", "partitions", "position", "shortfall", "reports_through", "checks")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -243,6 +243,7 @@ class NodeView(_message.Message):
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     SHORTFALL_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_THROUGH_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: str
@@ -276,8 +277,9 @@ class NodeView(_message.Message):
     partitions: _containers.RepeatedScalarFieldContainer[int]
     position: int
     shortfall: str
+    reports_through: str
     checks: _containers.RepeatedCompositeFieldContainer[CheckView]
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ..., status: _Optional[str] = ..., last_response: _Optional[int] = ..., os: _Optional[str] = ..., speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ..., partitions: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., shortfall: _Optional[str] = ..., checks: _Optional[_Iterable[_Union[CheckView, _Mapping]]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ..., status: _Optional[str] = ..., last_response: _Optional[int] = ..., os: _Optional[str] = ..., speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ..., partitions: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., shortfall: _Optional[str] = ..., reports_through: _Optional[str] = ..., checks: _Optional[_Iterable[_Union[CheckView, _Mapping]]] = ...) -> None: ...
 
 class ListNodesResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -292,6 +294,273 @@ class GetNodeRequest(_message.Message):
     ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class GetNodeInventoryRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class Cpus(_message.Message):
+    __slots__ = ("model", "vendor", "architecture", "sockets", "cores", "threads", "mhz", "microcode")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    VENDOR_FIELD_NUMBER: _ClassVar[int]
+    ARCHITECTURE_FIELD_NUMBER: _ClassVar[int]
+    SOCKETS_FIELD_NUMBER: _ClassVar[int]
+    CORES_FIELD_NUMBER: _ClassVar[int]
+    THREADS_FIELD_NUMBER: _ClassVar[int]
+    MHZ_FIELD_NUMBER: _ClassVar[int]
+    MICROCODE_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    vendor: str
+    architecture: str
+    sockets: int
+    cores: int
+    threads: int
+    mhz: int
+    microcode: str
+    def __init__(self, model: _Optional[str] = ..., vendor: _Optional[str] = ..., architecture: _Optional[str] = ..., sockets: _Optional[int] = ..., cores: _Optional[int] = ..., threads: _Optional[int] = ..., mhz: _Optional[int] = ..., microcode: _Optional[str] = ...) -> None: ...
+
+class MemoryDomain(_message.Message):
+    __slots__ = ("id", "domain_type", "capacity_bytes", "numa_node", "attached_cpus", "attached_gpus", "part_of")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_TYPE_FIELD_NUMBER: _ClassVar[int]
+    CAPACITY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_CPUS_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_GPUS_FIELD_NUMBER: _ClassVar[int]
+    PART_OF_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    domain_type: str
+    capacity_bytes: int
+    numa_node: int
+    attached_cpus: _containers.RepeatedScalarFieldContainer[int]
+    attached_gpus: _containers.RepeatedScalarFieldContainer[int]
+    part_of: int
+    def __init__(self, id: _Optional[int] = ..., domain_type: _Optional[str] = ..., capacity_bytes: _Optional[int] = ..., numa_node: _Optional[int] = ..., attached_cpus: _Optional[_Iterable[int]] = ..., attached_gpus: _Optional[_Iterable[int]] = ..., part_of: _Optional[int] = ...) -> None: ...
+
+class MemoryInterconnect(_message.Message):
+    __slots__ = ("domain_a", "domain_b", "link_type", "bandwidth_gbps", "latency_ns")
+    DOMAIN_A_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_B_FIELD_NUMBER: _ClassVar[int]
+    LINK_TYPE_FIELD_NUMBER: _ClassVar[int]
+    BANDWIDTH_GBPS_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_NS_FIELD_NUMBER: _ClassVar[int]
+    domain_a: int
+    domain_b: int
+    link_type: str
+    bandwidth_gbps: float
+    latency_ns: int
+    def __init__(self, domain_a: _Optional[int] = ..., domain_b: _Optional[int] = ..., link_type: _Optional[str] = ..., bandwidth_gbps: _Optional[float] = ..., latency_ns: _Optional[int] = ...) -> None: ...
+
+class MemoryTopology(_message.Message):
+    __slots__ = ("domains", "interconnects", "total_capacity_bytes")
+    DOMAINS_FIELD_NUMBER: _ClassVar[int]
+    INTERCONNECTS_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_CAPACITY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    domains: _containers.RepeatedCompositeFieldContainer[MemoryDomain]
+    interconnects: _containers.RepeatedCompositeFieldContainer[MemoryInterconnect]
+    total_capacity_bytes: int
+    def __init__(self, domains: _Optional[_Iterable[_Union[MemoryDomain, _Mapping]]] = ..., interconnects: _Optional[_Iterable[_Union[MemoryInterconnect, _Mapping]]] = ..., total_capacity_bytes: _Optional[int] = ...) -> None: ...
+
+class GpuPartition(_message.Message):
+    __slots__ = ("profile", "uuid", "memory_bytes")
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    profile: str
+    uuid: str
+    memory_bytes: int
+    def __init__(self, profile: _Optional[str] = ..., uuid: _Optional[str] = ..., memory_bytes: _Optional[int] = ...) -> None: ...
+
+class Gpu(_message.Message):
+    __slots__ = ("index", "vendor", "model", "uuid", "memory_bytes", "compute_capability", "firmware", "pci_address", "numa_node", "nic", "memory_node", "partitions")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    VENDOR_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_CAPABILITY_FIELD_NUMBER: _ClassVar[int]
+    FIRMWARE_FIELD_NUMBER: _ClassVar[int]
+    PCI_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
+    NIC_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_NODE_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    vendor: str
+    model: str
+    uuid: str
+    memory_bytes: int
+    compute_capability: str
+    firmware: str
+    pci_address: str
+    numa_node: int
+    nic: str
+    memory_node: int
+    partitions: _containers.RepeatedCompositeFieldContainer[GpuPartition]
+    def __init__(self, index: _Optional[int] = ..., vendor: _Optional[str] = ..., model: _Optional[str] = ..., uuid: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., compute_capability: _Optional[str] = ..., firmware: _Optional[str] = ..., pci_address: _Optional[str] = ..., numa_node: _Optional[int] = ..., nic: _Optional[str] = ..., memory_node: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[GpuPartition, _Mapping]]] = ...) -> None: ...
+
+class GpuLink(_message.Message):
+    __slots__ = ("gpu_a", "gpu_b", "link_type", "bandwidth_gbps")
+    GPU_A_FIELD_NUMBER: _ClassVar[int]
+    GPU_B_FIELD_NUMBER: _ClassVar[int]
+    LINK_TYPE_FIELD_NUMBER: _ClassVar[int]
+    BANDWIDTH_GBPS_FIELD_NUMBER: _ClassVar[int]
+    gpu_a: int
+    gpu_b: int
+    link_type: str
+    bandwidth_gbps: float
+    def __init__(self, gpu_a: _Optional[int] = ..., gpu_b: _Optional[int] = ..., link_type: _Optional[str] = ..., bandwidth_gbps: _Optional[float] = ...) -> None: ...
+
+class Nic(_message.Message):
+    __slots__ = ("name", "driver", "firmware", "speed_mbps", "numa_node", "pci_address", "kind")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DRIVER_FIELD_NUMBER: _ClassVar[int]
+    FIRMWARE_FIELD_NUMBER: _ClassVar[int]
+    SPEED_MBPS_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODE_FIELD_NUMBER: _ClassVar[int]
+    PCI_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    driver: str
+    firmware: str
+    speed_mbps: int
+    numa_node: int
+    pci_address: str
+    kind: str
+    def __init__(self, name: _Optional[str] = ..., driver: _Optional[str] = ..., firmware: _Optional[str] = ..., speed_mbps: _Optional[int] = ..., numa_node: _Optional[int] = ..., pci_address: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
+
+class Board(_message.Message):
+    __slots__ = ("vendor", "product", "board_vendor", "board", "board_version", "bios_vendor", "bios_version", "bios_date", "bmc_version")
+    VENDOR_FIELD_NUMBER: _ClassVar[int]
+    PRODUCT_FIELD_NUMBER: _ClassVar[int]
+    BOARD_VENDOR_FIELD_NUMBER: _ClassVar[int]
+    BOARD_FIELD_NUMBER: _ClassVar[int]
+    BOARD_VERSION_FIELD_NUMBER: _ClassVar[int]
+    BIOS_VENDOR_FIELD_NUMBER: _ClassVar[int]
+    BIOS_VERSION_FIELD_NUMBER: _ClassVar[int]
+    BIOS_DATE_FIELD_NUMBER: _ClassVar[int]
+    BMC_VERSION_FIELD_NUMBER: _ClassVar[int]
+    vendor: str
+    product: str
+    board_vendor: str
+    board: str
+    board_version: str
+    bios_vendor: str
+    bios_version: str
+    bios_date: str
+    bmc_version: str
+    def __init__(self, vendor: _Optional[str] = ..., product: _Optional[str] = ..., board_vendor: _Optional[str] = ..., board: _Optional[str] = ..., board_version: _Optional[str] = ..., bios_vendor: _Optional[str] = ..., bios_version: _Optional[str] = ..., bios_date: _Optional[str] = ..., bmc_version: _Optional[str] = ...) -> None: ...
+
+class Software(_message.Message):
+    __slots__ = ("os", "kernel", "kernel_build", "boot_parameters", "base_image")
+    OS_FIELD_NUMBER: _ClassVar[int]
+    KERNEL_FIELD_NUMBER: _ClassVar[int]
+    KERNEL_BUILD_FIELD_NUMBER: _ClassVar[int]
+    BOOT_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    BASE_IMAGE_FIELD_NUMBER: _ClassVar[int]
+    os: str
+    kernel: str
+    kernel_build: str
+    boot_parameters: str
+    base_image: str
+    def __init__(self, os: _Optional[str] = ..., kernel: _Optional[str] = ..., kernel_build: _Optional[str] = ..., boot_parameters: _Optional[str] = ..., base_image: _Optional[str] = ...) -> None: ...
+
+class Drive(_message.Message):
+    __slots__ = ("name", "model", "firmware", "size_bytes")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    FIRMWARE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    model: str
+    firmware: str
+    size_bytes: int
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., firmware: _Optional[str] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+
+class Scratch(_message.Message):
+    __slots__ = ("path", "filesystem", "size_bytes")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    FILESYSTEM_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    filesystem: str
+    size_bytes: int
+    def __init__(self, path: _Optional[str] = ..., filesystem: _Optional[str] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+
+class InventoryDocument(_message.Message):
+    __slots__ = ("cpus", "memory_mb", "swap_mb", "memory", "gpus", "gpu_links", "drivers", "nics", "board", "software", "drives", "scratch", "runtimes", "sources", "problems")
+    class DriversEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class RuntimesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    SWAP_MB_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    GPU_LINKS_FIELD_NUMBER: _ClassVar[int]
+    DRIVERS_FIELD_NUMBER: _ClassVar[int]
+    NICS_FIELD_NUMBER: _ClassVar[int]
+    BOARD_FIELD_NUMBER: _ClassVar[int]
+    SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    DRIVES_FIELD_NUMBER: _ClassVar[int]
+    SCRATCH_FIELD_NUMBER: _ClassVar[int]
+    RUNTIMES_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    cpus: Cpus
+    memory_mb: int
+    swap_mb: int
+    memory: MemoryTopology
+    gpus: _containers.RepeatedCompositeFieldContainer[Gpu]
+    gpu_links: _containers.RepeatedCompositeFieldContainer[GpuLink]
+    drivers: _containers.ScalarMap[str, str]
+    nics: _containers.RepeatedCompositeFieldContainer[Nic]
+    board: Board
+    software: Software
+    drives: _containers.RepeatedCompositeFieldContainer[Drive]
+    scratch: _containers.RepeatedCompositeFieldContainer[Scratch]
+    runtimes: _containers.ScalarMap[str, str]
+    sources: _containers.RepeatedScalarFieldContainer[str]
+    problems: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, cpus: _Optional[_Union[Cpus, _Mapping]] = ..., memory_mb: _Optional[int] = ..., swap_mb: _Optional[int] = ..., memory: _Optional[_Union[MemoryTopology, _Mapping]] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., gpu_links: _Optional[_Iterable[_Union[GpuLink, _Mapping]]] = ..., drivers: _Optional[_Mapping[str, str]] = ..., nics: _Optional[_Iterable[_Union[Nic, _Mapping]]] = ..., board: _Optional[_Union[Board, _Mapping]] = ..., software: _Optional[_Union[Software, _Mapping]] = ..., drives: _Optional[_Iterable[_Union[Drive, _Mapping]]] = ..., scratch: _Optional[_Iterable[_Union[Scratch, _Mapping]]] = ..., runtimes: _Optional[_Mapping[str, str]] = ..., sources: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class NodeInventoryView(_message.Message):
+    __slots__ = ("node", "fingerprint", "components", "received_at", "age_s", "is_stale", "inventory")
+    class ComponentsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_AT_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    IS_STALE_FIELD_NUMBER: _ClassVar[int]
+    INVENTORY_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    fingerprint: str
+    components: _containers.ScalarMap[str, str]
+    received_at: str
+    age_s: float
+    is_stale: bool
+    inventory: InventoryDocument
+    def __init__(self, node: _Optional[str] = ..., fingerprint: _Optional[str] = ..., components: _Optional[_Mapping[str, str]] = ..., received_at: _Optional[str] = ..., age_s: _Optional[float] = ..., is_stale: _Optional[bool] = ..., inventory: _Optional[_Union[InventoryDocument, _Mapping]] = ...) -> None: ...
 
 class NodeEventsRequest(_message.Message):
     __slots__ = ("id", "since")

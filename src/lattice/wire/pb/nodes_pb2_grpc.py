@@ -59,6 +59,11 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
                 _registered_method=True)
+        self.GetInventory = channel.unary_unary(
+                '/lattice.v1.NodeService/GetInventory',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.GetNodeInventoryRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeInventoryView.FromString,
+                _registered_method=True)
         self.Events = channel.unary_unary(
                 '/lattice.v1.NodeService/Events',
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.NodeEventsRequest.SerializeToString,
@@ -184,6 +189,13 @@ class NodeServiceServicer:
 
     def Get(self, request, context):
         """One node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetInventory(self, request, context):
+        """The node's hardware, firmware and software, its fingerprint, and what that is made of.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -342,6 +354,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.Get,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
+            'GetInventory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetInventory,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.GetNodeInventoryRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeInventoryView.SerializeToString,
             ),
             'Events': grpc.unary_unary_rpc_method_handler(
                     servicer.Events,
@@ -569,6 +586,33 @@ class NodeService:
             '/lattice.v1.NodeService/Get',
             lattice_dot_v1_dot_nodes__pb2.GetNodeRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetInventory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/GetInventory',
+            lattice_dot_v1_dot_nodes__pb2.GetNodeInventoryRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.NodeInventoryView.FromString,
             options,
             channel_credentials,
             insecure,
