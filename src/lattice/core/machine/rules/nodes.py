@@ -142,7 +142,8 @@ def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | R
     if node.state in (NodeState.READY, NodeState.BOOTING):
         return ()
     is_silent = node.state is NodeState.DOWN and node.down_cause is DownCause.SILENCE
-    if is_silent or next_node_state(node.state, NodeTrigger.ENABLE) is None:
+    has_drifted = node.down_cause is DownCause.DRIFT
+    if is_silent or has_drifted or next_node_state(node.state, NodeTrigger.ENABLE) is None:
         cause = f" ({node.down_cause})" if node.down_cause else ""
         hint = "It returns by itself when its agent is heard again." if is_silent else "Use undrain for drained nodes."
         return Rejected(code="conflict", message=f"node {node.id} is {node.state}{cause}, not disabled", hint=hint)
