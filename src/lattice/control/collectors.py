@@ -41,6 +41,7 @@ FAN_OUT = "node.collector_fan_out"
 # A round may take so much longer than the interval; a lower level less, so that the one above does not wait in vain.
 ROUND_LIMIT = 1.5
 LEVEL_FACTOR = 0.8
+LIMIT_OF_TIMEOUT = 0.8
 # Many nodes come and go together: new shares are made for all of them at once.
 PLAN_PAUSE_S = 0.2
 PLAN_SHARE = 20.0  # of the time that the last plan took, between two of them
@@ -273,6 +274,10 @@ class CollectorTree:
     def _timeout_s(self) -> float:
         return seconds_setting(self._state, TIMEOUT, self._settings.timeout_s)
 
+    def _limit_s(self) -> float:
+        """Those who answered must not look silent because others did not."""
+        return min(ROUND_LIMIT * self._interval_s(), LIMIT_OF_TIMEOUT * self._timeout_s())
+
     def _patience_s(self) -> float:
         return max(2 * self._interval_s(), 0.6 * self._timeout_s())
 
@@ -347,7 +352,7 @@ class CollectorTree:
         order = CollectOrder(
             generation=self._generation,
             interval_s=interval_s if post.node in self._above else 0.0,
-            limit_s=interval_s * ROUND_LIMIT * LEVEL_FACTOR ** depth_of(post.node, self._above),
+            limit_s=self._limit_s() * LEVEL_FACTOR ** depth_of(post.node, self._above),
             members=tuple(order.member for order in members),
             tickets=tuple(order.ticket for order in members),
         )
