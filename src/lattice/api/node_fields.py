@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 from lattice.api.errors import ApiError
+from lattice.core.model.node_records import NodeRecord, Status, record_of, release_order, status_of
 from lattice.core.model.nodes import Node, NodeState
 from lattice.core.model.observations import Observation
-from lattice.core.model.specifications import NodeRecord, Status, record_of, release_order, status_of
 from lattice.slurm.hostlists import BadHostlist, expand
 from lattice.wire.nodes import holding_of
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from lattice.control.collectors import CollectorTree
+from lattice.control.collectors import INTERVAL, CollectorTree
 from lattice.control.health import HealthBook
 from lattice.control.heartbeats import Allowance, beats_per_s
 from lattice.control.inventories import Inventories
 from lattice.control.node_timers import NodeTimers
 from lattice.control.runs import is_wanted, running_runs, strange_runs, wanted_runs
+from lattice.control.settings import seconds_setting
 from lattice.control.steps import StepBook
 from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, RegisterNode, ReportPart
 from lattice.core.machine.outcomes import Rejected
@@ -121,7 +122,7 @@ class AgentSessions:
             session=session.id,
             wanted=tuple(key for key in wanted_runs(state, node) if key not in strange),
             epoch=self.settings.epoch,
-            heartbeat_interval_s=self.settings.heartbeat_interval_s,
+            heartbeat_interval_s=seconds_setting(state, INTERVAL, self.settings.heartbeat_interval_s),
             down_after_s=self.timers.promise_s(node),
             server_name=self.settings.server_name,
             held_by=tuple(key for key in self.steps.held_by(node) if key not in strange),

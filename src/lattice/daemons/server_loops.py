@@ -177,7 +177,15 @@ class Loops:
 
     def start(self) -> None:
         loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
-        more = (self.node_hooks, self.notifying, self.deadlines, self.steps, self.collectors, self.health, self.conformance)
+        more = (
+            self.node_hooks,
+            self.notifying,
+            self.deadlines,
+            self.steps,
+            self.collectors,
+            self.health,
+            self.conformance,
+        )
         for loop in (*loops, *more, self.wiping):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.remediation is not None:

@@ -34,8 +34,8 @@ from lattice.control.orders import token_lifetime_s
 from lattice.control.settings import seconds_setting
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.intent import unknown_targets
-from lattice.daemons.debug_flags import DebugFlags
 from lattice.daemons.agent_entrance import AgentEntrance
+from lattice.daemons.debug_flags import DebugFlags
 from lattice.daemons.guards import begin_auditing, rate_limits, submit_filter
 from lattice.daemons.identity import Believer
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable

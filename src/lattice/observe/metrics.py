@@ -350,7 +350,9 @@ class _ScriptFigures(Collector):
             runs.add_metric([outcome], counts.get(outcome, 0))
         yield runs
         lost = counts.get("lost", 0)
-        yield CounterMetricFamily("lattice_node_events_lost", "Node events the site's script was not told of", value=lost)
+        yield CounterMetricFamily(
+            "lattice_node_events_lost", "Node events the site's script was not told of", value=lost
+        )
 
 
 def _node_figures(state: State) -> Metric:

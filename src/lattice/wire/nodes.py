@@ -5,8 +5,8 @@ from typing import Literal
 from msgspec import Struct
 
 from lattice.core.model.ids import allocation_id
+from lattice.core.model.node_records import record_of, status_of
 from lattice.core.model.nodes import Node, NodeState
-from lattice.core.model.specifications import record_of, status_of
 from lattice.wire.health import CheckView
 from lattice.wire.times import rfc3339
 

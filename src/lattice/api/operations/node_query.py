@@ -9,8 +9,8 @@ from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.errors import ApiError
 from lattice.api.limits import MAX_PAGE
 from lattice.api.node_fields import Row, choose_fields, find_field, parse_filters, passing, sort_rows
+from lattice.core.model.node_records import status_of
 from lattice.core.model.nodes import Node
-from lattice.core.model.specifications import status_of
 from lattice.slurm.hostlists import fold
 from lattice.wire.node_names import node_names
 from lattice.wire.node_status import NodeStatus, NodeSummary

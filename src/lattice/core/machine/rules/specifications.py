@@ -13,7 +13,8 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import administration
 from lattice.core.machine.state import State
-from lattice.core.model.specifications import MAX_PARTITION, NO_FIGURES, Specification, shortfall
+from lattice.core.model.node_records import shortfall
+from lattice.core.model.specifications import MAX_PARTITION, NO_FIGURES, Specification
 
 Events = tuple[ev.AnyEvent, ...]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
