@@ -19,7 +19,7 @@ from lattice.core.machine.transitions import ALLOCATION_TABLE, NODE_TABLE
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
+from tools import node_reference, openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
 
 TARGET = ROOT / "docs" / "reference"
 MIGRATING = ROOT / "docs" / "guide" / "migrating-from-slurm.md"
@@ -56,6 +56,8 @@ def states() -> str:
     lines = [NOTE, "# States", "", "What is not listed here cannot happen.", ""]
     for title, table in (("Nodes", steps(NODE_TABLE)), ("Allocations", steps(ALLOCATION_TABLE))):
         lines += [f"## {title}", "", *diagram(table), "", *rows(table), ""]
+        if title == "Nodes":
+            lines += [*node_reference.meanings(), "", *node_reference.effects(), ""]
     return "\n".join(lines)
 
 
@@ -109,6 +111,7 @@ def permissions() -> str:
 def pages(*, is_fresh: bool = False) -> dict[str, str]:
     return {
         "states.md": states(),
+        "alerts.md": node_reference.alerts(NOTE),
         "rest.md": rest(),
         "permissions.md": permissions(),
         "openapi.json": openapi.generate(is_fresh=is_fresh),

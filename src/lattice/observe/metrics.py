@@ -80,6 +80,8 @@ class Metrics:
         self._transitions = Counter(
             "lattice_node_transitions", "Moves of nodes between states, by trigger", ["trigger"], registry=self.registry
         )
+        for trigger in NodeTrigger:
+            self._transitions.labels(trigger)  # from 0 on, so that the first one is an increase
         self._boot_failures = Counter(
             "lattice_node_boot_failures", "Boots of nodes that failed", registry=self.registry
         )

@@ -7,7 +7,7 @@ sensitive vClusters. The entry becomes part of the state by the same command: th
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import drift
+from lattice.core.machine.rules import drift, node_wipes
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation
 from lattice.core.model.audit import AuditKey, AuditNote, key_id
@@ -103,7 +103,7 @@ def notes_of(state: State, envelope: cmd.Envelope, events: Events) -> tuple[Audi
         notes = (_administration(command, actor),)
     elif events and isinstance(command, _NodeOrder):
         notes = _ordered(command, actor)
-    notes += drift.notes_of(state, events)
+    notes += drift.notes_of(state, events) + node_wipes.notes_of(state, events)
     if not state.audit.sensitive:
         return notes
     noted = (_sensitive(state, event, actor) for event in events)

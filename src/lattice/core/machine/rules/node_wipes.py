@@ -5,6 +5,7 @@ one makes it a node in Quarantine, which only an operator's order leads out of. 
 """
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
@@ -12,6 +13,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules.node_moves import emptied, moved, not_found, then_emptied
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger, next_node_state
+from lattice.core.model.audit import AuditNote
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import Node, NodeState, Wipe
 from lattice.core.model.settings import setting_value
@@ -87,6 +89,39 @@ def finish(state: State, command: cmd.FinishWipe, actor: str) -> Events | Reject
         return (moved(node, NodeTrigger.WIPED, reason=command.reason, by=actor),)
     reason = f"the wipe failed: {command.reason or 'no reason given'}"
     return (moved(node, NodeTrigger.WIPE_FAILED, reason=reason, by=actor),)
+
+
+_NOTED = {NodeTrigger.WIPED: "node.wiped", NodeTrigger.WIPE_FAILED: "node.wipe_failed"}
+
+
+def notes_of(state: State, events: Events) -> tuple[AuditNote, ...]:
+    """What the audit chain says of wipes, and of nodes that went silent with sensitive work."""
+    noted = (_note_of(state, event) for event in events if isinstance(event, ev.NodeMoved))
+    return tuple(note for note in noted if note is not None)
+
+
+def _note_of(state: State, event: ev.NodeMoved) -> AuditNote | None:
+    kind, detail = _NOTED.get(event.trigger, ""), event.reason
+    if event.trigger is NodeTrigger.WIPE and event.wipe is not None and not event.actor:
+        kind, detail = "node.wipe", event.wipe.why  # an operator's order is recorded as such
+    elif event.trigger is NodeTrigger.WIPE_FAILED and event.wipe is not None:
+        detail = f"{event.reason}; begun at {_moment(event.wipe.since)}, try {event.wipe.tries}"
+    elif event.trigger is NodeTrigger.SILENT and state.nodes[event.node].vcluster in state.audit.sensitive:
+        kind = "node.silent"
+    elif event.trigger is NodeTrigger.GIVEN_UP and _is_sensitive_loss(state, event):
+        kind = "node.lost"
+    if not kind:
+        return None
+    return AuditNote(kind=kind, actor=event.actor, subject=event.node, nodes=(event.node,), detail=detail)
+
+
+def _is_sensitive_loss(state: State, event: ev.NodeMoved) -> bool:
+    records = (state.allocations.get(number) for number in event.lost)
+    return any(record is not None and record.vcluster in state.audit.sensitive for record in records)
+
+
+def _moment(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, tz=UTC).isoformat(timespec="seconds")
 
 
 def _since(node: Node, at: int) -> int:
