@@ -79,7 +79,7 @@ async def test_a_typing_error_is_named_with_its_place(world: World) -> None:
 
 @in_world
 async def test_only_operators_and_administrators(world: World) -> None:
-    for order in ("drain", "undrain", "disable", "enable", "fault"):
+    for order in ("drain", "undrain", "disable", "enable", "reboot", "fault", "wipe"):
         for path, body in ((f"/nodes/{order}", {"nodes": "n1"}), (f"/nodes/n1/{order}", {})):
             refused = await world.call("POST", path, body, token=world.alice)
             assert (refused.status, refused.error["code"]) == (403, "forbidden")
@@ -104,3 +104,58 @@ async def test_more_nodes_than_one_entry_of_the_log_holds(world: World) -> None:
     items = answer.json()["items"]
     assert [item["id"] for item in items] == [f"n{number}" for number in range(1, 701)]
     assert {item["state"] for item in items} == {"Drained"}
+
+
+@in_world
+async def test_a_node_tells_what_happened_by_whom_and_why(world: World) -> None:
+    olga = await with_nodes(world, 2)
+    await world.submit()
+    await world.start_run(1)
+    world.clock.ms += 60_000
+    await world.call("POST", "/nodes/n1/drain", {"reason": "fan 3", "urgent": True}, token=olga)
+    await world.call("POST", "/nodes/n1/disable", {"reason": "smoke"}, token=olga)
+    page = (await world.call("GET", "/nodes/n1/events", token=olga)).json()
+    assert page["next_cursor"] is None
+    assert [(entry["previous"], entry["state"]) for entry in page["items"][-3:]] == [
+        ("Booting", "Ready"),
+        ("Ready", "Draining"),
+        ("Draining", "Down"),
+    ]
+    drained, disabled = page["items"][-2:]
+    assert (drained["trigger"], drained["by"], drained["reason"]) == ("drain_urgent", "olga", "fan 3")
+    assert (disabled["by"], disabled["reason"], disabled["allocations"]) == ("olga", "smoke", ["a1"])
+    since = (await world.call("GET", f"/nodes/n1/events?since={drained['at']}", token=olga)).json()["items"]
+    assert [entry["state"] for entry in since] == ["Draining", "Down"]
+
+
+@in_world
+async def test_a_story_names_only_work_that_the_reader_may_see(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    await world.call("POST", "/nodes/n1/disable", {"reason": "smoke"}, token=world.admin)
+    bob = world.token("bob", tenants=("physics",))
+    seen = {}
+    for who, token in (("alice", world.alice), ("bob", bob), ("root", world.admin)):
+        seen[who] = (await world.call("GET", "/nodes/n1/events", token=token)).json()["items"][-1]["allocations"]
+    assert seen == {"alice": ["a1"], "bob": [], "root": ["a1"]}
+    assert (await world.call("GET", "/nodes/n9/events", token=bob)).status == 404
+    assert (await world.call("GET", "/nodes/n1/events?since=then", token=bob)).error["code"] == "invalid"
+
+
+@in_world
+async def test_reboot_and_wipe_only_what_may_be(world: World) -> None:
+    olga = await with_nodes(world, 3)
+    early = await world.call("POST", "/nodes/n1/reboot", {}, token=olga)
+    assert (early.status, early.error["hint"]) == (409, "Drain it first.")
+    await world.call("POST", "/nodes/drain", {"nodes": "n[1-2]"}, token=olga)
+    body = {"nodes": "n[1-3]", "reason": "new kernel"}
+    rebooted = (await world.call("POST", "/nodes/reboot", body, token=olga)).json()["items"]
+    assert [(item["ok"], item["state"]) for item in rebooted] == [
+        (True, "Booting"),
+        (True, "Booting"),
+        (False, "Ready"),
+    ]
+    wiped = (await world.call("POST", "/nodes/n3/wipe", {"force": True, "reason": "disk swapped"}, token=olga)).json()
+    assert (wiped["state"], wiped["reason"]) == ("Drained", "to be wiped: disk swapped")
+    again = (await world.call("POST", "/nodes/wipe", {"nodes": "n[1,3]"}, token=olga)).json()["items"]
+    assert [(item["id"], item["ok"]) for item in again] == [("n1", False), ("n3", True)]
