@@ -106,13 +106,13 @@ class Conformance:
         await keep_turning("conformance", self._turn)
 
     async def _turn(self) -> None:
-        await self._alarm.wait(self._pause_s())
+        await self._alarm.wait(self.pause_s())
         started = self._clock.monotonic_s()
         await self.look()
         took_s = self._clock.monotonic_s() - started
         await asyncio.sleep(max(self._settings.merge_s, took_s * self._settings.rest_per_look))
 
-    def _pause_s(self) -> float:
+    def pause_s(self) -> float:
         state, now = self._replica.state, self._clock.now_ms()
         moments = [due for drift in state.drift.drifts.values() if (due := _due_at(state, drift)) is not None]
         soonest_s = max(0.5, (min(moments) - now) / 1000) if moments else self._settings.every_s

@@ -1,0 +1,195 @@
+"""OpenCHAMI's client against a small server that speaks the interface of its State Management Daemon."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+
+import pytest
+
+from lattice.control.remediation import Remediation, RemediationSettings
+from lattice.core.machine.commands import ApproveNode, ClearDrift, EscalateDrift, NoteDrift, SetVcluster
+from lattice.core.model.tenants import SENSITIVE, Vcluster
+from lattice.integrations.openchami.client import OpenChami
+from lattice.ports.infrastructure import Flag, InfrastructureUnavailable, UnknownComponent
+from tests.unit.control.world import World
+
+RIGHT, WRONG = "a" * 64, "b" * 64
+ROUTE = re.compile(r"/hsm/v2/State/Components/(\w+)")
+
+
+class StateManager(ThreadingHTTPServer):
+    """Components by xname with their flags; `status` is what it answers with instead of doing anything."""
+
+    daemon_threads = True
+
+    def __init__(self, *xnames: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.components: dict[str, dict[str, str]] = {xname: {"Flag": "OK"} for xname in xnames}
+        self.tokens: list[str | None] = []
+        self.status = 0
+        self.patched = Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_PATCH(self) -> None:
+        server = self.server
+        assert isinstance(server, StateManager)
+        server.tokens.append(self.headers["Authorization"])
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        route = ROUTE.fullmatch(self.path)
+        component = None if route is None else server.components.get(route[1])
+        if server.status:
+            self.send_response(server.status)
+            self.send_header("Location", "http://127.0.0.1:9/")
+        elif component is None:
+            self.send_response(404)
+        elif body.get("Flag") not in ("OK", "Warning", "Alert", "Locked"):
+            self.send_response(400)
+        else:
+            component.update(body)
+            server.patched.set()
+            self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def manager() -> Iterator[StateManager]:
+    with StateManager("x1000c0s0b0n0", "n1", "n2") as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_flag_and_its_message_are_set(manager: StateManager) -> None:
+    client = OpenChami(manager.url, token=lambda: "secret", xnames={"nid1": "x1000c0s0b0n0"})
+    asyncio.run(client.flag("nid1", Flag.WARNING, "conformance_drift: expected=a, actual=b"))
+    assert manager.components["x1000c0s0b0n0"] == {
+        "Flag": "Warning",
+        "FlagMsg": "conformance_drift: expected=a, actual=b",
+    }
+    assert manager.tokens == ["Bearer secret"]
+
+
+def test_without_a_token_none_is_sent(manager: StateManager) -> None:
+    asyncio.run(OpenChami(manager.url + "/").flag("n1", Flag.OK, ""))
+    assert manager.tokens == [None]
+
+
+def test_a_component_that_is_not_known_is_told_apart(manager: StateManager) -> None:
+    with pytest.raises(UnknownComponent, match="knows no component n9"):
+        asyncio.run(OpenChami(manager.url).flag("n9", Flag.WARNING, "x"))
+
+
+@pytest.mark.parametrize("status", [302, 401, 500])
+def test_a_refusal_or_a_redirect_is_a_failure(manager: StateManager, status: int) -> None:
+    manager.status = status
+    with pytest.raises(InfrastructureUnavailable, match=f"status {status}"):
+        asyncio.run(OpenChami(manager.url, token=lambda: "secret").flag("n1", Flag.WARNING, "x"))
+
+
+def test_a_server_that_is_not_there_is_a_failure() -> None:
+    with pytest.raises(InfrastructureUnavailable, match="cannot be reached"):
+        asyncio.run(OpenChami("http://127.0.0.1:9").flag("n1", Flag.WARNING, "x"))
+
+
+def drifted(node: str) -> NoteDrift:
+    return NoteDrift(node=node, vcluster="default", expected=RIGHT, actual=WRONG)
+
+
+async def prepared(manager: StateManager) -> tuple[World, Remediation]:
+    world = World()
+    await world.prepare("n1", "n2")
+    settings = RemediationSettings(retry_s=2.0)
+    return world, Remediation(world.replica, world.clock, OpenChami(manager.url), settings)
+
+
+def flags(manager: StateManager) -> list[str]:
+    return [manager.components[node]["Flag"] for node in ("n1", "n2")]
+
+
+def run(scenario: Callable[[], object]) -> None:
+    asyncio.run(scenario())  # type: ignore[arg-type]
+
+
+def test_drift_is_flagged_and_its_end_as_well(manager: StateManager) -> None:
+    async def scenario() -> None:
+        world, remediation = await prepared(manager)
+        await world.do(drifted("n1"))
+        await remediation.tell()
+        assert manager.components["n1"]["FlagMsg"] == f"conformance_drift: expected={RIGHT}, actual={WRONG}"
+        world.clock.pass_s(24 * 3600)
+        await world.do(EscalateDrift(node="n1"))
+        await remediation.tell()
+        assert flags(manager) == ["Alert", "OK"]
+        await world.do(ClearDrift(node="n1"))
+        await remediation.tell()
+        assert (flags(manager), manager.components["n1"]["FlagMsg"]) == (["OK", "OK"], "conformance restored")
+
+    run(scenario)
+
+
+def test_what_could_not_be_told_is_told_later_and_later_and_only_the_newest_word(manager: StateManager) -> None:
+    async def scenario() -> None:
+        world, remediation = await prepared(manager)
+        manager.status = 503
+        await world.do(drifted("n1"))
+        await remediation.tell()
+        await remediation.tell()
+        assert remediation.counts["failed"] == 1
+        world.clock.pass_s(2)
+        await remediation.tell()
+        assert remediation.counts["failed"] == 2
+        manager.status = 0
+        world.clock.pass_s(3)
+        await remediation.tell()
+        assert flags(manager) == ["OK", "OK"]
+        world.clock.pass_s(1)
+        await remediation.tell()
+        assert (flags(manager), remediation.counts["told"]) == (["Warning", "OK"], 1)
+
+    run(scenario)
+
+
+def test_a_new_leader_tells_everything_again_but_not_what_is_right_again(manager: StateManager) -> None:
+    async def scenario() -> None:
+        world, _ = await prepared(manager)
+        vcluster = Vcluster(name="hospital", scheduler=SENSITIVE, nodes=("n2",))
+        await world.do(SetVcluster(vcluster=vcluster, create=True))
+        await world.do(drifted("n1"))
+        await world.do(drifted("n2"))
+        await world.do(ClearDrift(node="n2"))
+        again = Remediation(world.replica, world.clock, OpenChami(manager.url))
+        await again.tell()
+        assert (flags(manager), again.counts["told"]) == (["Warning", "OK"], 1)
+        await world.do(ApproveNode(node="n2", is_heard=True))
+        await again.tell()
+        assert manager.components["n2"]["FlagMsg"] == "conformance restored"
+
+    run(scenario)
+
+
+def test_the_loop_tells_as_soon_as_there_is_something(manager: StateManager) -> None:
+    async def scenario() -> None:
+        world, remediation = await prepared(manager)
+        task = asyncio.create_task(remediation.run())
+        await asyncio.sleep(0)
+        await world.do(drifted("n1"))
+        assert await asyncio.to_thread(manager.patched.wait, 60)
+        assert flags(manager) == ["Warning", "OK"]
+        task.cancel()
+
+    run(scenario)
