@@ -32,6 +32,7 @@ NODE = Branch(
         "diff": Leaf("node_diff", "show what differs between two nodes"),
         "reboot": Leaf("node:REBOOT", "have a node started anew"),
         "fault": Leaf("node:FAULT", "report a failure of hardware, seen from outside"),
+        "inventory": Leaf("node_inventory", "show what a node is made of"),
         "events": Leaf("node_events", "tell what happened to a node"),
     },
 )

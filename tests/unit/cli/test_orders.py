@@ -81,10 +81,10 @@ def test_the_nodes_in_a_table(api: FakeApi, cli: Cli) -> None:
 def test_one_node_in_full(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/nodes/n1", DRAINING)
     for line in (("nodes", "n1"), ("node", "status", "n1")):
-        sheet = cli(*line).out
-        assert "State:        Draining\n" in sheet
-        assert "Reason:       fan 3 (olga)\n" in sheet
-        assert "Heartbeat:    2 s ago\n" in sheet
+        sheet = dict(text.split(": ", 1) for text in cli(*line).lines)
+        assert sheet["State"].strip() == "Draining"
+        assert sheet["Reason"].strip() == "fan 3 (olga)"
+        assert sheet["Heartbeat"].strip() == "2 s ago"
         assert cli(*line, "-o", "json").json["id"] == "n1"
     assert cli("node", "status", "n9").code == 4
 

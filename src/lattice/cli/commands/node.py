@@ -8,8 +8,9 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each
 from lattice.cli.errors import NOT_FOUND, OK, CommandError
+from lattice.cli.inventories import in_full
 from lattice.cli.node_sets import NodeNames, announce, confirm, read_names, tell
-from lattice.cli.nodes import COLUMNS, node_sheet
+from lattice.cli.nodes import COLUMNS
 from lattice.cli.output import show_list, show_one, structured
 from lattice.slurm.hostlists import fold
 from lattice_sdk.client import Client
@@ -72,7 +73,7 @@ def run_status(options: Options, context: Context) -> int:
     if not names.is_one:
         show_list(context, found, COLUMNS, name=lambda node: node.id)
     elif found:
-        show_one(context, found[0], node_sheet(found[0]))
+        show_one(context, *in_full(context, found[0]))
     return code
 
 

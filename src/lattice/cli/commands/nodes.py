@@ -9,7 +9,8 @@ from msgspec import UNSET
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
-from lattice.cli.nodes import COLUMNS, node_sheet
+from lattice.cli.inventories import in_full
+from lattice.cli.nodes import COLUMNS
 from lattice.cli.output import Column, show_list, show_one
 from lattice.cli.recent import remember
 from lattice_sdk.models_machine_status import NodeStatus, NodeSummary
@@ -51,8 +52,7 @@ def run(options: Options, context: Context) -> int:
     if options.fields:
         return _show_fields(options, context)
     if len(options.ids) == 1 and not set(options.ids[0]) & set(",["):
-        found = context.client.get_node(options.ids[0])
-        show_one(context, found, node_sheet(found))
+        show_one(context, *in_full(context, context.client.get_node(options.ids[0])))
         return OK
     nodes = context.client.list_nodes(
         state=options.state,
