@@ -1,0 +1,54 @@
+"""Hollow nodes against a local cluster: the program as a user starts it, gone when the block ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+
+from lattice.agent.hollow.injections import Injection, read_injections
+from lattice.daemons.hollow import node_names
+from lattice.testing.local_cluster import LocalCluster
+
+
+class HollowNodes:
+    """`with HollowNodes(cluster, 500, "--fault", "silence=1%") as nodes:`"""
+
+    def __init__(self, cluster: LocalCluster, count: int, *words: str, prefix: str = "hollow") -> None:
+        self.names = node_names(prefix, count)
+        self._cluster = cluster
+        self._injections = cluster.directory / f"{prefix}.injections"
+        self.log = cluster.directory / f"{prefix}.log"
+        program = str(Path(sys.executable).with_name("lattice-agent"))
+        self._command = [program, "--hollow", str(count), "--hollow-prefix", prefix]
+        self._command += ["--injections", str(self._injections), *words]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "HollowNodes":
+        told = {"LATTICE_AGENT_ENDPOINTS": self._cluster.file.grpc, "LATTICE_AGENT_TOKEN": self._cluster.agent_token}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, env={**os.environ, **told}, stderr=log)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.send(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise AssertionError("the hollow nodes were not started")
+        return self._process.pid
+
+    def send(self, number: int) -> None:
+        """Signals the program."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    def injections(self) -> list[Injection]:
+        """What was done to which node so far."""
+        return read_injections(self._injections) if self._injections.exists() else []
