@@ -78,11 +78,11 @@ def _command(context: Context, node: str, instruction: Instruction) -> AnyComman
             return DrainNode(node=node, reason=reason, urgent=instruction.urgent)
         case NodeOrder.UNDRAIN:
             heard = context.services.observations.get(node)
-            return UndrainNode(node=node, is_heard=heard is not None and heard.connected)
+            return UndrainNode(node=node, is_heard=heard is not None and heard.connected, reason=reason)
         case NodeOrder.DISABLE:
             return DisableNode(node=node, reason=reason)
         case NodeOrder.ENABLE:
-            return EnableNode(node=node)
+            return EnableNode(node=node, reason=reason)
         case NodeOrder.REBOOT:
             return RebootNode(node=node, reason=reason)
         case NodeOrder.WIPE:

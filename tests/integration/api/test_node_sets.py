@@ -124,8 +124,12 @@ async def test_a_node_tells_what_happened_by_whom_and_why(world: World) -> None:
     drained, disabled = page["items"][-2:]
     assert (drained["trigger"], drained["by"], drained["reason"]) == ("drain_urgent", "olga", "fan 3")
     assert (disabled["by"], disabled["reason"], disabled["allocations"]) == ("olga", "smoke", ["a1"])
+    await world.call("POST", "/nodes/n1/enable", {"reason": "aired"}, token=olga)
+    told = (await world.call("GET", "/nodes/n1/events", token=olga)).json()["items"][-1]
+    assert (told["state"], told["by"], told["reason"]) == ("Booting", "olga", "aired")
+    assert (await world.call("GET", "/nodes/n1")).json()["reason"] == ""
     since = (await world.call("GET", f"/nodes/n1/events?since={drained['at']}", token=olga)).json()["items"]
-    assert [entry["state"] for entry in since] == ["Draining", "Down"]
+    assert [entry["state"] for entry in since] == ["Draining", "Down", "Booting"]
 
 
 @in_world

@@ -265,6 +265,7 @@ class DrainNode(Command, tag="drain_node", frozen=True, kw_only=True):
 class UndrainNode(Command, tag="undrain_node", frozen=True, kw_only=True):
     node: str
     is_heard: bool  # heartbeats are fresh, as the leader knows
+    reason: str = ""
 
 
 class DisableNode(Command, tag="disable_node", frozen=True, kw_only=True):
@@ -274,6 +275,7 @@ class DisableNode(Command, tag="disable_node", frozen=True, kw_only=True):
 
 class EnableNode(Command, tag="enable_node", frozen=True, kw_only=True):
     node: str
+    reason: str = ""
 
 
 class WipeNode(Command, tag="wipe_node", frozen=True, kw_only=True):

@@ -494,7 +494,7 @@ def _node_moved(state: State, event: ev.NodeMoved, at: int) -> None:
         from_state=node.state,
         to_state=event.state,
         by=event.actor or event.by,
-        why=event.reason,
+        why=event.note or event.reason,
         allocations=event.lost,
     )
     state.stories.tell(event.node, entry)

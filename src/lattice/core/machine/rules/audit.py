@@ -147,11 +147,10 @@ def _verb(what: str, *, create: bool) -> str:
 def _ordered(command: _NodeOrder, actor: str) -> tuple[AuditNote, ...]:
     if isinstance(command, cmd.DownNode) and command.cause is not DownCause.HARDWARE:
         return ()
-    detail = "" if isinstance(command, cmd.UndrainNode | cmd.EnableNode) else command.reason
-    return (_node(_ORDERS[type(command)], actor, command.node, detail),)
+    return (_node(_ORDERS[type(command)], actor, command.node, command.reason),)
 
 
-def _node(kind: str, actor: str, node: str, detail: str = "") -> AuditNote:
+def _node(kind: str, actor: str, node: str, detail: str) -> AuditNote:
     return AuditNote(kind=kind, actor=actor, subject=node, nodes=(node,), detail=detail)
 
 

@@ -147,7 +147,7 @@ def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | R
         cause = f" ({node.down_cause})" if node.down_cause else ""
         hint = "It returns by itself when its agent is heard again." if is_silent else "Use undrain for drained nodes."
         return Rejected(code="conflict", message=f"node {node.id} is {node.state}{cause}, not disabled", hint=hint)
-    return (moved(node, NodeTrigger.ENABLE, by=actor),)
+    return (moved(node, NodeTrigger.ENABLE, by=actor, note=command.reason),)
 
 
 def drain(state: State, command: cmd.DrainNode, actor: str) -> Events | Rejected:
@@ -194,7 +194,7 @@ def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events |
             hint="Wait until it is Drained, or cancel what runs there.",
         )
     if node.state is NodeState.DOWN and node.down_cause is DownCause.DRIFT:
-        return (moved(node, NodeTrigger.UNDRAIN, drain=False, by=actor),)
+        return (moved(node, NodeTrigger.UNDRAIN, drain=False, by=actor, note=command.reason),)
     if node.state is not NodeState.DRAINED:
         return Rejected(code="conflict", message=f"node {node.id} is {node.state}, not Drained")
     if node.wipe is not None:
@@ -204,7 +204,7 @@ def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events |
             hint=f"It returns when it is wiped; `lattice admin node wipe {node.id} --force` tries again.",
         )
     if command.is_heard:
-        return (moved(node, NodeTrigger.UNDRAIN, drain=False, by=actor),)
+        return (moved(node, NodeTrigger.UNDRAIN, drain=False, by=actor, note=command.reason),)
     reason = "undrained while its agent was silent"
     cause = DownCause.SILENCE
     return (moved(node, NodeTrigger.UNDRAIN_UNHEARD, drain=False, cause=cause, reason=reason, by=actor),)
