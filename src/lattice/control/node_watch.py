@@ -78,7 +78,7 @@ class NodeWatch:
 
     @property
     def _tick_s(self) -> float:
-        return min(1.0, self._timers.shortest_s / 10)
+        return min(0.25, self._timers.shortest_s / 10)
 
     async def run(self) -> None:
         self.reset()
