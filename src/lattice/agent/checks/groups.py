@@ -63,11 +63,19 @@ class Fence:
             if self._group is not None:
                 self._group.kill()
             else:
-                signal_members(self.members, (signal.SIGKILL,))
+                self._kill_marked()
             if time.monotonic() >= until:
                 return False
             time.sleep(_POLL_S)
         return True
+
+    def _kill_marked(self) -> None:
+        """Halted first, until no pass finds more: who multiplies would else outrun the kills."""
+        known: set[int] = set()
+        while (found := set(self.members())) - known:
+            known |= found
+            signal_members(self.members, (signal.SIGSTOP,))
+        signal_members(self.members, (signal.SIGKILL,))
 
     def remove(self) -> None:
         """Takes the empty fence down."""

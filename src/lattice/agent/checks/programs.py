@@ -26,8 +26,8 @@ REST_WITHIN_S = 1.0
 NICE = 10
 # Waits for a line on its input before it becomes the program: until then it is put where it belongs.
 GATE = (
-    "IFS= read -r _ || exit 126; ulimit -c 0; "
-    '[ "$0" = 0 ] || { ulimit -u "$0" || ulimit -p "$0"; } 2>/dev/null; exec "$@" </dev/null'
+    "IFS= read -r _ || exit 126; ulimit -c 0; most=$1; shift; "
+    '[ "$most" = 0 ] || { ulimit -u "$most" || ulimit -p "$most"; } 2>/dev/null; exec "$@" </dev/null'
 )
 _STATUSES = {"ok": Verdict.PASSED, "warn": Verdict.WARNED, "fail": Verdict.FAILED}
 _ORDER = (Verdict.PASSED, Verdict.WARNED, Verdict.FAILED)
@@ -120,6 +120,7 @@ class ProgramRunner:
             "/bin/sh",
             "-c",
             GATE,
+            name,
             str(_most_processes(fence, os.geteuid() if account is None else account.pw_uid)),
             *program.argv,
             stdin=PIPE,
