@@ -21,6 +21,7 @@ from bench.groups import group_rate, group_size
 from bench.grpc import grpc_rate
 from bench.launching import launch_command
 from bench.listing import squeue_command
+from bench.nodes import collected_figures, node_figures, silence_figures
 from bench.planning import cycle_figures
 from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_rate
 from bench.replaying import replay_quality, replay_speed
@@ -49,6 +50,9 @@ MEASUREMENTS: dict[str, Measure] = {
     "restart": restart,
     "server-memory": server_memory,
     "idle-node": idle_node,
+    "nodes": node_figures,
+    "nodes-collected": collected_figures,
+    "nodes-silence": silence_figures,
     "cycle": cycle_figures,
     "api-beside-cycles": api_beside_cycles,
     "quorum-rate": quorum_rate,
@@ -58,7 +62,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "replay-speed": replay_speed,
     "replay-quality": replay_quality,
 }
-ONCE = frozenset({"replay-quality"})  # deterministic but for its one time, and long
+ONCE = frozenset({"replay-quality", "nodes", "nodes-collected"})  # long, and with little spread
 _PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 _MARK = "<!-- figures: written by `make bench` -->"
 

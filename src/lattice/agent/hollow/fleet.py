@@ -162,6 +162,8 @@ class Fleet:
                 return
 
     async def _fall_silent(self, node: HollowNode, misfortune: Misfortune) -> None:
+        """A last beat says from when on the time counts."""
+        node.beat_now()
         node.audible.clear()
         self._injections.note(node.name, "silence")
         if misfortune.for_s:
