@@ -26,6 +26,7 @@ from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal, key_id
 from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
 from lattice.core.model.notifications import Notify, NotifyDefault, Occasion
 from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.specifications import Specification
 from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
 from tests.properties.dependency_generator import draw_dag, with_dependencies
@@ -58,6 +59,7 @@ class CommandGenerator:
             (6, self.confirm),
             (3, self.node_trouble),
             (4, self.operator),
+            (1, self.site_files),
             (2, self.administration),
             (6, self.archive),
             (3, self.dag),
@@ -374,6 +376,17 @@ class CommandGenerator:
         )
 
     # what operators and administrators do
+
+    def site_files(self) -> cmd.AnyCommand:
+        rnd = self.random
+        partitions = ((0,), (1, 2), (0, 3), (4,), (), (32,))
+        wanted = [Specification(cpus=rnd.choice((0, 2, 2, 4, 8)), partitions=rnd.choice(partitions)) for _ in range(2)]
+        names = rnd.sample((*NODES, "lx1", "lx2"), 4)
+        return cmd.ImportNodes(
+            specifications=tuple(wanted),
+            nodes=tuple((name, rnd.choice((0, 1, 0, 1, 0, 1, 0, 1, 2))) for name in names),
+            settings=rnd.choice(((), (("node.heartbeat_interval_s", rnd.choice(("5", "often"))),))),
+        )
 
     def operator(self) -> cmd.AnyCommand:
         rnd, node = self.random, self.random.choice(NODES)

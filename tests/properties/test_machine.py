@@ -63,7 +63,7 @@ class Machine(RuleBasedStateMachine):
     def live(self, maker: str, seed: int) -> None:
         self._do(maker, seed)
 
-    @rule(maker=st.sampled_from(["node_trouble", "operator", "administration"]), seed=SEEDS)
+    @rule(maker=st.sampled_from(["node_trouble", "operator", "administration", "site_files"]), seed=SEEDS)
     def trouble(self, maker: str, seed: int) -> None:
         self._do(maker, seed)
 

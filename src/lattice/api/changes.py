@@ -278,10 +278,17 @@ class ChangeRing:
         self._keep(shown)
 
     def _note_thing(self, index: int, at: int, event: ev.AnyEvent) -> None:
-        found = _thing(event)
+        found = self._judged(event) if isinstance(event, ev.NodeSpecified | ev.NodeMeasured) else _thing(event)
         if found is not None:
             what, label, fields = found
             self._keep(Change(index=index, at=at, kind=what, what=what, label=label, **{"state": "set", **fields}))
+
+    def _judged(self, event: ev.NodeSpecified | ev.NodeMeasured) -> tuple[str, str, dict[str, Any]] | None:
+        """A node that was declared, or may not work."""
+        node = self._replica.state.nodes[event.node]
+        if node.registered_at and not event.shortfall:
+            return None
+        return "node", node.id, {"state": node.state, "reason": event.shortfall}
 
     def _keep_group(self, index: int, at: int, kind: str, group: TaskGroup) -> None:
         ended = {"cause": group.cause or "", "exit_code": group.exit_code} if group.is_done else {}
@@ -305,8 +312,6 @@ def _thing(event: ev.AnyEvent) -> tuple[str, str, dict[str, Any]] | None:
     match event:
         case ev.NodeMoved():
             return "node", event.node, {"state": event.state, "reason": event.reason}
-        case ev.NodeSpecified() | ev.NodeMeasured():
-            return ("node", event.node, {"state": "unfit", "reason": event.shortfall}) if event.shortfall else None
         case ev.TenantSet():
             return "tenant", event.tenant.name, {"tenant": event.tenant.name}
         case ev.ProjectSet():
