@@ -1,0 +1,200 @@
+"""What follows from the reports of nodes' checks."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from lattice.control.health import HealthBook
+from lattice.core.machine.commands import DegradeNode, RecoverNode, RegisterNode, UndrainNode
+from lattice.core.model.health import CheckStanding, Consequence, HealthReport, Verdict
+from lattice.core.model.nodes import DegradeCause, NodeState
+from lattice.ports.log import LogFull
+from tests.unit.control.world import HARDWARE, World, scenario
+
+
+class Checks:
+    """Links as the book knows them."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+        self.answer = HealthReport()
+
+    def is_connected(self, node: str) -> bool:
+        return self.world.links.is_connected(node)
+
+    async def run_checks(self, node: str, names: Sequence[str], *, within_s: float) -> HealthReport:
+        self.asked.append((node, tuple(names)))
+        return self.answer
+
+
+class Book:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.failed: list[str] = []
+        self.links = Checks(world)
+        self.book = HealthBook(world.replica, self.links, world.clock, self.failed.append)
+
+    async def hear(self, *checks: CheckStanding, node: str = "n1") -> None:
+        self.book.take(node, HealthReport(checks=checks))
+        await self.book.settle()
+
+    def state(self) -> NodeState:
+        return self.world.node("n1").state
+
+
+def check(
+    consequence: Consequence = Consequence.WARN,
+    verdict: Verdict = Verdict.FAILED,
+    *,
+    name: str = "disk",
+    ready: bool = False,
+) -> CheckStanding:
+    return CheckStanding(name=name, verdict=verdict, text="no room", consequence=consequence, required_for_ready=ready)
+
+
+async def ready_world() -> tuple[World, Book]:
+    world = World()
+    await world.prepare("n1")
+    return world, Book(world)
+
+
+@scenario
+async def test_a_warning_is_shown_and_changes_nothing() -> None:
+    world, book = await ready_world()
+    await book.hear(check())
+    assert book.state() is NodeState.READY
+    world.clock.pass_s(5)
+    (shown,) = book.book.checks_of("n1")
+    assert (shown.name, shown.text, shown.age_s) == ("disk", "no room", 5)
+    assert book.book.checks_of("n2") == ()
+
+
+@scenario
+async def test_a_failed_check_degrades_its_node_until_it_passes() -> None:
+    world, book = await ready_world()
+    await book.hear(check(Consequence.DEGRADE))
+    node = world.node("n1")
+    assert (node.state, node.degrade_cause) == (NodeState.DEGRADED, DegradeCause.CHECK)
+    assert (node.reason, node.reason_by) == ("check disk: no room", "check/disk")
+    await world.do(RecoverNode(node="n1"))  # as heartbeats do
+    assert book.state() is NodeState.DEGRADED
+    await book.hear(check(Consequence.DEGRADE, Verdict.PASSED))
+    assert book.state() is NodeState.READY
+
+
+@scenario
+async def test_what_silence_began_no_check_ends() -> None:
+    world, book = await ready_world()
+    await world.do(DegradeNode(node="n1", reason="no heartbeat"))
+    await book.hear(check(Consequence.DEGRADE, Verdict.PASSED))
+    assert book.state() is NodeState.DEGRADED
+    await world.do(RecoverNode(node="n1"))
+    assert book.state() is NodeState.READY
+
+
+@scenario
+async def test_a_failed_check_drains_its_node_for_good() -> None:
+    world, book = await ready_world()
+    number = await world.running("n1")
+    await book.hear(check(Consequence.DRAIN))
+    node = world.node("n1")
+    assert (node.state, node.reason, node.reason_by) == (NodeState.DRAINING, "check disk: no room", "check/disk")
+    await book.hear(check(Consequence.DRAIN, Verdict.PASSED))
+    assert book.state() is NodeState.DRAINING
+    await world.ended(number, "n1")
+    assert book.state() is NodeState.DRAINED
+    await world.do(UndrainNode(node="n1", is_heard=True))
+    await book.book.settle()
+    assert book.state() is NodeState.READY
+
+
+@scenario
+async def test_a_node_undrained_while_its_check_fails_is_drained_again() -> None:
+    world, book = await ready_world()
+    await book.hear(check(Consequence.DRAIN))
+    assert book.state() is NodeState.DRAINED
+    await world.do(UndrainNode(node="n1", is_heard=True))
+    await book.book.settle()
+    assert book.state() is NodeState.DRAINED
+
+
+@scenario
+async def test_a_node_that_boots_is_confirmed_when_its_guards_pass() -> None:
+    world = World()
+    await world.prepare()
+    book = Book(world)
+    await world.do(RegisterNode(node="n1", hardware=HARDWARE))
+    book.book.begin("n1")
+    assert book.book.is_fit("n1")
+    await book.hear(check(ready=True))
+    assert not book.book.is_fit("n1")
+    assert book.book.unfit_because("n1") == "check disk: no room"
+    await book.hear(check(verdict=Verdict.PASSED, ready=True))
+    assert book.state() is NodeState.BOOTING  # its agent has not confirmed yet
+    world.links.open.add("n1")
+    await book.hear(check(verdict=Verdict.PASSED, ready=True))
+    assert book.state() is NodeState.READY
+
+
+@scenario
+async def test_what_an_earlier_stream_said_decides_nothing() -> None:
+    world, book = await ready_world()
+    await book.hear(check(Consequence.DEGRADE, ready=True))
+    book.book.begin("n1")
+    assert book.book.is_fit("n1")
+    assert book.book.unfit_because("n1") == ""
+    assert [each.name for each in book.book.checks_of("n1")] == ["disk"]
+    await world.do(RecoverNode(node="n1", cause=DegradeCause.CHECK))
+    await book.book.settle()
+    assert book.state() is NodeState.READY
+    book.book.reset()
+    assert book.book.checks_of("n1") == ()
+
+
+@scenario
+async def test_every_beginning_of_a_failure_is_counted_once() -> None:
+    _, book = await ready_world()
+    await book.hear(check(), check(name="fans"))
+    await book.hear(check(), check(name="fans", verdict=Verdict.PASSED))
+    await book.hear(check(), check(name="fans"))
+    assert book.failed == ["disk", "fans", "fans"]
+
+
+@scenario
+async def test_a_report_about_a_node_that_nobody_knows_is_no_trouble() -> None:
+    _, book = await ready_world()
+    await book.hear(check(Consequence.DRAIN), node="stranger")
+    assert book.state() is NodeState.READY
+
+
+@scenario
+async def test_a_proposal_that_the_log_did_not_take_is_made_again() -> None:
+    world, book = await ready_world()
+    world.replica.failure = LogFull("full")
+    with pytest.raises(LogFull):
+        await book.hear(check(Consequence.DEGRADE))
+    assert book.state() is NodeState.READY
+    await book.book.settle()
+    assert book.state() is NodeState.DEGRADED
+
+
+@scenario
+async def test_the_loop_settles_what_it_hears() -> None:
+    _, book = await ready_world()
+    running = asyncio.create_task(book.book.run())
+    book.book.take("n1", HealthReport(checks=(check(Consequence.DEGRADE),)))
+    while book.state() is not NodeState.DEGRADED:  # noqa: ASYNC110 - the loop itself has no event for its end of work
+        await asyncio.sleep(0.001)
+    running.cancel()
+
+
+@scenario
+async def test_checks_are_run_on_request() -> None:
+    _, book = await ready_world()
+    book.links.answer = HealthReport(checks=(replace(check(), verdict=Verdict.PASSED),))
+    found = await book.book.run_now("n1", ["disk"])
+    assert [each.verdict for each in found] == [Verdict.PASSED]
+    assert book.links.asked == [("n1", ("disk",))]
