@@ -23,7 +23,7 @@ class DownCause(StrEnum):
     """Why a node is Down, and with that what brings it back."""
 
     SILENCE = "silence"  # registering again and a passed check
-    HARDWARE = "hardware"  # only `enable`
+    HARDWARE = "hardware"  # only `enable` or a reboot
     OPERATOR = "operator"  # only `enable`
     DRIFT = "drift"  # only `undrain`
 

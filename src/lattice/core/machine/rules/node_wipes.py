@@ -86,7 +86,7 @@ def finish(state: State, command: cmd.FinishWipe, actor: str) -> Events | Reject
     if node is None or wipe is None or wipe.since != command.since:
         return Rejected(code="stale", message=f"node {command.node} does not wait for this wipe")
     if command.is_wiped:
-        return (moved(node, NodeTrigger.WIPED, reason=command.reason, by=actor),)
+        return (moved(node, NodeTrigger.WIPED, by=actor, note=command.reason),)
     reason = f"the wipe failed: {command.reason or 'no reason given'}"
     return (moved(node, NodeTrigger.WIPE_FAILED, reason=reason, by=actor),)
 
@@ -101,7 +101,7 @@ def notes_of(state: State, events: Events) -> tuple[AuditNote, ...]:
 
 
 def _note_of(state: State, event: ev.NodeMoved) -> AuditNote | None:
-    kind, detail = _NOTED.get(event.trigger, ""), event.reason
+    kind, detail = _NOTED.get(event.trigger, ""), event.note or event.reason
     if event.trigger is NodeTrigger.WIPE and event.wipe is not None and not event.actor:
         kind, detail = "node.wipe", event.wipe.why  # an operator's order is recorded as such
     elif event.trigger is NodeTrigger.WIPE_FAILED and event.wipe is not None:

@@ -4,6 +4,8 @@ What an operator set (drain, disable) is never undone by a registration or a hea
 a wipe that is owed by nothing but the wipe.
 """
 
+from msgspec.structs import replace
+
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
@@ -79,7 +81,7 @@ def reboot(state: State, command: cmd.RebootNode, actor: str) -> Events | Reject
         hint = "It waits to be wiped." if node.state is NodeState.QUARANTINE else "Drain it first."
     if hint is not None:
         return Rejected(code="conflict", message=f"node {node.id} is {node.state} and cannot be rebooted", hint=hint)
-    return (moved(node, NodeTrigger.REBOOT, reason=command.reason, by=actor),)
+    return (moved(node, NodeTrigger.REBOOT, by=actor, note=command.reason),)
 
 
 def degrade(state: State, command: cmd.DegradeNode, actor: str = "") -> Events | Rejected:
@@ -120,9 +122,9 @@ def down(state: State, command: cmd.DownNode, actor: str, at: int) -> Events | R
     if node.state is NodeState.DOWN and node.down_cause is not DownCause.SILENCE:
         return Rejected(code="stale", message=f"node {node.id} is Down already: {node.down_cause}")
     message = f"node {node.id} is down: {command.reason or command.cause}"
-    return _with_losses(
-        state, node, trigger, command.cause, "" if node.drain_wanted else command.reason, actor, message, at
-    )
+    reason = "" if node.drain_wanted else command.reason
+    move = moved(node, trigger, cause=command.cause, reason=reason, by=actor, note=command.reason)
+    return _with_losses(state, node, move, message, at)
 
 
 def disable(state: State, command: cmd.DisableNode, actor: str, at: int) -> Events | Rejected:
@@ -131,8 +133,8 @@ def disable(state: State, command: cmd.DisableNode, actor: str, at: int) -> Even
         return not_found(state, command.node)
     if node.down_cause is DownCause.OPERATOR:
         return ()
-    trigger, message = NodeTrigger.DISABLE, f"node {node.id} was disabled"
-    return _with_losses(state, node, trigger, DownCause.OPERATOR, command.reason, actor, message, at)
+    move = moved(node, NodeTrigger.DISABLE, cause=DownCause.OPERATOR, reason=command.reason, by=actor)
+    return _with_losses(state, node, move, f"node {node.id} was disabled", at)
 
 
 def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | Rejected:
@@ -210,18 +212,15 @@ def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events |
     return (moved(node, NodeTrigger.UNDRAIN_UNHEARD, drain=False, cause=cause, reason=reason, by=actor),)
 
 
-def _with_losses(
-    state: State, node: Node, trigger: NodeTrigger, cause: DownCause, reason: str, actor: str, message: str, at: int
-) -> Events:
+def _with_losses(state: State, node: Node, move: ev.NodeMoved, message: str, at: int) -> Events:
     """The node is Down, and what held it has lost it; sensitive work leaves a wipe behind."""
     lost = tuple(sorted(node.holders()))
-    wipe = node_wipes.owed(state, node, at)
-    move = moved(node, trigger, cause=cause, reason=reason, by=actor, wipe=wipe, lost=lost)
-    events: list[ev.AnyEvent] = [move]
+    down = replace(move, lost=lost, wipe=node_wipes.owed(state, node, at) or move.wipe)
+    events: list[ev.AnyEvent] = [down]
     for number in lost:
         events += runs.node_lost(state.allocations[number], node.id, message, at)
     return tuple(
         event
         for event in runs.with_emptied(state, tuple(events), at)
-        if not (isinstance(event, ev.NodeMoved) and event.node == node.id and event is not move)
+        if not (isinstance(event, ev.NodeMoved) and event.node == node.id and event is not down)
     )
