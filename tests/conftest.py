@@ -4,6 +4,7 @@ under CI=true it is a failure, so that a gap cannot pass for success."""
 
 import os
 import shutil
+import signal
 from typing import NoReturn
 
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import HealthCheck, settings
 
 CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 SOAK = os.environ.get("LATTICE_SOAK", "") not in {"", "0"}
+
+# A shell starts background commands with SIGINT ignored, and so would be all that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "ci",
