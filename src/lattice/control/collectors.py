@@ -344,7 +344,7 @@ class CollectorTree:
         for name, members in below.items():
             self._tell_collector(self._open[name], members)
         for name, post in self._open.items():
-            if name not in self._above and post.gathers is not None and post.gathers.members:
+            if name not in self._above and post.gathers is not None and post.gathers.interval_s:
                 self._tell_collector(post, ())
 
     def _tell_collector(self, post: _Post, members: Sequence[ReportOrder]) -> None:
@@ -361,7 +361,7 @@ class CollectorTree:
             return
         post.gathers = order
         if not self._links.order_collecting(post.node, order):
-            post.gathers = None
+            post.gathers = before
             self._is_due = True
 
     def _tell_suspended(self) -> None:

@@ -220,6 +220,21 @@ def test_no_collectors_any_more_means_that_every_node_reports_itself() -> None:
     assert site.tree.standings() == []
 
 
+def test_a_collector_without_members_is_told_to_stop_as_well() -> None:
+    site = Site("c[1-2]", "c1", "c2", "n1")
+    idle = next(name for name in ("c1", "c2") if not site.gathers(name))
+    other = {"c1": "c2", "c2": "c1"}[idle]
+    site.state.settings["node.collectors"] = other
+    site.links.deaf = {idle}
+    site.tree.plan()
+    site.links.deaf = set()
+    site.tree.plan()
+    order = next(o for name, o in reversed(site.links.sent) if name == idle and isinstance(o, CollectOrder))
+    assert order.interval_s == 0
+    assert site.gathers(other) == {"n1", idle}
+    assert site.told(idle).collector == other
+
+
 def test_a_new_interval_is_told_to_all() -> None:
     site = Site("c1", "c1", "n1")
     site.state.settings["node.heartbeat_interval_s"] = "5"
