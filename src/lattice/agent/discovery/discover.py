@@ -1,6 +1,6 @@
 """The whole inventory of this machine, from all that is at hand. Blocks; bounded by the time-outs of the programs it asks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from msgspec.structs import replace
@@ -15,7 +15,6 @@ from lattice.agent.discovery.tools import ToolFailed, find_tool
 from lattice.agent.discovery.tree import Tree, numa_node
 from lattice.core.model.gpus import GpuLink, GpuLinkType
 from lattice.core.model.inventory import Gpu, Inventory, Nic
-from lattice.core.model.memory import MemoryTopology
 
 MACHINE = Tree()
 
@@ -25,15 +24,15 @@ def discover(tree: Tree = MACHINE) -> Inventory:
     problems: list[str] = []
     sources = ["sysfs"]
     gpus = _gpus(tree, problems, sources)
-    memory = _memory(tree, problems, sources)
+    seen = _seen(tree, problems, sources)
     nics = read_nics(tree)
     figures = read_meminfo(tree)
-    found = near_nics(tree, _placed(tree, gpus.gpus), nics)
+    found = near_nics(tree, _placed(tree, gpus.gpus, seen.pci_nodes), nics)
     return Inventory(
         cpus=read_cpus(tree),
         memory_mb=figures.get("MemTotal", 0) >> 10,
         swap_mb=figures.get("SwapTotal", 0) >> 10,
-        memory=unify(memory, found),
+        memory=unify(hwloc.merged(read_memory(tree), seen), found),
         gpus=found,
         gpu_links=gpus.links or pcie_links(tree, found),
         drivers=gpus.drivers,
@@ -66,26 +65,26 @@ def _gpus(tree: Tree, problems: list[str], sources: list[str]) -> FoundGpus:
     return every
 
 
-def _memory(tree: Tree, problems: list[str], sources: list[str]) -> MemoryTopology:
-    """From hwloc where it is installed, with what only the kernel's files say of kinds and distances."""
-    known = read_memory(tree)
+def _seen(tree: Tree, problems: list[str], sources: list[str]) -> hwloc.SeenTopology:
+    """What hwloc sees where it is installed; nothing otherwise."""
     tool = find_tool("lstopo-no-graphics") if tree.is_machine else None
     if tool is None:
-        return known
+        return hwloc.SeenTopology()
     try:
         seen = hwloc.read_topology(hwloc.ask(tool))
     except (ToolFailed, hwloc.UnreadableTopology) as error:
         problems.append(f"hwloc: {error}")
-        return known
+        return hwloc.SeenTopology()
     sources.append("hwloc")
-    return hwloc.merged(known, seen)
+    return seen
 
 
-def _placed(tree: Tree, gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
-    """With the NUMA node of each that the kernel knows."""
+def _placed(tree: Tree, gpus: Iterable[Gpu], seen: Mapping[str, int]) -> tuple[Gpu, ...]:
+    """With the NUMA node of each that the kernel or hwloc knows."""
     placed = []
     for gpu in gpus:
         near = numa_node(tree.text(f"sys/bus/pci/devices/{gpu.pci_address}/numa_node")) if gpu.pci_address else None
+        near = seen.get(gpu.pci_address) if near is None else near
         placed.append(replace(gpu, numa_node=gpu.numa_node if near is None else near))
     return tuple(placed)
 

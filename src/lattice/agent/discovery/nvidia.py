@@ -58,9 +58,12 @@ def ask_library() -> FoundGpus:
     paths = os.pathsep.join(os.path.abspath(path) for path in sys.path if path)
     said = run_tool([sys.executable, "-m", PROBE], ASK_WITHIN_S, extra={"PYTHONPATH": paths})
     try:
-        return msgspec.json.decode(said, type=FoundGpus)
+        found = msgspec.json.decode(said, type=FoundGpus)
     except msgspec.DecodeError as error:
         raise ToolFailed(str(error)) from error
+    if found.problems:
+        raise ToolFailed(found.problems[0])
+    return found
 
 
 def ask_program() -> FoundGpus:

@@ -16,7 +16,7 @@ from lattice.agent.discovery.nvidia import NVLINK_GBPS, plain_address, short_mod
 from lattice.core.model.gpus import GpuLink, GpuLinkType, GpuVendor
 from lattice.core.model.inventory import Gpu, GpuPartition
 
-MOST_LINKS = 18
+MOST_LINKS = 36
 _LANE_GBPS = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.97, 5: 3.94, 6: 7.56}
 _FAR = 50  # the way between two GPUs goes over the link between sockets
 _SWITCH = 2
@@ -146,16 +146,18 @@ def probe(library: Any) -> FoundGpus:  # noqa: ANN401 - it has no types
 
 
 def main(write: Callable[[str], object] = sys.stdout.write) -> int:
+    """What goes wrong is told as a problem: the one who asked reads nothing else."""
     try:
         pynvml = importlib.import_module("pynvml")
     except ImportError:
-        return 3
-    try:
-        pynvml.nvmlInit()
-        write(msgspec.json.encode(probe(pynvml)).decode())
-    except pynvml.NVMLError as error:
-        sys.stderr.write(f"{error}\n")
-        return 4
+        found = FoundGpus(problems=("nvidia-ml-py is not installed",))
+    else:
+        try:
+            pynvml.nvmlInit()
+            found = probe(pynvml)
+        except pynvml.NVMLError as error:
+            found = FoundGpus(problems=(str(error),))
+    write(msgspec.json.encode(found).decode())
     return 0
 
 
