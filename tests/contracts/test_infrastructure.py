@@ -1,11 +1,7 @@
 """OpenCHAMI's client against a small server that speaks the interface of its State Management Daemon."""
 
 import asyncio
-import json
-import re
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
 
 import pytest
 
@@ -14,64 +10,16 @@ from lattice.core.machine.commands import ApproveNode, ClearDrift, EscalateDrift
 from lattice.core.model.tenants import SENSITIVE, Vcluster
 from lattice.integrations.openchami.client import OpenChami
 from lattice.ports.infrastructure import Flag, InfrastructureUnavailable, UnknownComponent
+from tests.state_manager import StateManager, serving
 from tests.unit.control.world import World
 
 RIGHT, WRONG = "a" * 64, "b" * 64
-ROUTE = re.compile(r"/hsm/v2/State/Components/(\w+)")
-
-
-class StateManager(ThreadingHTTPServer):
-    """Components by xname with their flags; `status` is what it answers with instead of doing anything."""
-
-    daemon_threads = True
-
-    def __init__(self, *xnames: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.components: dict[str, dict[str, str]] = {xname: {"Flag": "OK"} for xname in xnames}
-        self.tokens: list[str | None] = []
-        self.status = 0
-        self.patched = Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_PATCH(self) -> None:
-        server = self.server
-        assert isinstance(server, StateManager)
-        server.tokens.append(self.headers["Authorization"])
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        route = ROUTE.fullmatch(self.path)
-        component = None if route is None else server.components.get(route[1])
-        if server.status:
-            self.send_response(server.status)
-            self.send_header("Location", "http://127.0.0.1:9/")
-        elif component is None:
-            self.send_response(404)
-        elif body.get("Flag") not in ("OK", "Warning", "Alert", "Locked"):
-            self.send_response(400)
-        else:
-            component.update(body)
-            server.patched.set()
-            self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
 
 @pytest.fixture
 def manager() -> Iterator[StateManager]:
-    with StateManager("x1000c0s0b0n0", "n1", "n2") as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(StateManager("x1000c0s0b0n0", "n1", "n2")) as server:
+        yield server
 
 
 def test_a_flag_and_its_message_are_set(manager: StateManager) -> None:
