@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from lattice.api.errors import ApiError
@@ -221,6 +221,7 @@ def _orders(field: Field) -> Callable[[Any], Any]:
     return release_key if field.name == "OS" else natural_key
 
 
+@lru_cache(maxsize=1 << 17)
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Orders names as people do: n2 before n10."""
     return tuple((0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in _PIECES.split(text.lower()))
