@@ -205,6 +205,8 @@ class Node(Struct, frozen=True, kw_only=True):
     partitions: list[int] = []
     position: int = 0
     shortfall: str = ""
+    fingerprint: str = ""
+    conformance: str = ""
     reports_through: str = ""
     checks: list[NodeCheck] = []
 

@@ -30,6 +30,14 @@ def load_text(node: Node) -> str:
     return "" if node.load1 is None else f"{node.load1:.2f}"
 
 
+def conformance_text(node: Node) -> str:
+    """The group of like nodes, and how the node stands to its baseline where that is not as it should be."""
+    group = node.fingerprint[:12]
+    if node.conformance in ("", "baseline"):
+        return group
+    return f"{group} ({node.conformance})" if group else node.conformance
+
+
 def free_text(node: Node) -> str:
     return f"{node.free.cpus} CPUs, {memory_text(node.free.memory_mb)}, {node.free.gpus} GPUs"
 
@@ -47,6 +55,7 @@ COLUMNS: tuple[Column[Node], ...] = (
     Column("FREE", free_text, is_wide=True),
     Column("LOAD", load_text, is_wide=True),
     Column("HEARTBEAT", heartbeat_text, is_wide=True),
+    Column("CONFORMANCE", conformance_text, is_wide=True),
     Column("ADDRESS", lambda n: n.address or "", is_wide=True),
     Column("FEATURES", lambda n: ",".join(n.features), is_wide=True),
     Column("REASON", reason_text, is_sparse=True),
@@ -70,6 +79,7 @@ def node_sheet(node: Node) -> list[tuple[str, str]]:
         ("vCluster", node.vcluster or ""),
         ("Group", node.group or ""),
         ("Not configured for work", node.shortfall),
+        ("Conformance", conformance_text(node)),
         ("Status", node.status),
         ("OS", node.os),
         ("CPUs", str(node.cpus)),

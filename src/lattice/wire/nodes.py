@@ -53,6 +53,8 @@ class NodeView(Struct, frozen=True, kw_only=True):
     position: int
     shortfall: str  # why it is not configured for work
     reports_through: str = ""  # the collector that brought its last heartbeat; empty = it came from the node itself
+    fingerprint: str = ""  # of its configuration; empty = not known, or not lately
+    conformance: str = ""  # baseline, drifted, escalated, waits for approval, unknown; empty = no baseline
     checks: tuple[CheckView, ...] = ()  # its own health checks; in lists only those that did not pass
 
 

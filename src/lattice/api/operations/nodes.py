@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Struct
 
 from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.conformity import conformance_of
 from lattice.api.context import Context
 from lattice.api.cursors import Page
 from lattice.api.errors import unknown
@@ -154,6 +155,8 @@ def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
     view = node_view(
         node, home=homes.get(node.id, ""), last_heartbeat_s=ago, load1=load1, last_response=response, via=via
     )
+    fingerprint, conformance = conformance_of(context.services.conformance, context.state, node.id)
+    view = msgspec.structs.replace(view, fingerprint=fingerprint, conformance=conformance)
     if context.reach(Permission.CONTROL_NODES) is Reach.ALL:
         return view
     return msgspec.structs.replace(view, allocations=tuple(map(allocation_id, _seen(context, node))))
