@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from lattice.testing import LocalCluster
+from lattice.testing import LocalCluster, eventually
 from lattice_sdk import AllocationFilter, Client, Conflict, NotFound, Submission
 
 pytestmark = pytest.mark.e2e
+
+TOLD = {"drain", "emptied", "undrain"}
 
 
 def test_a_node_is_drained_and_comes_back(cluster: LocalCluster) -> None:
@@ -36,6 +38,39 @@ def test_a_disabled_node_stays_down_until_enabled(cluster: LocalCluster) -> None
     assert (shown["state"], shown["down_cause"], shown["reason"]) == ("Down", "operator", "smoke")
     cluster.cli("node", "enable", "n1")
     cluster.wait_node("n1", "Ready")
+
+
+def test_a_set_of_nodes_is_ordered_at_once_and_each_tells_its_story(cluster: LocalCluster) -> None:
+    refused = cluster.cli("node", "drain", "n[1-2],n[7-9]", check=False)
+    assert (refused.returncode, "3 unknown nodes: n[7-9]" in refused.stderr) == (4, True)
+    mistyped = cluster.cli("node", "drain", "n[1-2x]", check=False)
+    assert (mistyped.returncode, "character 3" in mistyped.stderr) == (2, True)
+    assert cluster.cli("node", "drain", "n[1-2]", "--reason=filters").stdout == "2 nodes are Drained: n[1-2]\n"
+    assert cluster.cli("node", "undrain", "n[1-2]", "--reason=done").stdout == "2 nodes are Ready: n[1-2]\n"
+    story = json.loads(cluster.cli("node", "events", "n2", "--since=1h", "-o", "json").stdout)
+    told = [(event["trigger"], event["state"], event["reason"]) for event in story if event["trigger"] in TOLD]
+    assert told[-3:] == [
+        ("drain", "Draining", "filters"),
+        ("emptied", "Drained", "filters"),
+        ("undrain", "Ready", "done"),
+    ]
+
+
+def test_an_urgent_drain_moves_the_work(cluster: LocalCluster) -> None:
+    allocation_id = cluster.cli("submit", "-q", "--", "sleep", "300").stdout.strip()
+    node = cluster.wait_state(allocation_id, "Running")["nodes"][0]
+    unsure = cluster.cli("node", "drain", node, "--urgent", check=False)
+    assert (unsure.returncode, "--yes" in unsure.stderr) == (2, True)
+    cluster.cli("node", "drain", node, "--urgent", "--yes", "--reason=flood")
+
+    def moved() -> bool:
+        seen = cluster.allocation(allocation_id)
+        return (seen["state"], seen["run"], node in seen["nodes"]) == ("Running", 2, False)
+
+    eventually(moved, "the work runs elsewhere", within_s=60)
+    cluster.wait_node(node, "Drained", within_s=60)
+    cluster.cli("cancel", allocation_id)
+    cluster.cli("node", "undrain", node)
 
 
 def test_tenants_vclusters_projects_and_settings_are_kept(cluster: LocalCluster) -> None:
