@@ -5,6 +5,7 @@ import pytest
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.node_effects import EFFECTS, LOST, STATES
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.node_moves import moved
 from lattice.core.machine.transitions import NODE_TABLE, NodeTrigger
 from lattice.core.model.allocations import AllocationState
 from lattice.core.model.nodes import DegradeCause, DownCause, Hardware, NodeState
@@ -235,3 +236,11 @@ def test_a_hardware_failure_outweighs_silence_and_nothing_else() -> None:
     assert world.node("n1").down_cause is DownCause.HARDWARE
     world, _ = world_in("Down/operator")
     assert "Down already" in world.refused(COMMANDS["hardware_failed"]).message
+
+
+def test_orders_for_a_node_that_nobody_knows_are_refused_and_a_move_beside_the_table_is_impossible() -> None:
+    world = World()
+    for command in (cmd.RebootNode(node="n9"), cmd.UndrainNode(node="n9", is_heard=True)):
+        assert world.refused(command).code == "not_found"
+    with pytest.raises(AssertionError, match="Ready does not know wiped"):
+        moved(world.node("n1"), NodeTrigger.WIPED)
