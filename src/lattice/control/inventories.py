@@ -126,6 +126,11 @@ class Inventories:
             self._fresh = MappingProxyType(found)
         return self._fresh
 
+    @property
+    def documents(self) -> list[bytes]:
+        """The different ones that are kept."""
+        return [content.document for content in self._contents.values()]
+
     def components(self, node: str) -> Mapping[str, str]:
         """What the node's fingerprint is made of; empty when it has said nothing."""
         report = self._reports.get(node)

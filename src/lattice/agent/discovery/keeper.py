@@ -3,6 +3,7 @@ the server what is new. Looking happens in a thread, one look at a time; one tha
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -125,12 +126,13 @@ async def in_thread(look: Callable[[], Inventory], within_s: float) -> Inventory
             answer.set_result(found)
 
     def work() -> None:
+        found, failure = None, None
         try:
             found = look()
         except Exception as error:  # noqa: BLE001 - handed over to whoever waits
-            loop.call_soon_threadsafe(settle, None, error)
-        else:
-            loop.call_soon_threadsafe(settle, found, None)
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+            loop.call_soon_threadsafe(settle, found, failure)
 
     threading.Thread(target=work, name="inventory", daemon=True).start()
     async with asyncio.timeout(within_s):
