@@ -16,7 +16,7 @@ class ConfFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class NodeImport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A SlurmConf and the files that it names, or a NodeSpecConf alone. The first file is where reading begins."""
 
-    files: Annotated[list[ConfFile], Meta(min_length=1, max_length=3)]
+    files: list[ConfFile]
     dry_run: bool = False
     request_id: str = ""
 

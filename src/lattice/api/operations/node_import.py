@@ -18,7 +18,9 @@ from lattice.core.model.specifications import Specification
 from lattice.core.model.tenants import Vcluster
 from lattice.slurm.hostlists import fold
 from lattice.wire.node_imports import ImportChange, NodeImport, NodeImportView
+from lattice.wire.problems import BadField
 
+MOST_FILES = 3  # a SlurmConf, a NodeSpecConf, a PartitionConf
 _ITEMS = (
     ("OS", "os"),
     ("CPUs", "cpus"),
@@ -33,6 +35,8 @@ _ITEMS = (
 
 async def import_nodes(context: Context, request: NodeImport) -> NodeImportView:
     """Declares the nodes of the files with what each must have, their partitions as vClusters, and their settings."""
+    if not 1 <= len(request.files) <= MOST_FILES:
+        raise BadField("files", f"{len(request.files)} are given", limit=f"from 1 to {MOST_FILES}")
     reading = read_files([GivenFile(path=file.path, text=file.text, problem=file.problem) for file in request.files])
     if reading.findings.errors:
         raise _unreadable(reading.findings.errors)

@@ -101,7 +101,7 @@ def test_an_import_that_makes_no_sense_is_refused(command: cmd.ImportNodes, mess
 )
 def test_a_node_with_less_than_specified_says_what_it_lacks(wanted: dict[str, object], shortfall: str) -> None:
     world = World(nodes=0)
-    world.must(imported("n1", **wanted))
+    world.must(imported("n1", **wanted))  # type: ignore[arg-type]
     world.must(register("n1"))
     world.must(cmd.ConfirmNode(node="n1"))
     assert world.node("n1").shortfall == shortfall
