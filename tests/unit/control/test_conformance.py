@@ -1,7 +1,5 @@
 """The loop that compares nodes with their baseline: what it notes, when it gives up, and what the scheduler hears."""
 
-from collections.abc import Mapping
-
 from lattice.control.conformance import Conformance
 from lattice.core.machine.commands import (
     DownNode,
@@ -17,38 +15,12 @@ from lattice.core.model.conformance import fingerprint
 from lattice.core.model.drift import Baseline, Difference
 from lattice.core.model.nodes import DownCause, NodeState
 from lattice.core.model.tenants import SENSITIVE, Vcluster
+from tests.unit.control.reports import Reports
 from tests.unit.control.world import World, scenario
 
 OLD = {"kernel": "6.1", "nic.firmware": "22"}
 NEW = {"kernel": "6.1", "nic.firmware": "23"}
 HOUR_S = 3600
-
-
-class Reports:
-    """What the nodes said of themselves."""
-
-    def __init__(self) -> None:
-        self.parts: dict[str, dict[str, str]] = {}
-        self.asked: list[str] = []
-        self._found: Mapping[str, str] = {}
-
-    def say(self, node: str, parts: dict[str, str]) -> None:
-        self.parts[node] = parts
-        self._found = {name: fingerprint(each) for name, each in self.parts.items()}
-
-    def forget(self, node: str) -> None:
-        del self.parts[node]
-        self._found = {name: fingerprint(each) for name, each in self.parts.items()}
-
-    def fingerprints(self) -> Mapping[str, str]:
-        return self._found
-
-    def components(self, node: str) -> Mapping[str, str]:
-        return self.parts.get(node, {})
-
-    def refresh(self, node: str) -> bool:
-        self.asked.append(node)
-        return True
 
 
 class Watched:
