@@ -101,11 +101,13 @@ def test_a_program_has_a_clean_environment_and_little_priority(bench: Bench, mon
     assert (bench.folder / "check.in").read_text() == ""
 
 
-def test_a_program_that_hangs_is_killed_with_all_its_children(bench: Bench) -> None:
+def test_a_program_that_hangs_is_killed_with_all_its_children(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, groups=False)
     script = 'trap "" TERM HUP INT; echo begun; setsid sleep 600 & echo $$ $! > "$0.pids"; while :; do sleep 600; done'
     outcome = bench.run(script, timeout_s=QUICK_S)
     assert outcome == Outcome(verdict=Verdict.FAILED, text="took longer than 2.5 s, said: begun")
     wait_until_gone(bench.pids("check.pids"))
+    bench.close()
 
 
 def test_what_a_program_leaves_behind_goes_with_it(bench: Bench) -> None:

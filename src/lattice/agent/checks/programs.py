@@ -23,6 +23,7 @@ from lattice.core.model.health import Outcome, Verdict
 MAX_KEPT = 4096
 MAX_SAID = 1 << 20
 REST_WITHIN_S = 1.0
+STATUS_WITHIN_S = 30.0
 NICE = 10
 # Waits for a line on its input before it becomes the program: until then it is put where it belongs.
 GATE = (
@@ -95,14 +96,16 @@ class ProgramRunner:
         done, _ = await asyncio.wait({ended, flooded}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         for task in (ended, flooded):
             task.cancel()
-        await self._rest(fence, process, said)
+        await self._rest(fence, process, said, STATUS_WITHIN_S if ended in done else REST_WITHIN_S)
         if said.is_flood.is_set():
             return Outcome(verdict=Verdict.FAILED, text=f"wrote more than {MAX_SAID >> 20} MiB")
         if not done:
             last = first_line(said.kept)
             text = f"took longer than {timeout_s:g} s{f', said: {last}' if last else ''}"
             return Outcome(verdict=Verdict.FAILED, text=text)
-        return outcome_of(process.returncode or 0, said.kept)
+        if process.returncode is None:
+            return Outcome(verdict=Verdict.FAILED, text="its exit status did not come")
+        return outcome_of(process.returncode, said.kept)
 
     async def _start(self, name: str, program: SiteProgram, fence: Fence) -> Process:
         environment = {
@@ -144,13 +147,10 @@ class ProgramRunner:
             process.stdin.close()
         return process
 
-    async def _rest(self, fence: Fence, process: Process, said: "_Said") -> None:
+    async def _rest(self, fence: Fence, process: Process, said: "_Said", within_s: float) -> None:
         """Returns when nobody is left who could say more, or at least nobody is listened to."""
         await asyncio.get_running_loop().run_in_executor(self._pool, fence.kill)
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-        _, pending = await asyncio.wait({said.reading, asyncio.create_task(process.wait())}, timeout=REST_WITHIN_S)
+        _, pending = await asyncio.wait({said.reading, asyncio.create_task(process.wait())}, timeout=within_s)
         for task in pending:
             task.cancel()
 
