@@ -23,13 +23,14 @@ from lattice.core.model.allocations import (
 )
 from lattice.core.model.asked import Asked
 from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal, key_id
-from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
+from lattice.core.model.nodes import Hardware, NodeState, Share
 from lattice.core.model.notifications import Notify, NotifyDefault, Occasion
 from lattice.core.model.reservations import AdvanceReservation
 from lattice.core.model.specifications import Specification
 from lattice.core.model.steps import StepRecord
-from lattice.core.model.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
+from lattice.core.model.tenants import SENSITIVE, NodeSharing, OnQuota, Project, Tenant, Vcluster
 from tests.properties.dependency_generator import draw_dag, with_dependencies
+from tests.properties.node_generator import draw_order, draw_trouble
 
 TENANTS = ("physics", "ml")
 USERS = ("ada", "bob", "eve")
@@ -57,8 +58,8 @@ class CommandGenerator:
             (3, self.wish),
             (6, self.register),
             (6, self.confirm),
-            (3, self.node_trouble),
-            (4, self.operator),
+            (4, self.node_trouble),
+            (5, self.operator),
             (1, self.site_files),
             (2, self.administration),
             (6, self.archive),
@@ -77,6 +78,9 @@ class CommandGenerator:
         commands.append(cmd.SetVcluster(vcluster=Vcluster(name="batch", default_walltime_s=60), create=True))
         shared = Vcluster(name="shared", node_sharing=NodeSharing.SHARED, default_walltime_s=60)
         commands.append(cmd.SetVcluster(vcluster=shared, create=True))
+        secret = Vcluster(name="secret", scheduler=SENSITIVE, default_walltime_s=60)
+        commands.append(cmd.SetVcluster(vcluster=secret, create=True))
+        commands.append(cmd.SetSetting(key="sensitive.require_wipe", value="true"))
         commands.append(cmd.AddAuditKey(key=AUDIT_KEY))
         return [cmd.Envelope(at=self.at, command=command, actor="root") for command in commands]
 
@@ -146,7 +150,7 @@ class CommandGenerator:
             account="nobody",
             tenant=rnd.choice((*TENANTS, *TENANTS, "strangers")),
             project=rnd.choice(("", "", "p1")),
-            vcluster=rnd.choice(("batch", "shared")),
+            vcluster=rnd.choice(("batch", "batch", "shared", "shared", "secret")),
             request=request,
             lifecycle=rnd.choice((Lifecycle.BOUNDED, Lifecycle.BOUNDED, Lifecycle.UNBOUNDED)),
             preemption_class=rnd.choice((0, 5, 5, 10)),
@@ -364,16 +368,7 @@ class CommandGenerator:
         return cmd.ConfirmNode(node=self.random.choice(booting or NODES))
 
     def node_trouble(self) -> cmd.AnyCommand:
-        rnd, node = self.random, self.random.choice(NODES)
-        return rnd.choice(
-            (
-                cmd.DegradeNode(node=node, reason="silent"),
-                cmd.RecoverNode(node=node),
-                cmd.RecoverNode(node=node),
-                cmd.DownNode(node=node),
-                cmd.DownNode(node=node, cause=DownCause.HARDWARE, reason="fan"),
-            )
-        )
+        return draw_trouble(self.random, self.state, self.random.choice(NODES))
 
     # what operators and administrators do
 
@@ -389,20 +384,7 @@ class CommandGenerator:
         )
 
     def operator(self) -> cmd.AnyCommand:
-        rnd, node = self.random, self.random.choice(NODES)
-        record = self.state.nodes.get(node)
-        if record is not None and record.state in (NodeState.DOWN, NodeState.DRAINED) and rnd.random() < 0.8:
-            return cmd.EnableNode(node=node) if record.down_cause else cmd.UndrainNode(node=node, is_heard=True)
-        return rnd.choice(
-            (
-                cmd.DrainNode(node=node, reason="fan"),
-                cmd.UndrainNode(node=node, is_heard=rnd.random() < 0.7),
-                cmd.UndrainNode(node=node, is_heard=True),
-                cmd.DisableNode(node=node, reason="broken"),
-                cmd.EnableNode(node=node),
-                cmd.EnableNode(node=node),
-            )
-        )
+        return draw_order(self.random, self.state, self.random.choice(NODES))
 
     def reservation(self) -> cmd.AnyCommand:
         rnd = self.random

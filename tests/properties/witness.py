@@ -11,6 +11,7 @@ from lattice.core.machine.outcomes import Outcome, Rejected
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, TaskGroup
 from lattice.core.model.nodes import DownCause, Node, NodeState
+from lattice.core.model.tenants import SENSITIVE
 
 
 class Witness:
@@ -33,6 +34,7 @@ class Witness:
             *self._refusals(outcome),
             *self._allocations(envelope),
             *self._operators(envelope),
+            *self._wipes(envelope),
             *self._quotas(),
         ]
         self._remember()
@@ -92,6 +94,22 @@ class Witness:
                 findings.append(f"the drain of {name} was undone by {type(envelope.command).__name__}")
             if old.down_cause is DownCause.OPERATOR and new.state is not NodeState.DOWN:
                 findings.append(f"the disabling of {name} was undone by {type(envelope.command).__name__}")
+        return findings
+
+    def _wipes(self, envelope: cmd.Envelope) -> list[str]:
+        """A node that sensitive work has left is nobody's before it was wiped."""
+        findings = []
+        for name, old in self.nodes.items():
+            new = self.state.nodes[name]
+            was_secret = (
+                old.vcluster in self.state.vclusters and self.state.vclusters[old.vcluster].scheduler == SENSITIVE
+            )
+            if was_secret and new.is_free and new.wipe is None:
+                findings.append(f"sensitive work left {name}, and nobody wipes it")
+            if old.wipe is not None and new.wipe is None and not isinstance(envelope.command, cmd.FinishWipe):
+                findings.append(f"the wipe of {name} was forgotten by {type(envelope.command).__name__}")
+            if new.wipe is not None and new.vcluster != old.vcluster and new.vcluster:
+                findings.append(f"{name} was given away before it was wiped")
         return findings
 
     def _quotas(self) -> list[str]:
