@@ -30,7 +30,7 @@ from lattice.core.model.specifications import Specification
 from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import SENSITIVE, NodeSharing, OnQuota, Project, Tenant, Vcluster
 from tests.properties.dependency_generator import draw_dag, with_dependencies
-from tests.properties.node_generator import draw_order, draw_trouble
+from tests.properties.node_generator import AWAY, draw_order, draw_trouble
 
 TENANTS = ("physics", "ml")
 USERS = ("ada", "bob", "eve")
@@ -368,7 +368,8 @@ class CommandGenerator:
         return cmd.ConfirmNode(node=self.random.choice(booting or NODES))
 
     def node_trouble(self) -> cmd.AnyCommand:
-        return draw_trouble(self.random, self.state, self.random.choice(NODES))
+        owing = [node.id for node in self.state.nodes.values() if node.wipe is not None]
+        return draw_trouble(self.random, self.state, self.random.choice((*NODES, *owing * 8)))
 
     # what operators and administrators do
 
@@ -384,7 +385,8 @@ class CommandGenerator:
         )
 
     def operator(self) -> cmd.AnyCommand:
-        return draw_order(self.random, self.state, self.random.choice(NODES))
+        away = [node.id for node in self.state.nodes.values() if node.state in AWAY]
+        return draw_order(self.random, self.state, self.random.choice((*NODES, *away * 4)))
 
     def reservation(self) -> cmd.AnyCommand:
         rnd = self.random

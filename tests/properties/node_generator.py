@@ -7,12 +7,15 @@ from lattice.core.machine.state import State
 from lattice.core.model.nodes import DegradeCause, DownCause, NodeState
 
 
+AWAY = (NodeState.DOWN, NodeState.DRAINED, NodeState.FAILED)
+
+
 def draw_trouble(rnd: Random, state: State, node: str) -> cmd.AnyCommand:
     """What happens to a node by itself."""
     record = state.nodes.get(node)
-    if record is not None and record.wipe is not None and rnd.random() < 0.7:
+    if record is not None and record.wipe is not None and rnd.random() < 0.9:
         since = rnd.choice((record.wipe.since,) * 5 + (0,))
-        return cmd.FinishWipe(node=node, since=since, is_wiped=rnd.random() < 0.7, reason="says the wiper")
+        return cmd.FinishWipe(node=node, since=since, is_wiped=rnd.random() < 0.8, reason="says the wiper")
     if record is not None and record.state is NodeState.BOOTING and rnd.random() < 0.5:
         return cmd.FailBoot(node=node, reason="no agent")
     cause = rnd.choice(tuple(DegradeCause))
@@ -33,7 +36,7 @@ def draw_order(rnd: Random, state: State, node: str) -> cmd.AnyCommand:
     record = state.nodes.get(node)
     if record is not None and record.state is NodeState.QUARANTINE and rnd.random() < 0.7:
         return cmd.WipeNode(node=node, force=rnd.random() < 0.5)
-    if record is not None and record.state in (NodeState.DOWN, NodeState.DRAINED, NodeState.FAILED):
+    if record is not None and record.state in AWAY:
         back: tuple[cmd.AnyCommand, ...] = (
             cmd.EnableNode(node=node),
             cmd.UndrainNode(node=node, is_heard=True),
@@ -49,6 +52,6 @@ def draw_order(rnd: Random, state: State, node: str) -> cmd.AnyCommand:
             cmd.DisableNode(node=node, reason="broken"),
             cmd.EnableNode(node=node),
             cmd.RebootNode(node=node),
-            cmd.WipeNode(node=node, reason="to be safe"),
+            cmd.WipeNode(node=node, reason="to be safe") if rnd.random() < 0.3 else cmd.EnableNode(node=node),
         )
     )
