@@ -102,10 +102,14 @@ def run_refresh(options: Options, context: Context) -> int:
     answer = context.client.refresh_conformance(names)
     if not structured(context, answer):
         if answer.asked:
-            context.say(f"asked {len(answer.asked)} nodes: {fold(answer.asked)}")
+            context.say(f"asked {_nodes(answer.asked)}")
         if answer.unreachable:
-            context.warn(f"{len(answer.unreachable)} nodes cannot be reached: {fold(answer.unreachable)}")
+            context.warn(_nodes(answer.unreachable, " cannot be reached"))
     return REFUSED if answer.unreachable and not answer.asked else OK
+
+
+def _nodes(names: Sequence[str], then: str = "") -> str:
+    return f"{len(names)} {'node' if len(names) == 1 else 'nodes'}{then}: {fold(names)}"
 
 
 def run_show(options: Options, context: Context) -> int:
