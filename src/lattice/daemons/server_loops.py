@@ -20,6 +20,7 @@ from lattice.control.node_hooks import HookSettings, NodeHooks
 from lattice.control.node_timers import NodeTimers, TimerSettings
 from lattice.control.node_watch import NodeWatch
 from lattice.control.notifying import Notifying, NotifyingSettings
+from lattice.control.rebooting import Rebooting
 from lattice.control.reconcile import Reconcile, ReconcileSettings
 from lattice.control.remediation import Remediation
 from lattice.control.scheduling import Scheduling, SchedulingSettings
@@ -97,6 +98,18 @@ class Loops:
             on_opened=self._node_opened,
             steps=self.steps,
         )
+        self._watch_nodes(config, replica, links, clock, metrics, timings)
+        self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
+        self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
+        self.deadlines = Deadlines(replica, clock)
+        self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
+        self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _watch_nodes(
+        self, config: ServerConfig, replica: Replica, links: Links, clock: Clock, metrics: Metrics, timings: "_Timings"
+    ) -> None:
+        """What nodes say of themselves, what they are and should be, and what is done about it."""
         metrics.show_heartbeats(lambda: self.sessions.counts)
         self.collectors = CollectorTree(
             replica, links, self.observations, clock, timings.collectors, self.sessions.hear
@@ -127,12 +140,8 @@ class Loops:
             why_not_ready=self.health.unfit_because,
         )
         self.node_hooks = NodeHooks(replica, clock, _event_script(config), timings.hooks)
+        self.rebooting = Rebooting(replica, clock, _reboot_program(config))
         metrics.show_node_script(lambda: self.node_hooks.counts)
-        self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
-        self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
-        self.deadlines = Deadlines(replica, clock)
-        self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
-        self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
         care = config.sensitive
         self.wiping = Wiping(
             replica,
@@ -141,7 +150,6 @@ class Loops:
             timeout_s=care.wipe_timeout,
         )
         replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events))
-        self._tasks: list[asyncio.Task[None]] = []
 
     def _node_opened(self, node: str) -> None:
         self.dispatch.node_opened(node)
@@ -165,6 +173,7 @@ class Loops:
         self.dispatch.reset()
         self.node_watch.reset()
         self.wiping.reset()
+        self.rebooting.reset()
         self.collectors.reset()
         self.health.reset()
         self.conformance.reset()
@@ -179,6 +188,7 @@ class Loops:
         loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
         more = (
             self.node_hooks,
+            self.rebooting,
             self.notifying,
             self.deadlines,
             self.steps,
@@ -211,6 +221,15 @@ def _event_script(config: ServerConfig) -> SiteProgram | None:
     from lattice.integrations.site_program.program import CommandProgram
 
     return CommandProgram(command, timeout_s=config.node.event_script_timeout)
+
+
+def _reboot_program(config: ServerConfig) -> SiteProgram | None:
+    command = config.node.reboot_program
+    if not command:
+        return None
+    from lattice.integrations.site_program.program import CommandProgram
+
+    return CommandProgram(command, timeout_s=config.node.reboot_timeout)
 
 
 def _stale_after_s(replica: Replica) -> float:
