@@ -12,6 +12,7 @@ class NodeOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ok: bool
     state: str = ""
     error: Refusal | None = None
+    note: str = ""  # what is left to do by hand
 
 
 class NodeOutcomes(Struct, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from lattice.wire.problems import BadField
 from lattice.wire.texts import check_line
 
 MAX_REASON = 512
+BY_HAND = "reboot it by hand: the site has no program for that (node.reboot_program)"
 _SHOWN = 300  # characters of a list of names in an error
 
 
@@ -46,12 +47,16 @@ class NodeOrder(StrEnum):
 
 
 class NodeAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of an order for one node: the state it led to, or why it was refused and the state it left."""
+    """What became of an order for one node: the state it led to, or why it was refused and the state it left.
+
+    `note`: what is left to do by hand.
+    """
 
     id: str
     ok: bool
     state: NodeState
     error: ErrorView | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,4 +134,11 @@ async def _one(context: Context, node: str, instruction: Instruction, request_id
         await order_node(context, node, instruction, request_id, part=node)
     except ApiError as refusal:
         error = refusal.view
-    return NodeAnswer(id=node, ok=error is None, state=context.state.nodes[node].state, error=error)
+    note = BY_HAND if instruction.order is NodeOrder.REBOOT and not context.services.reboots_nodes else ""
+    return NodeAnswer(
+        id=node,
+        ok=error is None,
+        state=context.state.nodes[node].state,
+        error=error,
+        note="" if error is not None else note,
+    )

@@ -60,6 +60,7 @@ class Services:
     memberships: Memberships = field(default_factory=Memberships)
     discovery: Discovery = field(default_factory=Discovery)
     revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed
+    reboots_nodes: bool = False  # a program of the site does; otherwise people do
     server_name: str = "server"
     default_tenant: str = "default"
     default_vcluster: str = "default"

@@ -62,13 +62,15 @@ def announce(doing: str, names: NodeNames, context: Context) -> None:
         context.note(f"{doing} {len(names.names):,} nodes ...")
 
 
-def tell(outcomes: Sequence[NodeOutcome], context: Context) -> int:
-    """One line per state, the nodes folded, and each kind of refusal once; the exit code."""
-    if not structured(context, list(outcomes)):
+def tell(outcomes: Sequence[NodeOutcome], context: Context, *, is_one: bool = False) -> int:
+    """One line per state, the nodes folded, and each kind of note and of refusal once; the exit code."""
+    if not structured(context, outcomes[0] if is_one and outcomes else list(outcomes)):
         for state, nodes in _grouped((outcome.state, outcome.id) for outcome in outcomes if outcome.ok):
             context.say(
                 f"{nodes[0]} is {state}" if len(nodes) == 1 else f"{len(nodes):,} nodes are {state}: {fold(nodes)}"
             )
+        for note in dict.fromkeys(outcome.note for outcome in outcomes if outcome.note):
+            context.note(note)
     refused = [outcome for outcome in outcomes if not outcome.ok]
     for said, nodes in _grouped((_refusal(outcome), outcome.id) for outcome in refused):
         message, current, hint = said

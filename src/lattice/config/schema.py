@@ -128,12 +128,17 @@ class NodeAgentSection(Struct, frozen=True, kw_only=True):
 
 
 class NodeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`event_script` is run on the leading server with node events as JSON on its standard input; none = nobody is told."""
+    """`event_script` is run on the leading server with node events as JSON on its standard input; none = nobody is told.
+
+    `reboot_program` reboots the nodes that its standard input names; none = operators do that by hand.
+    """
 
     event_script: list[str] = []
     event_script_timeout: Period = 30.0
     event_script_per_minute: Annotated[int, Meta(ge=1, le=600)] = 10
     event_script_states: list[str] = []  # moves into these, and `unfit`; none = everything
+    reboot_program: list[str] = []
+    reboot_timeout: Period = 120.0
 
 
 class SchedulingSection(Struct, frozen=True, kw_only=True):

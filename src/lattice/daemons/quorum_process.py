@@ -194,6 +194,7 @@ class QuorumProcess(ServerProcess):
             quorum=self._servers,
             membership=self._plane.membership,
             before_read=None if loops is None else self._confirm_reads,
+            reboots_nodes=bool(config.node.reboot_program),
             server_name=config.name,
             default_tenant=config.defaults.tenant,
             default_vcluster=config.defaults.vcluster,

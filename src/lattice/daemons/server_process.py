@@ -260,6 +260,7 @@ class ServerProcess:
             objects=DirectoryStore(Path(directory)),
             metrics=self._metrics,
             is_ready=lambda: self._replica.is_leader,
+            reboots_nodes=bool(config.node.reboot_program),
             server_name=config.name,
             default_tenant=config.defaults.tenant,
             default_vcluster=config.defaults.vcluster,

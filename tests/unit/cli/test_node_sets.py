@@ -132,6 +132,14 @@ def test_urgency_and_force_reach_the_server(api: FakeApi, cli: Cli) -> None:
     assert api.last().json == {"nodes": "nid[001-002]"}
 
 
+def test_a_reboot_says_what_is_left_to_do_by_hand(api: FakeApi, cli: Cli) -> None:
+    note = "reboot it by hand"
+    api.on("POST", "/nodes/reboot", {"items": [{**each, "note": note} for each in went(1, 2, "Booting")]})
+    outcome = cli("node", "reboot", "nid[001-002]")
+    assert (outcome.out, outcome.err) == ("2 nodes are Booting: nid[001-002]\n", "Note: reboot it by hand\n")
+    assert cli("node", "reboot", "nid001", "-o", "json").json["note"] == note
+
+
 STORY = [
     {
         "at": "2026-03-05T10:00:00.000Z",

@@ -31,11 +31,14 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """How an order is given to one node and to a set, and what is happening meanwhile."""
+    """How an order is given to one node and to a set, and what is happening meanwhile.
+
+    Without `one` a node is ordered as a set of one, because only such an answer says what is left to do.
+    """
 
     doing: str
-    one: Callable[[Client, str, Options], Node]
     several: Callable[[Client, str, Options], list[NodeOutcome]]
+    one: Callable[[Client, str, Options], Node] | None = None
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -124,9 +127,9 @@ def run_disable(options: Options, context: Context) -> int:
 
 
 def _give(order: Order, names: NodeNames, options: Options, context: Context) -> int:
-    if not names.is_one:
+    if not names.is_one or order.one is None:
         announce(order.doing, names, context)
-        return tell(order.several(context.client, names.typed, options), context)
+        return tell(order.several(context.client, names.typed, options), context, is_one=names.is_one)
     node = order.one(context.client, names.typed, options)
     if not structured(context, node):
         context.say(f"{node.id} is {node.state}")
@@ -155,7 +158,6 @@ ENABLING = Order(
 )
 REBOOTING = Order(
     doing="rebooting",
-    one=lambda client, node, options: client.reboot_node(node, options.reason),
     several=lambda client, nodes, options: client.reboot_node_set(nodes, options.reason),
 )
 WIPING = Order(
