@@ -689,16 +689,18 @@ class DrainNodeSetRequest(_message.Message):
     def __init__(self, nodes_text: _Optional[str] = ..., nodes: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., urgent: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class NodeAnswer(_message.Message):
-    __slots__ = ("id", "ok", "state", "error")
+    __slots__ = ("id", "ok", "state", "error", "note")
     ID_FIELD_NUMBER: _ClassVar[int]
     OK_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     id: str
     ok: bool
     state: str
     error: _allocations_pb2.ErrorView
-    def __init__(self, id: _Optional[str] = ..., ok: _Optional[bool] = ..., state: _Optional[str] = ..., error: _Optional[_Union[_allocations_pb2.ErrorView, _Mapping]] = ...) -> None: ...
+    note: str
+    def __init__(self, id: _Optional[str] = ..., ok: _Optional[bool] = ..., state: _Optional[str] = ..., error: _Optional[_Union[_allocations_pb2.ErrorView, _Mapping]] = ..., note: _Optional[str] = ...) -> None: ...
 
 class NodeAnswers(_message.Message):
     __slots__ = ("items",)
