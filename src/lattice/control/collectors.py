@@ -44,7 +44,7 @@ LEVEL_FACTOR = 0.8
 LIMIT_OF_TIMEOUT = 0.8
 # Many nodes come and go together: new shares are made for all of them at once.
 PLAN_PAUSE_S = 0.2
-PLAN_SHARE = 20.0  # of the time that the last plan took, between two of them
+PLAN_SHARE = 50.0  # times what the last plan took pass before the next
 TICKET_BITS = 64
 NUMBER_BITS = 32
 
@@ -231,10 +231,15 @@ class CollectorTree:
         members = [node for node in self._open if node not in above and node not in self.suspended]
         self._given = shares(collectors, members, self._given)
         self._heard = {name: self._heard.get(name, now) for name in above}
-        fresh = [node for node, target in self._targets() if self._assign(node, target)]
-        self._tell_collectors()
+        interval_s = self._interval_s()
+        fresh = [node for node, target in self._targets() if self._assign(node, target, interval_s)]
         for node in fresh:
-            self._tell(node)
+            if node in above:
+                self._tell(node)
+        self._tell_collectors()  # they know their members before these come
+        for node in fresh:
+            if node not in above:
+                self._tell(node)
         self._tell_suspended()
 
     def _targets(self) -> list[tuple[str, str]]:
@@ -295,32 +300,34 @@ class CollectorTree:
         post = self._open.get(name)
         return post is not None and bool(post.address) and name not in self.suspended and self._interval_s() > 0
 
-    def _assign(self, node: str, target: str) -> bool:
+    def _assign(self, node: str, target: str, interval_s: float) -> bool:
         """Makes a new assignment, unless what the node was told is still right."""
         post = self._open[node]
-        is_collector = node in self._above
-        has_key = bool(target) or is_collector
-        if post.told is None and not has_key:
+        told = post.told
+        share = node if node in self._above else target
+        if told is None and not share:
             return False
         address = self._open[target].address if target else ""
-        order = ReportOrder(
-            generation=self._generation, interval_s=self._interval_s(), collector=target, address=address
-        )
-        told = post.told
-        if told is not None and bool(told.key) == has_key and _is_alike(told, order):
+        if told is not None and self._is_right(told, share, (target, address, interval_s)):
             return False
         self._void(post)
-        if has_key:
+        order = ReportOrder(generation=self._generation, interval_s=interval_s, collector=target, address=address)
+        if share:
             order = replace(
                 order,
                 member=self._fresh_number(),
                 ticket=secrets.randbits(TICKET_BITS),
                 key=secrets.token_bytes(KEY_BYTES),
             )
-            share = node if is_collector else target
             self._rows[order.member] = _Row(node=node, session=post.session, key=order.key, share=share, through=target)
         post.told = order
         return True
+
+    def _is_right(self, told: ReportOrder, share: str, place: tuple[str, str, float]) -> bool:
+        """Whether the node was told this place, in the same part: a collector's heartbeats come in a share of its own."""
+        row = self._rows.get(told.member)
+        known = row.share if row is not None else DIRECTLY
+        return known == share and (told.collector, told.address, told.interval_s) == place
 
     def _fresh_number(self) -> int:
         while (number := secrets.randbits(NUMBER_BITS)) in self._rows or not number:
@@ -384,11 +391,6 @@ class CollectorTree:
             self._void(post)
         self.suspended.discard(node)
         self._observations.via.pop(node, None)
-
-
-def _is_alike(told: ReportOrder, order: ReportOrder) -> bool:
-    """Whether both say the same of where and how often."""
-    return (told.collector, told.address, told.interval_s) == (order.collector, order.address, order.interval_s)
 
 
 def _read(plain: bytes) -> Beat | None:

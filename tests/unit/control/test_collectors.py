@@ -96,8 +96,10 @@ def test_without_collectors_nobody_is_told_anything() -> None:
 def test_nodes_are_shared_out_evenly_and_collectors_hear_of_them_before_they_come() -> None:
     site = Site("c[1-2],c9", "n1", "c1", "n2", "c2", "n3", "n4")
     assert [len(site.gathers(name)) for name in ("c1", "c2")] == [2, 2]
-    kinds = [type(order) for _, order in site.links.sent]
-    assert kinds == sorted(kinds, key=lambda kind: kind is ReportOrder)
+    places = {(name, type(order)): place for place, (name, order) in enumerate(site.links.sent)}
+    for node in ("n1", "n2", "n3", "n4"):
+        collector = site.told(node).collector
+        assert places[collector, ReportOrder] < places[collector, CollectOrder] < places[node, ReportOrder]
     told = site.told("n1")
     assert (told.address, told.interval_s) == (f"{told.collector}:7000", INTERVAL_S)
     top = site.told("c1")
@@ -264,6 +266,15 @@ def test_more_collectors_than_the_limit_stand_above_each_other() -> None:
     assert site.heard[-1][:2] == (node, 2)
     site.tree.plan()
     assert {row.collector: row.through for row in site.tree.standings()} == {"c2": "", "c3": ""}
+
+
+def test_a_collector_that_becomes_a_plain_member_of_the_same_one_is_heard_in_its_share() -> None:
+    site = Site("c[1-3]", "c1", "c2", "c3", fan_out=2)
+    assert site.told("c3").collector == "c1"
+    site.state.settings["node.collectors"] = "c1"
+    site.tree.plan()
+    site.tree.take("c1", [site.share("c1", [("c3", 1), ("c2", 1)])])
+    assert [name for name, _, _ in site.heard] == ["c3", "c2"]
 
 
 def test_who_cannot_be_told_now_is_told_at_the_next_plan() -> None:
