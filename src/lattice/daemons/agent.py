@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from lattice.agent.checks.options import Check, UnusableChecks, choose_checks
@@ -25,8 +25,9 @@ from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimUnavailable
 from lattice.agent.site_hooks import DEFAULT_TIMEOUT_S, SiteHooks
 from lattice.agent.state import Retention
+from lattice.daemons.agent_choices import CannotStart, choose_credentials, split_list
 from lattice.daemons.agent_hardware import BadHardware, look_around
-from lattice.daemons.agent_identity import BadIdentity, Credentials, add_options, build_credentials, plain_endpoints
+from lattice.daemons.agent_identity import Credentials, add_options
 from lattice.daemons.agent_listener import add_listener_option, listen
 from lattice.observe.logging import LEVELS, configure
 from lattice.ports.object_store import ObjectStore
@@ -40,10 +41,6 @@ DISCOVER_HELP = "`lattice-agent --discover` prints what this machine is made of 
 HOLLOW_HELP = "`lattice-agent --hollow N` plays N nodes without running anything; see `lattice-agent --hollow N --help`"
 
 _log = logging.getLogger(__name__)
-
-
-class CannotStart(Exception):
-    """Why there will be no agent; the text is for whoever started it."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -124,46 +121,6 @@ def _seconds(text: str) -> float:
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError("must be a number of seconds, not negative")
     return value
-
-
-def split_list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def choose_endpoints(servers: str) -> tuple[str, ...]:
-    endpoints = split_list(servers or os.environ.get("LATTICE_AGENT_ENDPOINTS", ""))
-    if not endpoints:
-        raise CannotStart("no server given: use --servers host:port or LATTICE_AGENT_ENDPOINTS")
-    for endpoint in endpoints:
-        host, colon, port = endpoint.rpartition(":")
-        if not (host and colon and port.isdigit()):
-            raise CannotStart(f"not a server address: {endpoint!r} (expected host:port)")
-    return endpoints
-
-
-def choose_token(token_file: str) -> Callable[[], str] | None:
-    """Where the token comes from, if there is one; a file is read anew for each stream, so that it can be replaced."""
-    path = token_file or os.environ.get("LATTICE_AGENT_TOKEN_FILE", "")
-    if path:
-        return lambda: Path(path).read_text().strip()
-    token = os.environ.pop("LATTICE_AGENT_TOKEN", "")
-    return (lambda: token) if token else None
-
-
-def choose_credentials(options: argparse.Namespace) -> Credentials:
-    """Who the agent is, and to which servers; raises CannotStart."""
-    servers, is_secure = plain_endpoints(options.servers or os.environ.get("LATTICE_AGENT_ENDPOINTS", ""))
-    doors, _ = plain_endpoints(options.enroll_servers)
-    try:
-        return build_credentials(
-            options,
-            choose_endpoints(servers),
-            choose_endpoints(doors) if doors else (),
-            choose_token(options.token_file),
-            is_secure=is_secure,
-        )
-    except BadIdentity as error:
-        raise CannotStart(str(error)) from error
 
 
 def build_settings(options: argparse.Namespace) -> Settings:

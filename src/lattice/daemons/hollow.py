@@ -15,16 +15,19 @@ from lattice.agent.hollow.faults import BadFault, Fault, draw_faults, parse_faul
 from lattice.agent.hollow.fleet import AT_ONCE, Fleet, FleetSettings
 from lattice.agent.hollow.hardware import HollowHardware
 from lattice.agent.hollow.injections import InjectionFile
+from lattice.agent.hollow.names import node_names
 from lattice.agent.hollow.node import HollowNode
 from lattice.agent.hollow.switchboard import HollowSwitchboard, pretended_address
 from lattice.agent.hollow.work import Work, parse_work
 from lattice.agent.messages import NodeFacts
 from lattice.core.model.inventory import UnusableInventory
-from lattice.daemons.agent import EXIT_FAILED, EXIT_USAGE, CannotStart, choose_credentials, split_list
+from lattice.daemons.agent_choices import CannotStart, choose_credentials, split_list
 from lattice.daemons.agent_identity import Credentials, add_options
 from lattice.observe.logging import LEVELS, configure
 
 NODES_MAX = 100_000
+EXIT_USAGE = 2
+EXIT_FAILED = 1
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -69,12 +72,6 @@ def _faults(text: str) -> tuple[Fault, ...]:
         return parse_faults(text)
     except BadFault as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def node_names(prefix: str, count: int) -> list[str]:
-    """`hollow0001` and so on, all of one width."""
-    width = max(4, len(str(count)))
-    return [f"{prefix}{number:0{width}}" for number in range(1, count + 1)]
 
 
 def build_nodes(options: argparse.Namespace, injections: InjectionFile, hardware: HollowHardware) -> list[HollowNode]:

@@ -1,7 +1,6 @@
 """One of several servers: its etcd member, its replica, and the turns it takes at leading and following."""
 
 import asyncio
-import gc
 import logging
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from lattice.daemons.beginning import Beginning
 from lattice.daemons.following import NoScheduling
 from lattice.daemons.guards import rate_limits
 from lattice.daemons.listening import Address, ListenFailed
+from lattice.daemons.memory import keep_what_is_loaded
 from lattice.daemons.peer_plane import PeerPlane
 from lattice.daemons.server_loops import Loops
 from lattice.daemons.server_process import ServerProcess
@@ -161,8 +161,7 @@ class QuorumProcess(ServerProcess):
         self._offer_operations(self._grpc)
         self._hand_calls_on()
         self._follower = Forwarding(build_app(local), self._servers, self._servers.pool)
-        gc.collect()
-        gc.freeze()
+        keep_what_is_loaded()
         await self._grpc.start()
         await self._open_agent_port()
         await self._report_health(is_serving=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import json
 import logging
 import os
@@ -39,6 +38,7 @@ from lattice.daemons.debug_flags import DebugFlags
 from lattice.daemons.guards import begin_auditing, rate_limits, submit_filter
 from lattice.daemons.identity import Believer
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
+from lattice.daemons.memory import keep_what_is_loaded
 from lattice.daemons.outlets import Outlets
 from lattice.daemons.recovery import object_snapshots
 from lattice.daemons.server_loops import Loops
@@ -202,9 +202,7 @@ class ServerProcess:
             raise ListenFailed(f"api.grpc_listen: {error}") from error
         self._services = self._build_services(loops)
         self._offer_operations(self._grpc)
-        # All that was loaded stays: no collection needs to look at it again.
-        gc.collect()
-        gc.freeze()
+        keep_what_is_loaded()
         loops.start()
         self._operations.serve(self._services)
         await self._grpc.start()

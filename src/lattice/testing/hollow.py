@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from lattice.agent.hollow.injections import Injection, read_injections
-from lattice.daemons.hollow import node_names
+from lattice.agent.hollow.names import node_names
 from lattice.testing.local_cluster import LocalCluster
 
 
