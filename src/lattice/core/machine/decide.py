@@ -205,11 +205,11 @@ _SignOfLife = cmd.RegisterNode | cmd.ConfirmNode | cmd.FailBoot | cmd.DegradeNod
 def _decide_sign(state: State, command: _SignOfLife, actor: str) -> Decision:
     match command:
         case cmd.RegisterNode():
-            return specifications.measured(state, command, nodes.register(state, command))
+            return specifications.measured(state, command, nodes.register(state, command, actor))
         case cmd.ConfirmNode():
-            return nodes.confirm(state, command)
+            return nodes.confirm(state, command, actor)
         case cmd.FailBoot():
-            return nodes.fail_boot(state, command)
+            return nodes.fail_boot(state, command, actor)
         case cmd.DegradeNode():
             return nodes.degrade(state, command, actor)
         case cmd.RecoverNode():
@@ -226,11 +226,11 @@ _DriftCommand = (
 def _decide_drift(state: State, command: _DriftCommand, actor: str, at: int) -> Decision:
     match command:
         case cmd.NoteDrift():
-            return drift.note(state, command, actor, at)
+            return drift.note(state, command, at)
         case cmd.ClearDrift():
             return drift.clear(state, command)
         case cmd.EscalateDrift():
-            return drift.escalate(state, command, actor, at)
+            return drift.escalate(state, command, at)
         case cmd.ApproveNode():
             return drift.approve(state, command)
         case cmd.SetBaseline():

@@ -18,17 +18,18 @@ def moved(
     drain: bool | None = None,
     reason: str = "",
     by: str = "",
+    actor: str = "",
     note: str = "",
     wipe: Wipe | None = None,
     degraded_by: DegradeCause = DegradeCause.SILENCE,
     lost: tuple[int, ...] = (),
 ) -> ev.NodeMoved:
-    """The event; `drain` and `wipe` stay as they were unless they are given."""
+    """The event; `drain` and `wipe` stay as they were unless they are given. `by` stands beside the reason, `actor` in the story."""
     target = next_node_state(node.state, trigger)
     if target is None:
         raise AssertionError(f"{node.state} does not know {trigger}")
     drain_wanted = node.drain_wanted if drain is None else drain
-    actor = by
+    actor = actor or by
     if drain_wanted and node.drain_wanted and not reason:
         reason, by = node.reason, node.reason_by  # the operator's words stay as long as the drain does
     failures = node.boot_failures + 1 if trigger in _OF_BOOTS else 0 if trigger in _BOOTED else node.boot_failures

@@ -86,9 +86,9 @@ def finish(state: State, command: cmd.FinishWipe, actor: str) -> Events | Reject
     if node is None or wipe is None or wipe.since != command.since:
         return Rejected(code="stale", message=f"node {command.node} does not wait for this wipe")
     if command.is_wiped:
-        return (moved(node, NodeTrigger.WIPED, by=actor, note=command.reason),)
+        return (moved(node, NodeTrigger.WIPED, actor=actor, note=command.reason),)
     reason = f"the wipe failed: {command.reason or 'no reason given'}"
-    return (moved(node, NodeTrigger.WIPE_FAILED, reason=reason, by=actor),)
+    return (moved(node, NodeTrigger.WIPE_FAILED, reason=reason, actor=actor),)
 
 
 _NOTED = {NodeTrigger.WIPED: "node.wiped", NodeTrigger.WIPE_FAILED: "node.wipe_failed"}

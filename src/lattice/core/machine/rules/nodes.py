@@ -21,7 +21,7 @@ Events = tuple[ev.AnyEvent, ...]
 MAX_BOOTS = 3  # so many failed ones in a row make a failed node
 
 
-def register(state: State, command: cmd.RegisterNode) -> Events:
+def register(state: State, command: cmd.RegisterNode, actor: str = "") -> Events:
     node = state.nodes.get(command.node)
     hardware = command.hardware
     if node is not None and not node.is_free and hardware != node.hardware:
@@ -34,38 +34,38 @@ def register(state: State, command: cmd.RegisterNode) -> Events:
         agent_version=command.agent_version,
     )
     if node is None:
-        booting = ev.NodeMoved(node=command.node, trigger=NodeTrigger.REGISTERED, state=NodeState.BOOTING)
+        booting = ev.NodeMoved(node=command.node, trigger=NodeTrigger.REGISTERED, state=NodeState.BOOTING, actor=actor)
         return (registered, booting)
     if node.state is NodeState.UNKNOWN or node.down_cause is DownCause.SILENCE:
-        return (registered, moved(node, NodeTrigger.REGISTERED))
+        return (registered, moved(node, NodeTrigger.REGISTERED, actor=actor))
     known = (node.hardware, node.address, node.boot_id, node.agent_version)
     fresh = (hardware, command.address, command.boot_id, command.agent_version)
     return () if known == fresh else (registered,)
 
 
-def confirm(state: State, command: cmd.ConfirmNode) -> Events | Rejected:
+def confirm(state: State, command: cmd.ConfirmNode, actor: str = "") -> Events | Rejected:
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
     if node.state is NodeState.DEGRADED and node.degrade_cause is DegradeCause.SILENCE:
-        return (moved(node, NodeTrigger.RESUMED),)
+        return (moved(node, NodeTrigger.RESUMED, actor=actor),)
     if node.state is not NodeState.BOOTING:
         return ()
     if not node.is_kept_back:
-        return (moved(node, NodeTrigger.CONFIRMED),)
+        return (moved(node, NodeTrigger.CONFIRMED, actor=actor),)
     reason = "" if node.drain_wanted or node.wipe is None else f"to be wiped: {node.wipe.why}"
-    return then_emptied(node, moved(node, NodeTrigger.CONFIRMED_DRAINING, reason=reason))
+    return then_emptied(node, moved(node, NodeTrigger.CONFIRMED_DRAINING, reason=reason, actor=actor))
 
 
-def fail_boot(state: State, command: cmd.FailBoot) -> Events | Rejected:
+def fail_boot(state: State, command: cmd.FailBoot, actor: str = "") -> Events | Rejected:
     node = state.nodes.get(command.node)
     if node is None or node.state is not NodeState.BOOTING:
         return Rejected(code="stale", message=f"node {command.node} is not Booting")
     tries = node.boot_failures + 1
     reason = f"boot {tries} of {MAX_BOOTS} failed: {command.reason or 'not ready in time'}"
     if tries >= MAX_BOOTS:
-        return (moved(node, NodeTrigger.BOOTS_EXHAUSTED, reason=reason),)
-    return (moved(node, NodeTrigger.BOOT_FAILED, cause=DownCause.SILENCE, reason=reason),)
+        return (moved(node, NodeTrigger.BOOTS_EXHAUSTED, reason=reason, actor=actor),)
+    return (moved(node, NodeTrigger.BOOT_FAILED, cause=DownCause.SILENCE, reason=reason, actor=actor),)
 
 
 def reboot(state: State, command: cmd.RebootNode, actor: str) -> Events | Rejected:
@@ -81,7 +81,7 @@ def reboot(state: State, command: cmd.RebootNode, actor: str) -> Events | Reject
         hint = "It waits to be wiped." if node.state is NodeState.QUARANTINE else "Drain it first."
     if hint is not None:
         return Rejected(code="conflict", message=f"node {node.id} is {node.state} and cannot be rebooted", hint=hint)
-    return (moved(node, NodeTrigger.REBOOT, by=actor, note=command.reason),)
+    return (moved(node, NodeTrigger.REBOOT, actor=actor, note=command.reason),)
 
 
 def degrade(state: State, command: cmd.DegradeNode, actor: str = "") -> Events | Rejected:
@@ -92,7 +92,8 @@ def degrade(state: State, command: cmd.DegradeNode, actor: str = "") -> Events |
     known = (node.state, node.degrade_cause, node.reason)
     if known == (NodeState.DEGRADED, command.cause, command.reason):
         return ()
-    return (moved(node, trigger, reason=command.reason, by=actor, degraded_by=command.cause),)
+    by = actor if command.cause is DegradeCause.CHECK else ""
+    return (moved(node, trigger, reason=command.reason, by=by, actor=actor, degraded_by=command.cause),)
 
 
 def recover(state: State, command: cmd.RecoverNode, actor: str = "") -> Events:
@@ -100,7 +101,7 @@ def recover(state: State, command: cmd.RecoverNode, actor: str = "") -> Events:
     if node is None or node.state is not NodeState.DEGRADED or node.degrade_cause is not command.cause:
         return ()
     trigger = NodeTrigger.RESUMED if command.cause is DegradeCause.SILENCE else NodeTrigger.CHECK_PASSED
-    return (moved(node, trigger),)
+    return (moved(node, trigger, actor=actor),)
 
 
 _FALLS = {
@@ -149,7 +150,7 @@ def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | R
         cause = f" ({node.down_cause})" if node.down_cause else ""
         hint = "It returns by itself when its agent is heard again." if is_silent else "Use undrain for drained nodes."
         return Rejected(code="conflict", message=f"node {node.id} is {node.state}{cause}, not disabled", hint=hint)
-    return (moved(node, NodeTrigger.ENABLE, by=actor, note=command.reason),)
+    return (moved(node, NodeTrigger.ENABLE, actor=actor, note=command.reason),)
 
 
 def drain(state: State, command: cmd.DrainNode, actor: str) -> Events | Rejected:
@@ -196,7 +197,7 @@ def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events |
             hint="Wait until it is Drained, or cancel what runs there.",
         )
     if node.state is NodeState.DOWN and node.down_cause is DownCause.DRIFT:
-        return (moved(node, NodeTrigger.UNDRAIN, drain=False, by=actor, note=command.reason),)
+        return (moved(node, NodeTrigger.UNDRAIN, drain=False, actor=actor, note=command.reason),)
     if node.state is not NodeState.DRAINED:
         return Rejected(code="conflict", message=f"node {node.id} is {node.state}, not Drained")
     if node.wipe is not None:
@@ -206,10 +207,10 @@ def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events |
             hint=f"It returns when it is wiped; `lattice admin node wipe {node.id} --force` tries again.",
         )
     if command.is_heard:
-        return (moved(node, NodeTrigger.UNDRAIN, drain=False, by=actor, note=command.reason),)
+        return (moved(node, NodeTrigger.UNDRAIN, drain=False, actor=actor, note=command.reason),)
     reason = "undrained while its agent was silent"
     cause = DownCause.SILENCE
-    return (moved(node, NodeTrigger.UNDRAIN_UNHEARD, drain=False, cause=cause, reason=reason, by=actor),)
+    return (moved(node, NodeTrigger.UNDRAIN_UNHEARD, drain=False, cause=cause, reason=reason, actor=actor),)
 
 
 def _with_losses(state: State, node: Node, move: ev.NodeMoved, message: str, at: int) -> Events:
