@@ -215,7 +215,8 @@ class Driver:
         """The next heartbeat; every one that is made counts."""
         self._beats += 1
         load, mark = os.getloadavg()[0], self.keeper.mark
-        return messages.heartbeat(self._beats, len(self.state.live), load, memory_used_mb(), self._session, mark)
+        running = len(self.state.live)
+        return self._checks.fill(messages.heartbeat(self._beats, running, load, memory_used_mb(), self._session, mark))
 
     def _is_fit(self) -> bool:
         return boot_now() - self._fit_s <= SHIMLESS_BEATS * (self.state.heartbeat_interval_s or TICK_S)

@@ -12,4 +12,8 @@ def beat_of(message: pb.Heartbeat) -> Beat:
         memory_used_mb=message.memory_used_mb,
         session=message.session,
         fingerprint=message.fingerprint,
+        gpus=message.gpus,
+        temperature_c=message.temperature_c,
+        memory_errors=message.memory_errors,
+        failing_checks=message.failing_checks,
     )

@@ -85,13 +85,12 @@ def disk_space(here: Surroundings, options: BuiltinOptions) -> Outcome:
 
 def memory_errors(here: Surroundings, options: BuiltinOptions) -> Outcome:
     """Errors that the memory controllers counted: an uncorrected one is a failure, many corrected ones a warning."""
-    controllers = sorted((here.root / "sys/devices/system/edac/mc").glob("mc[0-9]*"))
-    if not controllers:
+    if not _controllers(here.root):
         return passed("no memory controller counts errors here")
-    uncorrected = sum(_number(each / "ue_count") for each in controllers)
+    uncorrected, corrected = memory_error_count(here.root)
     if uncorrected > options.most_uncorrected:
         return failed(f"{uncorrected} uncorrected memory errors since boot")
-    corrected, now = sum(_number(each / "ce_count") for each in controllers), here.monotonic_s()
+    now = here.monotonic_s()
     here.corrected[:] = [(at, count) for at, count in here.corrected if now - at <= HOUR_S][-1000:]
     here.corrected.append((now, corrected))
     recent = corrected - here.corrected[0][1]
@@ -100,13 +99,24 @@ def memory_errors(here: Surroundings, options: BuiltinOptions) -> Outcome:
     return passed(f"{corrected} corrected errors since boot")
 
 
+def _controllers(root: Path) -> list[Path]:
+    return sorted((root / "sys/devices/system/edac/mc").glob("mc[0-9]*"))
+
+
+def memory_error_count(root: Path) -> tuple[int, int]:
+    """Uncorrected and corrected ones since boot."""
+    controllers = _controllers(root)
+    uncorrected = sum(read_number(each / "ue_count") for each in controllers)
+    return uncorrected, sum(read_number(each / "ce_count") for each in controllers)
+
+
 def gpu_count(here: Surroundings, options: BuiltinOptions) -> Outcome | None:
     """As many GPUs as the node declares answer their driver, on machines on which GPUs can be counted."""
     expected = here.declared_gpus if options.expected is None else options.expected
     if not expected:
         return passed("no GPUs declared")
     inventory = here.inventory()
-    counted = _counted_gpus(here.root, inventory)
+    counted = counted_gpus(here.root, inventory)
     if counted is None:
         if options.expected is None and inventory is not None and not _has_gpus(here.root):
             return passed("no GPUs can be counted here")
@@ -118,14 +128,14 @@ def gpu_count(here: Surroundings, options: BuiltinOptions) -> Outcome | None:
     return passed(f"{counted} GPUs")
 
 
-def _counted_gpus(root: Path, inventory: Inventory | None) -> int | None:
+def counted_gpus(root: Path, inventory: Inventory | None) -> int | None:
     """GPUs that a driver knows now; None when nobody can say."""
     if inventory is not None and "file" in inventory.sources:
         return len(inventory.gpus)
     drivers = root / "proc/driver/nvidia/gpus", root / "sys/class/kfd/kfd/topology/nodes"
     nvidia, amd = (_names(place) for place in drivers)
     if nvidia is not None or amd is not None:
-        return len(nvidia or ()) + sum(1 for name in amd or () if _number(drivers[1] / name / "gpu_id"))
+        return len(nvidia or ()) + sum(1 for name in amd or () if read_number(drivers[1] / name / "gpu_id"))
     return len(inventory.gpus) if inventory is not None and inventory.gpus else None
 
 
@@ -245,7 +255,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _number(path: Path) -> int:
+def read_number(path: Path) -> int:
     text = _text(path)
     return int(text) if text.isdigit() else 0
 

@@ -19,11 +19,13 @@ from lattice.agent.checks.builtins import BUILTINS, ClockReading, Surroundings
 from lattice.agent.checks.groups import Fences
 from lattice.agent.checks.options import Check
 from lattice.agent.checks.programs import ProgramRunner, SiteProgram
+from lattice.agent.checks.vitals import Vitals, read_vitals
 from lattice.core.model.health import CheckStanding, Outcome, Verdict, first_standing, is_change, judge
 from lattice.wire.health import health_report
 from lattice.wire.pb import agent_pb2 as pb
 
 REPORT_EVERY_S = 300.0
+MEASURE_EVERY_S = 30.0
 RETRY_S = 0.1
 # A thread beyond those that hang is always there: each built-in check occupies one at most.
 THREADS = len(BUILTINS) + 4
@@ -56,6 +58,7 @@ class CheckRunner:
         self._told: tuple[CheckStanding, ...] = ()
         self._sent_at: dict[int, tuple[float, float]] = {}
         self._clock: ClockReading | None = None
+        self._vitals = Vitals()
         self._seq = 0
         self._is_announced = False
 
@@ -64,12 +67,21 @@ class CheckRunner:
         """How many checks fail now."""
         return sum(1 for standing in self._standings.values() if standing.is_failed)
 
+    def fill(self, beat: pb.Heartbeat) -> pb.Heartbeat:
+        """The heartbeat, with what is known of the node's health."""
+        beat.gpus = self._vitals.gpus
+        beat.temperature_c = self._vitals.temperature_c
+        beat.memory_errors = self._vitals.memory_errors
+        beat.failing_checks = self.failing
+        return beat
+
     def start(self) -> None:
         """Every check runs once now, then at its period; returns at once."""
         for name in self._checks:
             self._spawn(self._repeat(name))
         if self._checks:
             self._spawn(self._remind())
+            self._spawn(self._measure())
 
     def announce(self) -> None:
         """A server is to know how the checks stand, before anything else follows."""
@@ -116,6 +128,15 @@ class CheckRunner:
         while True:
             await asyncio.sleep(REPORT_EVERY_S)
             self._report()
+
+    async def _measure(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                self._vitals = await loop.run_in_executor(self._pool, read_vitals, self._here)
+            except OSError as error:
+                _log.warning("the node's figures cannot be read: %s", error)
+            await asyncio.sleep(MEASURE_EVERY_S)
 
     async def _answer(self, ticket: int, names: Sequence[str]) -> None:
         wanted = [name for name in self._checks if not names or name in names]

@@ -18,6 +18,10 @@ class Beat(Struct, frozen=True, kw_only=True, gc=False):
     memory_used_mb: int = 0
     session: int = 0
     fingerprint: bytes = b""  # how that of its inventory begins
+    gpus: int = 0  # that answer now
+    temperature_c: float = 0.0  # the highest, 0 = not measured
+    memory_errors: int = 0
+    failing_checks: int = 0
 
 
 _NOTHING_SAID = Beat(seq=0)

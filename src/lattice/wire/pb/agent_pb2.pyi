@@ -263,20 +263,28 @@ class Confirmed(_message.Message):
     def __init__(self, session: _Optional[int] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
-    __slots__ = ("seq", "running", "load1", "memory_used_mb", "fingerprint", "session")
+    __slots__ = ("seq", "running", "load1", "memory_used_mb", "gpus", "temperature_c", "memory_errors", "fingerprint", "failing_checks", "session")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     LOAD1_FIELD_NUMBER: _ClassVar[int]
     MEMORY_USED_MB_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    TEMPERATURE_C_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_ERRORS_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    FAILING_CHECKS_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     seq: int
     running: int
     load1: float
     memory_used_mb: int
+    gpus: int
+    temperature_c: float
+    memory_errors: int
     fingerprint: bytes
+    failing_checks: int
     session: int
-    def __init__(self, seq: _Optional[int] = ..., running: _Optional[int] = ..., load1: _Optional[float] = ..., memory_used_mb: _Optional[int] = ..., fingerprint: _Optional[bytes] = ..., session: _Optional[int] = ...) -> None: ...
+    def __init__(self, seq: _Optional[int] = ..., running: _Optional[int] = ..., load1: _Optional[float] = ..., memory_used_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., temperature_c: _Optional[float] = ..., memory_errors: _Optional[int] = ..., fingerprint: _Optional[bytes] = ..., failing_checks: _Optional[int] = ..., session: _Optional[int] = ...) -> None: ...
 
 class Inventory(_message.Message):
     __slots__ = ("document", "fingerprint")
