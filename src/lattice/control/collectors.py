@@ -111,6 +111,7 @@ class CollectorTree:
         self._hear = hear
         self.counts: Counter[str] = Counter()
         self.suspended: set[str] = set()  # they have a stream and bring nothing; one heartbeat ends it
+        self.addresses: dict[str, str] = {}  # where nodes listened when they were last heard
         self._open: dict[str, _Post] = {}
         self._rows: dict[int, _Row] = {}
         self._above: dict[str, str] = {}
@@ -138,6 +139,7 @@ class CollectorTree:
     def opened(self, node: str, session: int, address: str) -> None:
         """The node takes orders; `address` is where it could gather, if anywhere."""
         self._forget(node)
+        self.addresses[node] = address
         self._open[node] = _Post(node=node, session=session, address=address)
         self._ring()
 

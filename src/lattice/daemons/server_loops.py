@@ -20,6 +20,7 @@ from lattice.control.node_hooks import HookSettings, NodeHooks
 from lattice.control.node_timers import NodeTimers, TimerSettings
 from lattice.control.node_watch import NodeWatch
 from lattice.control.notifying import Notifying, NotifyingSettings
+from lattice.control.probing import Probing
 from lattice.control.rebooting import Rebooting
 from lattice.control.reconcile import Reconcile, ReconcileSettings
 from lattice.control.remediation import Remediation
@@ -46,6 +47,7 @@ from lattice.ports.site_program import SiteProgram
 from lattice.ports.steps import StepLinks
 from lattice.quorum.object_snapshots import SnapshotUploads
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
+from lattice.wire.collecting import knock
 from lattice.wire.slurm_variables import SlurmSettings
 
 
@@ -115,8 +117,10 @@ class Loops:
             replica, links, self.observations, clock, timings.collectors, self.sessions.hear
         )
         self.sessions.collectors = self.collectors
+        self.probing = Probing(replica, self.collectors.addresses, knock)
         metrics.show_collectors(
-            lambda: self.collectors.counts, lambda: {row.collector: row.members for row in self.collectors.standings()}
+            lambda: {**self.collectors.counts, **self.probing.counts},
+            lambda: {row.collector: row.members for row in self.collectors.standings()},
         )
         self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
         self.sessions.inventories = self.inventories
@@ -196,7 +200,7 @@ class Loops:
             self.health,
             self.conformance,
         )
-        for loop in (*loops, *more, self.wiping):
+        for loop in (*loops, *more, self.wiping, self.probing):
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
         if self.remediation is not None:
             self._tasks.append(asyncio.create_task(self.remediation.run(), name="Remediation"))

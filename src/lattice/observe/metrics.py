@@ -308,6 +308,12 @@ class _CollectorFigures(Collector):
         yield brought
         yield CounterMetricFamily("lattice_collected_shares", "Shares that collectors brought", counts.get("shares", 0))
         yield CounterMetricFamily("lattice_collectors_lost", "Collectors that brought nothing", counts.get("lost", 0))
+        knocks = CounterMetricFamily(
+            "lattice_probes", "Knocks at nodes that are Down, answered by their agent or not", labels=["outcome"]
+        )
+        for outcome in ("answered", "silent"):
+            knocks.add_metric([outcome], counts.get(outcome, 0))
+        yield knocks
         members = GaugeMetricFamily("lattice_collector_members", "Nodes that a collector gathers", labels=["node"])
         for collector, count in self._shares().items():
             members.add_metric([collector], count)
