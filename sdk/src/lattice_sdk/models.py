@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from lattice_sdk.models_health import NodeCheck
+from lattice_sdk.models_health import NodeCheck, NodeVitals
 from lattice_sdk.models_notifications import NotifyRequest
 from lattice_sdk.models_slurm import SlurmRequest, SlurmRequestDetails
 
@@ -208,6 +208,7 @@ class Node(Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
     conformance: str = ""
     reports_through: str = ""
+    vitals: NodeVitals | None = None
     checks: list[NodeCheck] = []
 
 

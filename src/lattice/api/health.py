@@ -9,7 +9,7 @@ from lattice.api.errors import ApiError
 from lattice.core.model.health import CheckStanding, Verdict, unhealthy
 from lattice.core.model.nodes import Node, NodeState
 from lattice.ports.agents import AgentUnreachable
-from lattice.wire.health import check_view
+from lattice.wire.health import check_view, vitals_view
 from lattice.wire.nodes import NodeView
 
 _SHOWN = 3
@@ -25,7 +25,9 @@ def with_checks(context: Context, node: Node, view: NodeView, *, is_full: bool =
     reason = view.reason
     if node.state is NodeState.BOOTING and not reason:
         reason = health.unfit_because(node.id)
-    return replace(view, checks=checks, reason=reason)
+    heard = context.services.observations.get(node.id)
+    vitals = vitals_view(heard.beat) if heard is not None and heard.beat.seq else None
+    return replace(view, checks=checks, reason=reason, vitals=vitals)
 
 
 async def run_checks(context: Context, node: str, names: Sequence[str] = ()) -> tuple[CheckStanding, ...]:

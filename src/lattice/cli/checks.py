@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lattice.cli.output import Column
-from lattice_sdk.models_health import NodeCheck
+from lattice_sdk.models_health import NodeCheck, NodeVitals
 
 _SHOWN_FIRST = {"failed": 0, "pending": 1, "warned": 2}
 
@@ -21,6 +21,14 @@ CHECK_COLUMNS: tuple[Column[NodeCheck], ...] = (
     Column("AGE", lambda check: f"{check.since_s:.0f} s", is_wide=True),
     Column("TOOK", lambda check: f"{check.duration_s:.3f} s", is_wide=True),
 )
+
+
+def vitals_text(vitals: NodeVitals | None) -> str:
+    if vitals is None:
+        return ""
+    hot = f"{vitals.temperature_c:.0f} °C" if vitals.temperature_c else ""
+    gpus = f"{vitals.gpus} GPUs answer" if vitals.gpus else ""
+    return ", ".join(filter(None, (hot, gpus, f"{vitals.memory_errors} memory errors")))
 
 
 def checks_text(checks: Sequence[NodeCheck]) -> str:

@@ -1,6 +1,6 @@
 """How nodes look in a table and on a sheet."""
 
-from lattice.cli.checks import checks_text
+from lattice.cli.checks import checks_text, vitals_text
 from lattice.cli.output import Column
 from lattice_sdk.models import Node
 
@@ -74,6 +74,7 @@ def node_sheet(node: Node) -> list[tuple[str, str]]:
         ("State", node.state),
         ("Reason", reason_text(node)),
         ("Checks", checks_text(node.checks)),
+        ("Vitals", vitals_text(node.vitals)),
         ("Held", node.holding),
         ("Allocations", ", ".join(node.allocations)),
         ("vCluster", node.vcluster or ""),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from lattice.core.model.health import CheckStanding, Consequence, HealthReport, Verdict, clean_text
+from lattice.core.model.observations import Beat
 from lattice.wire.pb import agent_pb2 as pb
 
 MAX_CHECKS = 64
@@ -57,6 +58,24 @@ def checks_of(message: pb.HealthReport) -> HealthReport:
                 duration_s=max(0.0, each.duration_s),
             )
     return HealthReport(checks=tuple(checks.values()), seq=message.seq, tickets=tuple(message.tickets[:MAX_CHECKS]))
+
+
+class VitalsView(Struct, frozen=True, kw_only=True, gc=False):
+    """What the last heartbeat said of the node's health; `temperature_c` is None where no sensor shows one."""
+
+    gpus: int
+    temperature_c: float | None
+    memory_errors: int
+    failing_checks: int
+
+
+def vitals_view(beat: Beat) -> VitalsView:
+    return VitalsView(
+        gpus=beat.gpus,
+        temperature_c=round(beat.temperature_c, 1) or None,
+        memory_errors=beat.memory_errors,
+        failing_checks=beat.failing_checks,
+    )
 
 
 class CheckView(Struct, frozen=True, kw_only=True):

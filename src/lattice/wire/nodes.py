@@ -7,7 +7,7 @@ from msgspec import Struct
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.node_records import record_of, status_of
 from lattice.core.model.nodes import Node, NodeState
-from lattice.wire.health import CheckView
+from lattice.wire.health import CheckView, VitalsView
 from lattice.wire.times import rfc3339
 
 Holding = Literal["free", "whole", "shared", "claimed"]
@@ -55,6 +55,7 @@ class NodeView(Struct, frozen=True, kw_only=True):
     reports_through: str = ""  # the collector that brought its last heartbeat; empty = it came from the node itself
     fingerprint: str = ""  # of its configuration; empty = not known, or not lately
     conformance: str = ""  # baseline, drifted, escalated, waits for approval, unknown; empty = no baseline
+    vitals: VitalsView | None = None  # None = not heard yet
     checks: tuple[CheckView, ...] = ()  # its own health checks; in lists only those that did not pass
 
 

@@ -189,6 +189,18 @@ class FreeView(_message.Message):
     gpus: int
     def __init__(self, cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ...) -> None: ...
 
+class VitalsView(_message.Message):
+    __slots__ = ("gpus", "temperature_c", "memory_errors", "failing_checks")
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    TEMPERATURE_C_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    FAILING_CHECKS_FIELD_NUMBER: _ClassVar[int]
+    gpus: int
+    temperature_c: float
+    memory_errors: int
+    failing_checks: int
+    def __init__(self, gpus: _Optional[int] = ..., temperature_c: _Optional[float] = ..., memory_errors: _Optional[int] = ..., failing_checks: _Optional[int] = ...) -> None: ...
+
 class CheckView(_message.Message):
     __slots__ = ("name", "verdict", "text", "consequence", "required_for_ready", "failures", "since_s", "duration_s")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -210,7 +222,7 @@ class CheckView(_message.Message):
     def __init__(self, name: _Optional[str] = ..., verdict: _Optional[str] = ..., text: _Optional[str] = ..., consequence: _Optional[str] = ..., required_for_ready: _Optional[bool] = ..., failures: _Optional[int] = ..., since_s: _Optional[float] = ..., duration_s: _Optional[float] = ...) -> None: ...
 
 class NodeView(_message.Message):
-    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at", "status", "last_response", "os", "speed", "virtual_memory_mb", "tmp_disk_mb", "partitions", "position", "shortfall", "reports_through", "fingerprint", "conformance", "checks")
+    __slots__ = ("id", "state", "reason", "reason_by", "down_cause", "cpus", "memory_mb", "gpus", "gpu_type", "group", "features", "unified_memory", "cxl_memory_mb", "power_w", "address", "vcluster", "allocations", "free", "holding", "last_heartbeat_s", "load1", "registered_at", "changed_at", "status", "last_response", "os", "speed", "virtual_memory_mb", "tmp_disk_mb", "partitions", "position", "shortfall", "reports_through", "fingerprint", "conformance", "vitals", "checks")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -246,6 +258,7 @@ class NodeView(_message.Message):
     REPORTS_THROUGH_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     CONFORMANCE_FIELD_NUMBER: _ClassVar[int]
+    VITALS_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: str
@@ -282,8 +295,9 @@ class NodeView(_message.Message):
     reports_through: str
     fingerprint: str
     conformance: str
+    vitals: VitalsView
     checks: _containers.RepeatedCompositeFieldContainer[CheckView]
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ..., status: _Optional[str] = ..., last_response: _Optional[int] = ..., os: _Optional[str] = ..., speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ..., partitions: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., shortfall: _Optional[str] = ..., reports_through: _Optional[str] = ..., fingerprint: _Optional[str] = ..., conformance: _Optional[str] = ..., checks: _Optional[_Iterable[_Union[CheckView, _Mapping]]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., reason_by: _Optional[str] = ..., down_cause: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., gpu_type: _Optional[str] = ..., group: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., unified_memory: _Optional[bool] = ..., cxl_memory_mb: _Optional[int] = ..., power_w: _Optional[int] = ..., address: _Optional[str] = ..., vcluster: _Optional[str] = ..., allocations: _Optional[_Iterable[str]] = ..., free: _Optional[_Union[FreeView, _Mapping]] = ..., holding: _Optional[str] = ..., last_heartbeat_s: _Optional[float] = ..., load1: _Optional[float] = ..., registered_at: _Optional[str] = ..., changed_at: _Optional[str] = ..., status: _Optional[str] = ..., last_response: _Optional[int] = ..., os: _Optional[str] = ..., speed: _Optional[float] = ..., virtual_memory_mb: _Optional[int] = ..., tmp_disk_mb: _Optional[int] = ..., partitions: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., shortfall: _Optional[str] = ..., reports_through: _Optional[str] = ..., fingerprint: _Optional[str] = ..., conformance: _Optional[str] = ..., vitals: _Optional[_Union[VitalsView, _Mapping]] = ..., checks: _Optional[_Iterable[_Union[CheckView, _Mapping]]] = ...) -> None: ...
 
 class ListNodesResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
