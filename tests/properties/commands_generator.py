@@ -30,6 +30,7 @@ from lattice.core.model.specifications import Specification
 from lattice.core.model.steps import StepRecord
 from lattice.core.model.tenants import SENSITIVE, NodeSharing, OnQuota, Project, Tenant, Vcluster
 from tests.properties.dependency_generator import draw_dag, with_dependencies
+from tests.properties.drift_generator import draw_drift
 from tests.properties.node_generator import AWAY, draw_order, draw_trouble
 
 TENANTS = ("physics", "ml")
@@ -69,6 +70,7 @@ class CommandGenerator:
             (3, self.telling),
             (2, self.record_steps),
             (4, self.audit),
+            (2, self.drift),
         )
         self._weights = [weight for weight, _ in self._makers]
 
@@ -370,6 +372,9 @@ class CommandGenerator:
     def node_trouble(self) -> cmd.AnyCommand:
         owing = [node.id for node in self.state.nodes.values() if node.wipe is not None]
         return draw_trouble(self.random, self.state, self.random.choice((*NODES, *owing * 8)))
+
+    def drift(self) -> cmd.AnyCommand:
+        return draw_drift(self.random, self.state, NODES)
 
     # what operators and administrators do
 

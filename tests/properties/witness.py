@@ -10,6 +10,7 @@ from lattice.core.machine.invariants import check
 from lattice.core.machine.outcomes import Outcome, Rejected
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, TaskGroup
+from lattice.core.model.drift import ACTOR, Drift
 from lattice.core.model.nodes import DownCause, Node, NodeState
 from lattice.core.model.tenants import SENSITIVE
 
@@ -25,6 +26,7 @@ class Witness:
         self.allocations: dict[int, Allocation] = dict(self.state.allocations)
         self.groups: dict[int, TaskGroup] = dict(self.state.groups)
         self.nodes: dict[str, Node] = dict(self.state.nodes)
+        self.drifts: dict[str, Drift] = dict(self.state.drift.drifts)
         self.usage = {name: (use.nodes, use.allocations) for name, use in self.state.uses.items()}
 
     def judge(self, envelope: cmd.Envelope, outcome: Outcome) -> list[str]:
@@ -35,6 +37,7 @@ class Witness:
             *self._allocations(envelope),
             *self._operators(envelope),
             *self._wipes(envelope),
+            *self._drifts(),
             *self._quotas(),
         ]
         self._remember()
@@ -90,7 +93,8 @@ class Witness:
         findings = []
         for name, old in self.nodes.items():
             new = self.state.nodes[name]
-            if old.drain_wanted and not new.drain_wanted:
+            is_approved = isinstance(envelope.command, cmd.ApproveNode) and old.reason_by == ACTOR
+            if old.drain_wanted and not new.drain_wanted and not is_approved:
                 findings.append(f"the drain of {name} was undone by {type(envelope.command).__name__}")
             if old.down_cause is DownCause.OPERATOR and new.state is not NodeState.DOWN:
                 findings.append(f"the disabling of {name} was undone by {type(envelope.command).__name__}")
@@ -110,6 +114,24 @@ class Witness:
                 findings.append(f"the wipe of {name} was forgotten by {type(envelope.command).__name__}")
             if new.wipe is not None and new.vcluster != old.vcluster and new.vcluster:
                 findings.append(f"{name} was given away before it was wiped")
+        return findings
+
+    def _drifts(self) -> list[str]:
+        """A node that only an operator brings back is not back before it is right, and its work is never taken away by drift."""
+        findings = []
+        for name, drift in self.drifts.items():
+            old, new = self.nodes[name], self.state.nodes[name]
+            if drift.verified_at or not (drift.is_sensitive or drift.escalated_at):
+                continue
+            if name not in self.state.drift.drifts:
+                findings.append(f"the drift of {name} was forgotten before it was right")
+            if old.drain_wanted and not new.drain_wanted:
+                findings.append(f"the drain of {name} was undone before it was right")
+        for name, new in self.state.nodes.items():
+            old_node = self.nodes.get(name, new)
+            fell = new.down_cause is DownCause.DRIFT and old_node.down_cause is not DownCause.DRIFT
+            if fell and name in self.state.drift.drifts and old_node.holders():
+                findings.append(f"work on {name} was lost to drift")
         return findings
 
     def _quotas(self) -> list[str]:

@@ -31,7 +31,7 @@ def timeout_s(settings: dict[str, str], drift: Drift) -> float:
     return float(setting_value(settings, SENSITIVE_TIMEOUT if drift.is_sensitive else TIMEOUT))
 
 
-def note(state: State, command: cmd.NoteDrift, actor: str, at: int) -> Events | Rejected:
+def note(state: State, command: cmd.NoteDrift, at: int) -> Events | Rejected:
     node = state.nodes.get(command.node)
     if node is None or command.vcluster not in state.vclusters or command.expected == command.actual:
         return Rejected(code="stale", message=f"{command.node} has no drift in vCluster {command.vcluster}")
@@ -48,7 +48,7 @@ def note(state: State, command: cmd.NoteDrift, actor: str, at: int) -> Events | 
         escalated_at=old.escalated_at if old is not None else 0,
     )
     noted: Events = () if drift == old else (ev.DriftNoted(drift=drift),)
-    return noted + (_drained(state, drift, actor) if drift.is_sensitive else ())
+    return noted + (_drained(state, drift) if drift.is_sensitive else ())
 
 
 def clear(state: State, command: cmd.ClearDrift) -> Events | Rejected:
@@ -61,7 +61,7 @@ def clear(state: State, command: cmd.ClearDrift) -> Events | Rejected:
     return (ev.DriftCleared(node=old.node),)
 
 
-def escalate(state: State, command: cmd.EscalateDrift, actor: str, at: int) -> Events | Rejected:
+def escalate(state: State, command: cmd.EscalateDrift, at: int) -> Events | Rejected:
     """The time for remediation is over: no new work, and Down as soon as nothing runs there."""
     drift = state.drift.drifts.get(command.node)
     if drift is None or drift.verified_at:
@@ -73,10 +73,10 @@ def escalate(state: State, command: cmd.EscalateDrift, actor: str, at: int) -> E
         return Rejected(code="stale", message=f"node {drift.node} has time left", current=gone, limit=limit)
     noted: Events = () if drift.escalated_at else (ev.DriftEscalated(node=drift.node),)
     if state.nodes[drift.node].holders():
-        return noted + _drained(state, drift, actor)
+        return noted + _drained(state, drift)
     reason = f"configuration drift for more than {format_duration(int(limit_s))}: {_what(drift)}"
     down = cmd.DownNode(node=drift.node, cause=DownCause.DRIFT, reason=reason)
-    return noted + _events(nodes.down(state, down, actor, at))
+    return noted + _events(nodes.down(state, down, ACTOR, at))
 
 
 def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events | Rejected:
@@ -175,9 +175,9 @@ def _audit(kind: str, drift: Drift, detail: str) -> AuditNote:
     return AuditNote(kind=kind, actor=ACTOR, subject=drift.node, nodes=(drift.node,), detail=detail)
 
 
-def _drained(state: State, drift: Drift, actor: str) -> Events:
+def _drained(state: State, drift: Drift) -> Events:
     order = cmd.DrainNode(node=drift.node, reason=f"configuration drift: {_what(drift)}")
-    return _events(nodes.drain(state, order, actor))
+    return _events(nodes.drain(state, order, ACTOR))
 
 
 def _events(decision: Events | Rejected) -> Events:
