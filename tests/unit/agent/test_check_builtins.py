@@ -10,6 +10,7 @@ import pytest
 from lattice.agent.checks import builtins
 from lattice.agent.checks.builtins import ClockReading, Surroundings
 from lattice.agent.checks.options import BuiltinOptions
+from lattice.agent.checks.vitals import Vitals, read_vitals
 from lattice.core.model.gpus import GpuVendor
 from lattice.core.model.health import Outcome, Verdict
 from lattice.core.model.inventory import Gpu, Inventory, Nic
@@ -154,6 +155,20 @@ def test_hosts_are_reached_or_named() -> None:
         found = asyncio.run(builtins.reach([good, bad], 30))
     assert found.verdict is Verdict.FAILED
     assert found.text.startswith(f"{bad}: ")
+
+
+def test_vital_figures_are_read_from_sensors_and_counters(tmp_path: Path) -> None:
+    assert read_vitals(here(tmp_path)) == Vitals()
+    for sensor, text in {
+        "sys/class/hwmon/hwmon0/temp1_input": "41000\n",
+        "sys/class/hwmon/hwmon1/temp2_input": "67500\n",
+        "sys/class/thermal/thermal_zone0/temp": "999000\n",
+        "sys/devices/system/edac/mc/mc0/ue_count": "1\n",
+        "sys/devices/system/edac/mc/mc0/ce_count": "20\n",
+        "proc/driver/nvidia/gpus/0000:01:00.0/information": "",
+    }.items():
+        write(tmp_path, sensor, text)
+    assert read_vitals(here(tmp_path)) == Vitals(gpus=1, temperature_c=67.5, memory_errors=21)
 
 
 @pytest.mark.parametrize("name", sorted(builtins.BUILTINS))

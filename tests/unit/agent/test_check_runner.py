@@ -68,6 +68,7 @@ def test_nothing_is_said_before_a_stream_begins_then_all_checks_at_once(
         stage.runner.start()
         await stage.until(lambda: stage.runner.failing == 1)
         assert stage.sent == []
+        assert stage.runner.fill(pb.Heartbeat(seq=1)).failing_checks == 1
         stage.runner.announce()
         assert stage.verdicts() == {"good": pb.CHECK_VERDICT_PASSED, "bad": pb.CHECK_VERDICT_FAILED}
         assert stage.sent[-1].checks[1].text == "broken"
