@@ -24,6 +24,7 @@ ACTOR = "rebooting"
 MOST_AT_ONCE = 1_000
 MERGE_S = 0.05  # a set of nodes comes in several entries of the log
 REPEATED_MS = 60_000
+_WAITING = (NodeState.BOOTING, NodeState.DRAINED)
 
 _log = logging.getLogger(__name__)
 
@@ -54,9 +55,11 @@ class Rebooting:
         self._ordered.clear()
         since = self._clock.now_ms() - REPEATED_MS
         for name, node in self._replica.state.nodes.items():
-            story = self._replica.state.node_story(name) if node.state is NodeState.BOOTING else ()
-            if story and story[-1].trigger == NodeTrigger.REBOOT and story[-1].at >= since:
-                self._order(name, story[-1].why, story[-1].by)
+            # Never one that may have work again. A drained node shows as Drained until its agent is gone.
+            story = self._replica.state.node_story(name) if node.state in _WAITING else ()
+            for entry in story:
+                if entry.trigger == NodeTrigger.REBOOT and entry.at >= since:
+                    self._order(name, entry.why, entry.by)
 
     async def run(self) -> None:
         self.reset()
