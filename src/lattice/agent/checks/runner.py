@@ -26,6 +26,7 @@ from lattice.wire.pb import agent_pb2 as pb
 
 REPORT_EVERY_S = 300.0
 MEASURE_EVERY_S = 30.0
+CLOCK = "clock_offset"
 RETRY_S = 0.1
 # A thread beyond those that hang is always there: each built-in check occupies one at most.
 THREADS = len(BUILTINS) + 4
@@ -221,6 +222,8 @@ class CheckRunner:
         sent = self._sent_at.pop(ack.seq, None)
         if sent is None or not ack.server_time_ms:
             return
+        if self._clock is None and CLOCK in self._checks:
+            self._spawn(self._run_once(CLOCK))  # it has something to look at now
         round_trip_s = time.monotonic() - sent[0]
         middle_s = sent[1] + round_trip_s / 2
         self._clock = ClockReading(offset_s=middle_s - ack.server_time_ms / 1000, slack_s=round_trip_s / 2)
