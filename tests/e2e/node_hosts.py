@@ -1,6 +1,7 @@
 """Nodes on hosts of their own, each behind a link that can be cut, and three servers that they all reach."""
 
 import contextlib
+import re
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,17 @@ class NodeHosts(HostCluster):
 
     def _places(self) -> dict[str, str]:
         return dict(zip(self.hosts, self.hosts, strict=True))
+
+    def _config(self, name: str, token: str) -> dict[str, object]:
+        program = ["/bin/sh", "-c", f"cat >> {self.directory}/rebooted"]
+        return {**super()._config(name, token), "node": {"reboot_program": program}}
+
+    @property
+    def rebooted(self) -> list[str]:
+        """The nodes that the site's program was told to reboot."""
+        path = self.directory / "rebooted"
+        text = path.read_text() if path.exists() else ""
+        return re.findall(r'"node":"(\w+)"', text)
 
     @contextlib.contextmanager
     def unplugged(self, node: str) -> Iterator[None]:

@@ -157,6 +157,7 @@ def test_a_drain_outlives_agent_server_and_leader(hosts: NodeHosts, scratch: Pat
     check("Draining")
     hosts.post("/raft/transfer-leader", {"to": old})
     eventually(lambda: hosts.leader() == old, "the restarted server leads", within_s=LONG_S)
+    wait_healthy(hosts)
     check("Draining")
     assert (work.running(1)["run"], is_running(work.pid(1))) == (1, True)
     work.end()
@@ -165,3 +166,16 @@ def test_a_drain_outlives_agent_server_and_leader(hosts: NodeHosts, scratch: Pat
     check("Drained")
     hosts.post(f"/nodes/{work.node}/undrain", {})
     hosts.wait_node(work.node, "Ready", within_s=LONG_S)
+
+
+def test_a_reboot_is_carried_out_by_the_site(hosts: NodeHosts) -> None:
+    assert [item["ok"] for item in hosts.post("/nodes/drain", {"nodes": "h[1-2]"})["items"]] == [True, True]
+    hosts.wait_node("h1", "Drained", within_s=LONG_S)
+    answers = hosts.post("/nodes/reboot", {"nodes": "h[1-3]", "reason": "new kernel"})["items"]
+    assert [(item["ok"], item.get("note", "")) for item in answers] == [(True, ""), (True, ""), (False, "")]
+    eventually(lambda: set(hosts.rebooted) == {"h1", "h2"}, "the program was told", within_s=LONG_S)
+    for node in ("h1", "h2"):
+        hosts.restart_agent(node)
+        hosts.wait_node(node, "Drained", within_s=LONG_S)
+    hosts.post("/nodes/undrain", {"nodes": "h[1-2]"})
+    assert "reboot" in [entry["trigger"] for entry in hosts.story("h1")]
