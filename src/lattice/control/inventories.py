@@ -12,7 +12,15 @@ from hashlib import blake2b
 from types import MappingProxyType
 
 from lattice.core.model.conformance import fingerprint
-from lattice.core.model.inventory import UnusableInventory, components, decode_inventory
+from lattice.core.model.inventory import (
+    Inventory,
+    UnusableInventory,
+    components,
+    decode_inventory,
+    gpu_topology,
+    memory_topology,
+)
+from lattice.core.model.node_fitness import gpu_fitness
 from lattice.ports.clock import Clock
 from lattice.ports.inventories import InventoryLinks, KnownInventory
 
@@ -20,6 +28,7 @@ STALE_AFTER_S = 13 * 3600.0
 MARK_BYTES = 8
 # A node whose heartbeats name another fingerprint is asked for its inventory, but not with every beat.
 ASK_AGAIN_S = 30.0
+MOST_KINDS = 256
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _log = logging.getLogger(__name__)
@@ -32,6 +41,7 @@ class _Content:
     document: bytes
     fingerprint: str
     components: dict[str, str]
+    fitness: dict[tuple[str, int], float]
     nodes: int = 0
 
 
@@ -60,6 +70,8 @@ class Inventories:
         self._fresh_until_s = float("inf")
         self._window_s = 0.0
         self._is_fresh = True
+        self._fitness: dict[tuple[str, int], float] | None = {}
+        self._kinds: dict[object, dict[int, float]] = {}
         self._callbacks: list[Callable[[str], None]] = []
         self.counts: Counter[str] = Counter()
 
@@ -73,12 +85,14 @@ class Inventories:
         content = self._contents.get(key)
         if content is None:
             try:
-                found = components(decode_inventory(document))
+                inventory = decode_inventory(document)
             except UnusableInventory as error:
                 self.counts["refused"] += 1
                 _log.warning("inventory refused: %s", str(error)[:200], extra={"node_id": node})
                 return False
-            content = self._contents[key] = _Content(document, fingerprint(found) if found else "", found)
+            found = components(inventory)
+            fitness = self._fitness_of(inventory)
+            content = self._contents[key] = _Content(document, fingerprint(found) if found else "", found, fitness)
         self.counts["taken"] += 1
         old = self._reports.get(node)
         content.nodes += 1
@@ -86,11 +100,27 @@ class Inventories:
         self._asked.pop(node, None)
         self._let_go(old)
         self._is_fresh = False
+        self._fitness = None
         if old is None or old.content.fingerprint != content.fingerprint:
             self.counts["changed"] += 1
             for callback in self._callbacks:
                 callback(node)
         return True
+
+    def _fitness_of(self, inventory: Inventory) -> dict[tuple[str, int], float]:
+        """Nodes of one kind differ in names only: each kind is worked out once."""
+        gpus = gpu_topology(inventory)
+        if not gpus.gpus:
+            return {}
+        memory = memory_topology(inventory)
+        near = tuple((domain.id, domain.attached_cpus, domain.attached_gpus) for domain in memory.domains)
+        kind = (gpus.links, gpus.indices, tuple(sorted(gpus.nic_affinity.items())), near, memory.interconnects)
+        if len(self._kinds) > MOST_KINDS:
+            self._kinds.clear()
+        found = self._kinds.get(kind)
+        if found is None:
+            found = self._kinds[kind] = gpu_fitness(gpus, memory)
+        return {(gpus.gpus[0].model, count): value for count, value in found.items()}
 
     def _let_go(self, report: _Report | None) -> None:
         if report is not None:
@@ -125,6 +155,17 @@ class Inventories:
         if found != self._fresh:
             self._fresh = MappingProxyType(found)
         return self._fresh
+
+    def gpu_fitness(self) -> Mapping[tuple[str, int], float]:
+        """By type and number, how well GPUs of one node fit together, on the average of the nodes that have them."""
+        if self._fitness is None:
+            sums: dict[tuple[str, int], tuple[float, int]] = {}
+            for content in self._contents.values():
+                for key, value in content.fitness.items():
+                    total, nodes = sums.get(key, (0.0, 0))
+                    sums[key] = (total + value * content.nodes, nodes + content.nodes)
+            self._fitness = {key: total / nodes for key, (total, nodes) in sums.items()}
+        return self._fitness
 
     @property
     def documents(self) -> list[bytes]:

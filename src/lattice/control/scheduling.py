@@ -5,7 +5,7 @@ costs, up to the merge time. Placements are proposals: what no longer holds is c
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
@@ -107,6 +107,7 @@ class Scheduling:
         on_cycle: Callable[[float, int, int], None] = lambda seconds, placements, stale: None,
         energy_price: Callable[[int], float | None] = lambda now: None,
         standing: Callable[[], Standing] = lambda: NO_STANDING,
+        gpu_fitness: Callable[[], Mapping[tuple[str, int], float]] = dict,
     ) -> None:
         self._replica = replica
         self._observations = observations
@@ -115,6 +116,7 @@ class Scheduling:
         self._on_cycle = on_cycle
         self._energy_price = energy_price
         self._standing = standing
+        self._gpu_fitness = gpu_fitness
         self._cycle = Cycle()
         self._alarm = Alarm()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="plan")
@@ -218,6 +220,7 @@ class Scheduling:
             fingerprints=known.fingerprints,
             drifted=known.drifted,
             excluded=known.excluded,
+            gpu_fitness=self._gpu_fitness(),
         )
 
     async def _planned(self, snapshot: Snapshot, now: int) -> Plan:

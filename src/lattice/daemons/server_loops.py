@@ -87,6 +87,7 @@ class Loops:
             lambda seconds, placements, stale: metrics.cycle_done(seconds, placements=placements, stale=stale),
             self.energy.price if self.energy else lambda now: None,
             lambda: self.conformance.standing(),
+            lambda: self.inventories.gpu_fitness(),
         )
         self.steps = StepBook(replica, links, clock, timings.steps(api_url), mint, self._node_cleared)
         self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)

@@ -5,9 +5,11 @@ import json
 import pytest
 
 from lattice.control.inventories import ASK_AGAIN_S, Inventories
+from lattice.core.model.gpus import GpuLink, GpuVendor
 from lattice.core.model.inventory import (
     MAX_DOCUMENT_BYTES,
     Board,
+    Gpu,
     Inventory,
     Software,
     encode_inventory,
@@ -148,3 +150,19 @@ def test_documents_of_like_nodes_are_kept_once(known: Known) -> None:
     for number in range(100):
         known.tell(f"n{number}", kernel="6.2")
     assert len(known.book.documents) == 1
+
+
+def test_how_well_gpus_fit_together_is_the_average_of_their_nodes(known: Known) -> None:
+    def node(gbps: float) -> bytes:
+        gpus = tuple(Gpu(index=index, vendor=GpuVendor.NVIDIA, model="H100") for index in range(3))
+        links = (GpuLink(gpu_a=0, gpu_b=1, bandwidth_gbps=400.0), GpuLink(gpu_a=0, gpu_b=2, bandwidth_gbps=gbps))
+        far = GpuLink(gpu_a=1, gpu_b=2, bandwidth_gbps=gbps)
+        return encode_inventory(Inventory(gpus=gpus, gpu_links=(*links, far)))
+
+    assert known.book.gpu_fitness() == {}
+    known.book.take("n1", node(100.0), "")
+    assert known.book.gpu_fitness() == {("H100", 1): 1.0, ("H100", 2): 1.0, ("H100", 3): 0.625}
+    known.book.take("n2", node(200.0), "")
+    assert known.book.gpu_fitness()["H100", 3] == pytest.approx((0.625 + 0.75) / 2)
+    known.tell("n1")
+    assert known.book.gpu_fitness()["H100", 3] == 0.75

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_NODE: Mapping[str, float] = MappingProxyType({})
+_NO_GPU: Mapping[tuple[str, int], float] = MappingProxyType({})
 _NO_NUMBER: Mapping[int, float] = MappingProxyType({})
 _NO_VCLUSTER: Mapping[str, frozenset[str]] = MappingProxyType({})
 
@@ -22,6 +23,7 @@ class Signals(Struct, frozen=True, kw_only=True):
     data_readiness: Mapping[int, float] = _NO_NUMBER  # part of the input that is on the hot tier
     checkpoint_minutes: Mapping[int, float] = _NO_NUMBER
     gpu_use: Mapping[str, float] = _NO_NODE
+    gpu_fitness: Mapping[tuple[str, int], float] = _NO_GPU  # how well so many GPUs of a type fit together inside a node
     fingerprints: Mapping[str, str] = _NOTHING  # fresh ones only: a stale one is not known
     drifted: frozenset[str] = frozenset()  # differ from their baseline: used only where others do not suffice
     excluded: Mapping[str, frozenset[str]] = _NO_VCLUSTER  # by vCluster: nodes it may not use, for their configuration

@@ -13,10 +13,30 @@ INTRA_NODE_FITNESS = 1.0
 
 
 def topology(moment: Moment) -> Floats:
-    fitness: Floats = np.full(len(moment.snapshot.queue.number), INTRA_NODE_FITNESS)
+    fitness = intra_node_fitness(moment)
     if (moment.snapshot.queue.nodes > 1).any():
         spread = moment.spread
-        fitness[spread.rows] = INTER_NODE * inter_node_fitness(spread) + (1.0 - INTER_NODE) * INTRA_NODE_FITNESS
+        inside = fitness[spread.rows]
+        fitness[spread.rows] = INTER_NODE * inter_node_fitness(spread) + (1.0 - INTER_NODE) * inside
+    return fitness
+
+
+def intra_node_fitness(moment: Moment) -> Floats:
+    """How well the GPUs that a row asks of one node fit together there, on the best kind of node that suits it."""
+    snapshot = moment.snapshot
+    known, queue = snapshot.signals.gpu_fitness, snapshot.queue
+    fitness: Floats = np.full(len(queue.number), INTRA_NODE_FITNESS)
+    rows = np.flatnonzero(queue.gpus > 0)
+    if not known or not len(rows):
+        return fitness
+    _, first, alike = np.unique(queue.signature[rows], return_index=True, return_inverse=True)
+    table = snapshot.nodes.kind_table
+    best = []
+    for row in rows[first].tolist():
+        request = snapshot.shape_of(row).request
+        suitable = (kind for kind, suits in zip(table.kinds, table.suits(request), strict=True) if suits)
+        best.append(max((known.get((kind.gpu_type, request.gpus), 1.0) for kind in suitable), default=1.0))
+    fitness[rows] = np.array(best)[alike]
     return fitness
 
 

@@ -51,6 +51,25 @@ def test_with_too_few_free_nodes_all_in_service_are_looked_at() -> None:
     assert values(world.snapshot(), "topology") == [1.0]
 
 
+def test_gpus_that_are_far_apart_inside_a_node_fit_less() -> None:
+    world = World()
+    grouped(world, {"a": 2}, gpus=4, gpu_type="A100")
+    grouped(world, {"b": 1}, gpus=4, gpu_type="H100")
+    known = {("A100", 2): 1.0, ("A100", 4): 0.5, ("H100", 4): 0.8}
+    for request in (
+        Request(gpus=2, gpu_type="A100"),
+        Request(gpus=4, gpu_type="A100"),
+        Request(gpus=4),
+        Request(gpus=3, gpu_type="A100"),
+        Request(nodes=2, gpus=4, gpu_type="A100"),
+        Request(),
+    ):
+        world.submit(request)
+    assert values(world.snapshot(), "topology") == [1.0] * 6
+    world.cycle.signals = Signals(gpu_fitness=known)
+    assert values(world.snapshot(), "topology") == pytest.approx([1.0, 0.5, 0.8, 1.0, 0.7 + 0.3 * 0.5, 1.0])
+
+
 def test_nodes_of_one_configuration_make_conformance() -> None:
     world = World()
     world.add_nodes([f"n{index}" for index in range(6)])
