@@ -2,6 +2,52 @@
 
 from lattice.core.machine.node_effects import EFFECTS, STATES
 
+# Alerts on configurations, which are not moves of nodes: name, severity, rule, text.
+CONFORMANCE = (
+    (
+        "ConformanceDrift",
+        "warning",
+        'sum(lattice_conformance_drifted_nodes{stage="open",sensitive="false"}) > 0',
+        "{value} nodes differ from their baseline and get no work that others can do. See `lattice admin conformance status`; runbook: conformance.",
+    ),
+    (
+        "ConformanceDriftSensitive",
+        "critical",
+        'sum(lattice_conformance_drifted_nodes{stage="open",sensitive="true"}) > 0',
+        "{value} sensitive nodes differ from their baseline and were drained. Remedy them within 4 h, then `lattice admin node approve NODE`.",
+    ),
+    (
+        "ConformanceDriftEscalated",
+        "critical",
+        'sum(lattice_conformance_drifted_nodes{stage="escalated"}) > 0',
+        "{value} nodes were not remedied in time and are taken out of service. Remedy them, then `lattice node undrain NODE`.",
+    ),
+    (
+        "ConformanceApprovalWaits",
+        "warning",
+        'sum(lattice_conformance_drifted_nodes{stage="waits"}) > 0',
+        "{value} nodes are right again and wait for `lattice admin node approve NODE`.",
+    ),
+    (
+        "ConformanceFragmented",
+        "warning",
+        "lattice_conformance_groups > 5",
+        "There are {value} different configurations: work on several nodes that must be alike may wait long. See `lattice admin conformance status`.",
+    ),
+    (
+        "ConformanceUnknown",
+        "warning",
+        "min_over_time(lattice_conformance_unknown_nodes[30m]) > 0",
+        "{value} nodes have not said for long what they are made of. See `lattice nodes -o wide` and their agents' logs.",
+    ),
+    (
+        "ConformanceSignalsFail",
+        "warning",
+        'increase(lattice_conformance_signals_total{outcome="failed"}[15m]) > 3',
+        "The system that manages the nodes does not take the flags of nodes that differ. See the leader's log and `openchami` in its configuration.",
+    ),
+)
+
 
 def meanings() -> list[str]:
     """A row per state."""
@@ -42,6 +88,7 @@ def alerts(note: str) -> str:
             name = "Node" + "".join(word.capitalize() for word in trigger.split("_"))
             rule = f'increase(lattice_node_transitions_total{{trigger="{trigger}"}}[5m]) > 0'
             lines.append(f"| {name} | {effect.severity} | `{rule}` | {effect.alert} |")
+    lines += [f"| {name} | {severity} | `{rule}` | {text} |" for name, severity, rule, text in CONFORMANCE]
     return "\n".join([*lines, ""])
 
 
