@@ -55,8 +55,9 @@ proto: venv  ## generate src/lattice/wire/pb from proto/
 proto-check: venv  ## fail when the generated modules are not up to date
 	@$(BIN)/python tools/proto.py --check
 
-docs: venv  ## generate docs/reference
+docs: venv  ## generate docs/reference and the man pages
 	@$(BIN)/python tools/reference.py
+	@$(BIN)/python tools/man.py
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist sdk/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov

@@ -144,3 +144,4 @@ _TAKE: Mapping[str, Taker] = {
     "HeartBeatInterval": _seconds("heartbeat_interval_s"),
     "HeartBeatTimeout": _seconds("heartbeat_timeout_s"),
 }
+PARAMETERS = tuple(_TAKE)

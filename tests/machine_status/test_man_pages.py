@@ -1,0 +1,42 @@
+"""Man pages for all components: there for every command, every daemon and every file, and good to render."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lattice.cli.registry import leaves
+
+PAGES = Path(__file__).resolve().parents[2] / "share" / "man"
+
+
+def test_every_command_daemon_and_file_has_a_page() -> None:
+    commands = {"-".join(("lattice", *words)) for words, leaf in leaves() if not leaf.is_hidden}
+    wanted = {f"{name}.1" for name in (*commands, "lattice", "lattice-server", "lattice-agent", "rm-replay")}
+    assert {path.name for path in (PAGES / "man1").iterdir()} == wanted
+    assert {path.name for path in (PAGES / "man5").iterdir()} == {
+        "SlurmConf.5",
+        "NodeSpecConf.5",
+        "PartitionConf.5",
+    }
+
+
+def test_the_pages_render_without_a_warning() -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("no groff on this machine: nothing renders man pages here")
+    pages = sorted(map(str, PAGES.rglob("*.[15]")))
+    outcome = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-z", *pages], capture_output=True, text=True, check=False
+    )
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+
+
+def test_man_shows_what_a_command_takes() -> None:
+    if shutil.which("man") is None:
+        pytest.skip("no man on this machine")
+    words = ["man", "--warnings", "-l", str(PAGES / "man1" / "lattice-nodes.1")]
+    environment = {"PATH": "/usr/bin:/bin", "MANWIDTH": "100", "LC_ALL": "C.UTF-8"}
+    outcome = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert "--sort FIELDS" in outcome.stdout
