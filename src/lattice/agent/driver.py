@@ -203,6 +203,7 @@ class Driver:
                 if self._is_fit() and self.collection.is_direct():
                     self._beat()
                 next_beat_s = self._next_beat_s(now_s, is_first=not next_beat_s)
+            next_beat_s = min(next_beat_s, now_s + self.state.heartbeat_interval_s)
             wait_s = next_beat_s - now_s if next_beat_s else TICK_S
             await asyncio.sleep(min(TICK_S, max(0.01, wait_s)))
 
@@ -319,6 +320,8 @@ class Driver:
         self._heard_s = boot_now()
         if message.HasField("welcome"):
             self._enter(message.welcome)
+        if message.HasField("report_to"):
+            self.state.heartbeat_interval_s = message.report_to.interval_s
         stimulus = stimulus_of(message)
         if isinstance(stimulus, Welcomed):
             held_by = frozenset(key_of(key) for key in message.welcome.held_by)

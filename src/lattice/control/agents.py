@@ -61,6 +61,7 @@ class _Session:
     allowance: Allowance
     missing: tuple[RunKey, ...] = ()  # running by the state, unknown to the agent when it registered
     collector_address: str = ""
+    interval_s: float = 0.0  # as it was told when it was welcomed
     is_confirmed: bool = False
     running: int | None = None  # live runs, as the newest heartbeat counted them
 
@@ -118,11 +119,12 @@ class AgentSessions:
         self.steps.registered(node, registration.steps)
         self.observations.greet(node, self.clock.monotonic_s(), registration.process)
         self.counts["registrations"] += 1
+        session.interval_s = seconds_setting(state, INTERVAL, self.settings.heartbeat_interval_s)
         return Greeting(
             session=session.id,
             wanted=tuple(key for key in wanted_runs(state, node) if key not in strange),
             epoch=self.settings.epoch,
-            heartbeat_interval_s=seconds_setting(state, INTERVAL, self.settings.heartbeat_interval_s),
+            heartbeat_interval_s=session.interval_s,
             down_after_s=self.timers.promise_s(node),
             server_name=self.settings.server_name,
             held_by=tuple(key for key in self.steps.held_by(node) if key not in strange),
@@ -167,7 +169,7 @@ class AgentSessions:
             _log.info("agent connected", extra={"node_id": node})
             self.observations.admit(node)
             if self.collectors is not None:
-                self.collectors.opened(node, session, current.collector_address)
+                self.collectors.opened(node, session, current.collector_address, current.interval_s)
             self.on_opened(node)
 
     async def report(self, node: str, session: int, reports: Sequence[Report]) -> None:

@@ -7,16 +7,15 @@ no node its state: nodes send their heartbeats here when they are not asked in t
 
 import asyncio
 import logging
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from google.protobuf.message import DecodeError
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lattice.control.assignments import Assignments
 from lattice.control.loop import Alarm, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.core.machine.state import State
@@ -26,10 +25,7 @@ from lattice.core.model.settings import setting_value
 from lattice.ports.clock import Clock
 from lattice.ports.collecting import CollectingLinks, CollectOrder, ReportOrder, Share
 from lattice.ports.replica import Replica
-from lattice.wire.collecting import KEY_BYTES, unseal
-from lattice.wire.heartbeats import beat_of
 from lattice.wire.node_names import node_names
-from lattice.wire.pb import agent_pb2 as pb
 from lattice.wire.problems import BadField
 
 _log = logging.getLogger(__name__)
@@ -42,11 +38,10 @@ FAN_OUT = "node.collector_fan_out"
 ROUND_LIMIT = 1.5
 LEVEL_FACTOR = 0.8
 LIMIT_OF_TIMEOUT = 0.8
+ASKED_OF_TIMEOUT = 0.4
 # Many nodes come and go together: new shares are made for all of them at once.
 PLAN_PAUSE_S = 0.2
 PLAN_SHARE = 50.0  # times what the last plan took pass before the next
-TICKET_BITS = 64
-NUMBER_BITS = 32
 
 
 class Hear(Protocol):
@@ -77,18 +72,9 @@ class _Post:
     node: str
     session: int
     address: str
+    interval_s: float  # as it was welcomed
     told: ReportOrder | None = None
     gathers: CollectOrder | None = None
-
-
-class _Row(Struct, frozen=True, kw_only=True, gc=False):
-    """What a number in a share stands for; `share` is whose share it has to come in."""
-
-    node: str
-    session: int
-    key: bytes
-    share: str
-    through: str
 
 
 class CollectorTree:
@@ -113,7 +99,7 @@ class CollectorTree:
         self.suspended: set[str] = set()  # they have a stream and bring nothing; one heartbeat ends it
         self.addresses: dict[str, str] = {}  # where nodes listened when they were last heard
         self._open: dict[str, _Post] = {}
-        self._rows: dict[int, _Row] = {}
+        self._assignments = Assignments()
         self._above: dict[str, str] = {}
         self._given: dict[str, str] = {}
         self._heard: dict[str, float] = {}
@@ -123,12 +109,13 @@ class CollectorTree:
         self._alarm = Alarm()
         self._is_due = False
         self._last_look = clock.monotonic_s()
-        self._next_plan = 0.0
+        self._next_plan = self._next_asking = 0.0
         self._tick_s = min(1.0, settings.timeout_s / 10)
 
     def reset(self) -> None:
         """Starts afresh; for a server that takes over."""
-        for gone in (self._open, self._rows, self._above, self._given, self._heard, self.suspended):
+        self._assignments.clear()
+        for gone in (self._open, self._above, self._given, self._heard, self.suspended):
             gone.clear()
         self._observations.via.clear()
         self._asked = None
@@ -136,11 +123,11 @@ class CollectorTree:
 
     # What the sessions say
 
-    def opened(self, node: str, session: int, address: str) -> None:
-        """The node takes orders; `address` is where it could gather, if anywhere."""
+    def opened(self, node: str, session: int, address: str, interval_s: float) -> None:
+        """The node takes orders; `address` is where it could gather, if anywhere, `interval_s` how often it beats."""
         self._forget(node)
         self.addresses[node] = address
-        self._open[node] = _Post(node=node, session=session, address=address)
+        self._open[node] = _Post(node=node, session=session, address=address, interval_s=interval_s)
         self._ring()
 
     def closed(self, node: str) -> None:
@@ -167,19 +154,9 @@ class CollectorTree:
             self._take_share(share)
 
     def _take_share(self, share: Share) -> None:
-        rows, via, name = self._rows, self._observations.via, share.collector
-        taken = 0
-        for member, age_ms, sealed in zip(share.members, share.ages_ms, share.beats, strict=True):
-            row = rows.get(member)
-            if row is None or row.share != name:
-                self.counts["refused"] += 1
-                continue
-            plain = unseal(row.key, sealed)
-            beat = None if plain is None else _read(plain)
-            if beat is None:
-                self.counts["forged"] += 1
-                continue
-            self._hear(row.node, row.session, beat, age_s=age_ms / 1000)
+        via, taken = self._observations.via, 0
+        for row, beat, age_s in self._assignments.believed(share, self.counts):
+            self._hear(row.node, row.session, beat, age_s=age_s)
             via[row.node] = row.through
             taken += 1
         self.counts["taken"] += taken
@@ -209,6 +186,7 @@ class CollectorTree:
         asked = self._settings_now()
         if asked != self._asked:
             self._is_due = True
+        self._ask_all(now)
         for collector in self._above:
             if is_held_up:
                 self._heard[collector] = now
@@ -217,6 +195,16 @@ class CollectorTree:
                 self.counts["lost"] += 1
                 self.suspended.add(collector)
                 self._is_due = True
+
+    def _ask_all(self, now: float) -> None:
+        """Nodes that report once and wait are asked as often as their time-out needs it."""
+        if self._interval_s() > 0 or now < self._next_asking:
+            return
+        self._next_asking = now + ASKED_OF_TIMEOUT * self._timeout_s()
+        for post in self._open.values():
+            if post.told is None or not post.told.interval_s:
+                post.told = ReportOrder(generation=self._generation, interval_s=0.0)
+                self._tell(post.node)
 
     def plan(self) -> None:
         """Makes the shares anew and tells whoever is concerned."""
@@ -307,7 +295,7 @@ class CollectorTree:
         post = self._open[node]
         told = post.told
         share = node if node in self._above else target
-        if told is None and not share:
+        if told is None and not share and post.interval_s == interval_s:
             return False
         address = self._open[target].address if target else ""
         if told is not None and self._is_right(told, share, (target, address, interval_s)):
@@ -315,26 +303,15 @@ class CollectorTree:
         self._void(post)
         order = ReportOrder(generation=self._generation, interval_s=interval_s, collector=target, address=address)
         if share:
-            order = replace(
-                order,
-                member=self._fresh_number(),
-                ticket=secrets.randbits(TICKET_BITS),
-                key=secrets.token_bytes(KEY_BYTES),
-            )
-            self._rows[order.member] = _Row(node=node, session=post.session, key=order.key, share=share, through=target)
+            made = self._assignments.issue(node, post.session, share=share, through=target)
+            order = replace(order, member=made.member, ticket=made.ticket, key=made.key)
         post.told = order
         return True
 
     def _is_right(self, told: ReportOrder, share: str, place: tuple[str, str, float]) -> bool:
         """Whether the node was told this place, in the same part: a collector's heartbeats come in a share of its own."""
-        row = self._rows.get(told.member)
-        known = row.share if row is not None else DIRECTLY
-        return known == share and (told.collector, told.address, told.interval_s) == place
-
-    def _fresh_number(self) -> int:
-        while (number := secrets.randbits(NUMBER_BITS)) in self._rows or not number:
-            continue
-        return number
+        place_told = (told.collector, told.address, told.interval_s)
+        return place_told == place and self._assignments.share_of(told.member) == share
 
     def _tell(self, node: str) -> None:
         """What cannot be told is made anew at the next plan."""
@@ -385,7 +362,7 @@ class CollectorTree:
 
     def _void(self, post: _Post) -> None:
         if post.told is not None:
-            self._rows.pop(post.told.member, None)
+            self._assignments.void(post.told.member)
 
     def _forget(self, node: str) -> None:
         post = self._open.pop(node, None)
@@ -393,10 +370,3 @@ class CollectorTree:
             self._void(post)
         self.suspended.discard(node)
         self._observations.via.pop(node, None)
-
-
-def _read(plain: bytes) -> Beat | None:
-    try:
-        return beat_of(pb.Heartbeat.FromString(plain))
-    except DecodeError:
-        return None

@@ -52,7 +52,7 @@ class Site:
     def open(self, *nodes: str) -> None:
         for node in nodes:
             self.observations.join(node, self.clock.monotonic_s())
-            self.tree.opened(node, 1, f"{node}:7000" if node.startswith("c") else "")
+            self.tree.opened(node, 1, f"{node}:7000" if node.startswith("c") else "", INTERVAL_S)
 
     def told(self, node: str) -> ReportOrder:
         return next(o for name, o in reversed(self.links.sent) if name == node and isinstance(o, ReportOrder))
@@ -245,6 +245,28 @@ def test_a_new_interval_is_told_to_all() -> None:
     site.state.settings["node.heartbeat_interval_s"] = "0"  # once, on request: nothing to gather
     site.tree.plan()
     assert (site.told("n1").collector, site.told("n1").interval_s) == ("", 0)
+
+
+def test_a_new_interval_reaches_nodes_that_have_no_collector() -> None:
+    site = Site("", "n1")
+    site.state.settings["node.heartbeat_interval_s"] = "3"
+    site.tree.look(site.clock.monotonic_s())
+    site.tree.plan()
+    assert (site.told("n1").collector, site.told("n1").interval_s) == ("", 3)
+
+
+def test_nodes_that_report_once_and_wait_are_asked_well_before_their_time_out() -> None:
+    site = Site("", "n1")
+    site.state.settings["node.heartbeat_interval_s"] = "0"
+    site.tree.plan()
+    asked = 0
+    for _ in range(60):
+        site.clock.pass_s(1)
+        site.links.sent.clear()
+        site.tree.look(site.clock.monotonic_s())
+        asked += len(site.links.sent)
+        assert all(o == ReportOrder(generation=o.generation, interval_s=0.0) for _, o in site.links.sent)
+    assert asked == 5
 
 
 def test_more_collectors_than_the_limit_stand_above_each_other() -> None:

@@ -130,6 +130,9 @@ class HollowNode:
                 self.announce()
             case "collect" | "report_to":
                 self.collection.received(message)
+                if message.HasField("report_to") and message.report_to.interval_s != self.state.heartbeat_interval_s:
+                    self.state.heartbeat_interval_s = message.report_to.interval_s
+                    self._beat_in(self._source.random() * self.state.heartbeat_interval_s)
             case _:
                 stimulus = stimulus_of(message)
                 if stimulus is not None:
