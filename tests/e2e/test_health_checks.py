@@ -1,6 +1,7 @@
 """Health checks on real agents: what failing ones do to their node, and how little bad ones do to anything else."""
 
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -185,3 +186,19 @@ def test_a_bad_check_is_contained(site: Site, script: str, text: str) -> None:
     assert site.cluster.allocation(work["id"])["state"] == "Running"
     site.cluster.cli("cancel", work["id"])
     assert site.cluster.wait_end(work["id"], within_s=WITHIN_S)["state"] == "Cancelled"
+
+
+@pytest.mark.root
+def test_the_check_of_an_agent_that_was_killed_is_ended_by_the_next(site: Site) -> None:
+    (site.folder / "pids").unlink(missing_ok=True)
+    site.wait("n1", "Ready")
+    trouble = site.breaks("wild", "n1", f"{PIDS.format(folder=site.folder)}; while :; do sleep 600; done")
+    asked = threading.Thread(target=site.cluster.request, args=("POST", "/nodes/n1/check", {"checks": ["wild"]}))
+    asked.start()
+    eventually(lambda: (site.folder / "pids").exists() and site.pids(), "the check runs", within_s=WITHIN_S)
+    site.cluster.kill("agent", "n1")
+    trouble.unlink()
+    asked.join()
+    left = site.pids()
+    eventually(lambda: not any(map(alive, left)), f"{left} are gone", within_s=WITHIN_S)
+    site.wait("n1", "Ready")

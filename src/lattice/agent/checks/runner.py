@@ -51,6 +51,7 @@ class CheckRunner:
         self._pool = ThreadPoolExecutor(THREADS, "checks")
         self._fences: Fences | None = None
         self._programs: ProgramRunner | None = None
+        self._opening = asyncio.Lock()
         self._standings = {name: first_standing(check.rule) for name, check in self._checks.items()}
         self._ran_at: dict[str, float] = {}
         self._under_way: dict[str, asyncio.Task[None]] = {}
@@ -202,10 +203,17 @@ class CheckRunner:
             return builtins.failed(f"took longer than {timeout_s:g} s")
 
     async def _run_program(self, name: str, program: SiteProgram, timeout_s: float) -> Outcome:
-        if self._programs is None:
-            self._fences = Fences(self._here.state_dir)
-            self._programs = ProgramRunner(self._fences, self._pool, self._node_id)
+        async with self._opening:
+            if self._programs is None:
+                self._programs = await self._open_programs()
         return await self._programs.run(name, program, timeout_s)
+
+    async def _open_programs(self) -> ProgramRunner:
+        """What an agent before this one left running ends first."""
+        fences = self._fences = Fences(self._here.state_dir)
+        for stuck in await asyncio.get_running_loop().run_in_executor(self._pool, fences.sweep):
+            _log.error("check %s of an earlier agent cannot be killed", stuck)
+        return ProgramRunner(fences, self._pool, self._node_id)
 
     def _report(self, *tickets: int) -> None:
         if not self._is_announced:
