@@ -6,12 +6,24 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from lattice.control.remediation import Remediation, RemediationSettings
-from lattice.core.machine.commands import ApproveNode, ClearDrift, EscalateDrift, NoteDrift, SetVcluster
+from lattice.core.machine.commands import (
+    ApproveNode,
+    ClearDrift,
+    ConfirmNode,
+    DegradeNode,
+    DisableNode,
+    DownNode,
+    EnableNode,
+    EscalateDrift,
+    NoteDrift,
+    RegisterNode,
+    SetVcluster,
+)
 from lattice.core.model.tenants import SENSITIVE, Vcluster
 from lattice.integrations.openchami.client import OpenChami
 from lattice.ports.infrastructure import Flag, InfrastructureUnavailable, UnknownComponent
 from tests.state_manager import StateManager, serving
-from tests.unit.control.world import World
+from tests.unit.control.world import HARDWARE, World
 
 RIGHT, WRONG = "a" * 64, "b" * 64
 
@@ -126,6 +138,30 @@ def test_a_new_leader_tells_everything_again_but_not_what_is_right_again(manager
         await world.do(ApproveNode(node="n2", is_heard=True))
         await again.tell()
         assert manager.components["n2"]["FlagMsg"] == "conformance restored"
+
+    run(scenario)
+
+
+def test_a_lost_node_is_flagged_and_so_is_its_return(manager: StateManager) -> None:
+    async def scenario() -> None:
+        world, remediation = await prepared(manager)
+        await world.do(DegradeNode(node="n1"))
+        await world.do(DownNode(node="n1", reason="no heartbeat for 90 s"))
+        await remediation.tell()
+        assert manager.components["n1"]["FlagMsg"] == "node_down: no heartbeat for 90 s"
+        again = Remediation(world.replica, world.clock, OpenChami(manager.url))
+        await again.tell()
+        assert (flags(manager), again.counts["told"]) == (["Alert", "OK"], 1)
+        for node in ("n1", "n2"):
+            await world.do(RegisterNode(node=node, hardware=HARDWARE, boot_id="b2"))
+            await world.do(ConfirmNode(node=node))
+        await again.tell()
+        assert (manager.components["n1"]["FlagMsg"], again.counts["told"]) == ("node is back", 2)
+        await world.do(DisableNode(node="n1"))
+        await world.do(EnableNode(node="n1"))
+        await world.do(ConfirmNode(node="n1"))
+        await again.tell()
+        assert again.counts["told"] == 2
 
     run(scenario)
 

@@ -1,4 +1,4 @@
-"""Tells the system that manages the nodes which of them differ from their baseline, and when they no longer do.
+"""Tells the system that manages the nodes which of them are lost or differ from their baseline, and when they no longer do.
 
 The newest word on a node counts and replaces what was not told yet. Whoever does not listen is told again later and later; nothing here
 waits for that, and a new leader tells everything again.
@@ -14,12 +14,18 @@ from msgspec import Struct
 from lattice.control.loop import Alarm, keep_turning
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope
+from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.drift import Drift
+from lattice.core.model.nodes import DownCause, NodeState
 from lattice.ports.clock import Clock
 from lattice.ports.infrastructure import Flag, Infrastructure, InfrastructureUnavailable
 from lattice.ports.replica import Replica
 
 _log = logging.getLogger(__name__)
+
+_TROUBLES = frozenset({NodeTrigger.GIVEN_UP, NodeTrigger.BOOTS_EXHAUSTED, NodeTrigger.WIPE_FAILED})
+_RETURNS = frozenset({NodeTrigger.CONFIRMED, NodeTrigger.CONFIRMED_DRAINING})
+_LOST = {NodeState.FAILED: "node_failed", NodeState.QUARANTINE: "wipe_failed"}
 
 
 class RemediationSettings(Struct, frozen=True, kw_only=True):
@@ -61,6 +67,9 @@ class Remediation:
         self._words = {}
         for drift in self._replica.state.drift.drifts.values():
             self._say_drift(drift)
+        for node in self._replica.state.nodes.values():
+            if node.state in _LOST or node.down_cause is DownCause.SILENCE:
+                self._say(node.id, Flag.ALERT, f"{_LOST.get(node.state, 'node_down')}: {node.reason}")
 
     async def run(self) -> None:
         self.reset()
@@ -107,8 +116,25 @@ class Remediation:
                     self._say_drift(self._replica.state.drift.drifts[event.node])
                 case ev.DriftVerified() | ev.DriftCleared():
                     self._say(event.node, Flag.OK, "conformance restored")
+                case ev.NodeMoved() if event.trigger in _TROUBLES:
+                    self._say(
+                        event.node, Flag.ALERT, f"{_LOST.get(event.state, 'node_down')}: {event.note or event.reason}"
+                    )
+                case ev.NodeMoved() if event.trigger in _RETURNS and self._is_news(event.node):
+                    self._say(event.node, Flag.OK, "node is back")
                 case _:
                     continue
+
+    def _is_news(self, node: str) -> bool:
+        """Whether something worse than a boot lies between this return of the node and the last one."""
+        if node in self._replica.state.drift.drifts:
+            return False
+        for entry in reversed(self._replica.state.node_story(node)[:-1]):
+            if entry.trigger in _TROUBLES:
+                return True
+            if entry.trigger in _RETURNS:
+                return False
+        return False
 
     def _say_drift(self, drift: Drift) -> None:
         if drift.verified_at:
