@@ -7,6 +7,7 @@ rolling update turns the baseline once, and two halves that differ leave it wher
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -112,6 +113,7 @@ class Judgement(NamedTuple):
     verdicts: Mapping[str, Verdict]  # of nodes with a fingerprint and something to compare it with
 
 
+@lru_cache(maxsize=1024)
 def kind_of(hardware: Hardware) -> str:
     """Which nodes may be expected to be alike."""
     memory = " unified" if hardware.unified_memory else ""
@@ -126,29 +128,31 @@ def judge(
     remembered: Mapping[Peers, str],
 ) -> Judgement:
     """Who differs from what. A node given to vClusters by name is judged by those, others by the vClusters that have no list."""
-    named: dict[str, list[str]] = {}
+    named: dict[str, tuple[str, ...]] = {}
     for vcluster in sorted(vclusters.values(), key=lambda each: (each.scheduler != SENSITIVE, each.name)):
         for member in vcluster.nodes:
-            named.setdefault(member, []).append(vcluster.name)
-    general = sorted(vcluster.name for vcluster in vclusters.values() if not vcluster.nodes)
-    judges = {name: named.get(name, general) for name in nodes}
-    majorities = _majorities(nodes, judges, fingerprints, remembered)
-    verdicts = {}
-    for name in sorted(nodes):
-        found = fingerprints.get(name)
-        if found is None:
-            continue
-        verdict = _verdict(kind_of(nodes[name].hardware), judges[name], baselines, majorities, found)
-        if verdict is not None:
-            verdicts[name] = verdict
-    return Judgement(majorities, verdicts)
+            named[member] = (*named.get(member, ()), vcluster.name)
+    general = tuple(sorted(vcluster.name for vcluster in vclusters.values() if not vcluster.nodes))
+    sorts: dict[str, _Sort] = {}
+    sizes: Counter[_Sort] = Counter()
+    for name, node in nodes.items():
+        sort = sorts[name] = (named.get(name, general), kind_of(node.hardware), fingerprints.get(name, ""))
+        if node.state not in _OUT_OF_SERVICE:
+            sizes[sort] += 1
+    majorities = _majorities(sizes, remembered)
+    verdicts = {sort: _verdict(sort, baselines, majorities) for sort in set(sorts.values())}
+    found = ((name, verdicts[sort]) for name, sort in sorts.items())
+    return Judgement(majorities, {name: verdict for name, verdict in found if verdict is not None})
 
 
-def _verdict(
-    kind: str, judges: Iterable[str], baselines: Mapping[str, Baseline], majorities: Mapping[Peers, str], actual: str
-) -> Verdict | None:
+# Nodes of which the same is to be said: who judges them, their kind, their fingerprint (empty = not known).
+_Sort = tuple[tuple[str, ...], str, str]
+
+
+def _verdict(sort: _Sort, baselines: Mapping[str, Baseline], majorities: Mapping[Peers, str]) -> Verdict | None:
+    judges, kind, actual = sort
     verdict = None
-    for vcluster in judges:
+    for vcluster in judges if actual else ():
         declared = baselines.get(vcluster)
         expected = declared.fingerprint if declared is not None else majorities.get(Peers(vcluster, kind), "")
         if expected and expected != actual:
@@ -158,27 +162,14 @@ def _verdict(
     return verdict
 
 
-def _majorities(
-    nodes: Mapping[str, Node],
-    judges: Mapping[str, Iterable[str]],
-    fingerprints: Mapping[str, str],
-    remembered: Mapping[Peers, str],
-) -> dict[Peers, str]:
-    there: Counter[Peers] = Counter()
-    known: dict[Peers, Counter[str]] = {}
-    for name, node in nodes.items():
-        if node.state in _OUT_OF_SERVICE:
-            continue
-        found = fingerprints.get(name)
-        for vcluster in judges[name]:
-            peers = Peers(vcluster, kind_of(node.hardware))
-            there[peers] += 1
-            counts = known.setdefault(peers, Counter())
-            if found is not None:
-                counts[found] += 1
+def _majorities(sizes: Mapping[_Sort, int], remembered: Mapping[Peers, str]) -> dict[Peers, str]:
+    there: dict[Peers, Counter[str]] = {}
+    for (judges, kind, fingerprint), count in sizes.items():
+        for vcluster in judges:
+            there.setdefault(Peers(vcluster, kind), Counter())[fingerprint] += count
     majorities = dict(remembered)
-    for peers, counts in known.items():
-        found = _majority(counts, there[peers], remembered.get(peers, ""))
+    for peers, counts in there.items():
+        found = _majority(counts, remembered.get(peers, ""))
         if found:
             majorities[peers] = found
         else:
@@ -186,11 +177,12 @@ def _majorities(
     return majorities
 
 
-def _majority(counts: Mapping[str, int], total: int, present: str) -> str:
+def _majority(counts: Mapping[str, int], present: str) -> str:
     """The group that has the majority, else the one that had it, unless most have spoken and nobody is of it any more."""
     part, whole = _MAJORITY
+    total, silent = sum(counts.values()), counts.get("", 0)
     for found, count in counts.items():
-        if count * whole >= total * part:
+        if found and count * whole >= total * part:
             return found
-    has_spoken = sum(counts.values()) * whole >= total * part
+    has_spoken = (total - silent) * whole >= total * part
     return "" if has_spoken and not counts.get(present) else present
