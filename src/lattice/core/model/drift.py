@@ -85,6 +85,11 @@ def describe(found: Iterable[Difference], most: int = 4) -> str:
     return ", ".join(texts[:most]) + more
 
 
+def described(drift: Drift) -> str:
+    """In what the node differs, in one line."""
+    return describe(drift.differences) or f"expected {drift.expected[:12]}, found {drift.actual[:12]}"
+
+
 def is_sensitive(node: Node, vclusters: Mapping[str, Vcluster]) -> bool:
     """Whether the node is claimed, in sensitive use, or given to a sensitive vCluster by name."""
     if node.claimant:

@@ -298,3 +298,23 @@ def test_broken_records_of_drift_are_found() -> None:
 def test_many_differences_are_told_in_a_line() -> None:
     many = [Difference(component=f"c{index}", expected="1") for index in range(6)]
     assert describe(many).endswith("c3 none (expected 1) and 2 more")
+
+
+def test_the_story_of_a_node_tells_of_its_drift() -> None:
+    world = sensitive_world()
+    note(world, drifted(vcluster="hospital"))
+    pass_hours(world, 4)
+    world.must(cmd.EscalateDrift(node="n1"), actor=ACTOR)
+    world.must(cmd.ClearDrift(node="n1"), actor=ACTOR)
+    world.must(cmd.ApproveNode(node="n1", is_heard=True))
+    told = [(entry.trigger, entry.to_state) for entry in world.state.node_story("n1")][-8:]
+    assert told == [
+        ("drifted", NodeState.READY),
+        ("drain", NodeState.DRAINING),
+        ("emptied", NodeState.DRAINED),
+        ("drift_escalated", NodeState.DRAINED),
+        ("drift_expired", NodeState.DOWN),
+        ("drift_verified", NodeState.DOWN),
+        ("undrain", NodeState.BOOTING),
+        ("conforms", NodeState.BOOTING),
+    ]

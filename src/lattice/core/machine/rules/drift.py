@@ -15,7 +15,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import nodes
 from lattice.core.machine.state import State
 from lattice.core.model.audit import AuditNote
-from lattice.core.model.drift import ACTOR, Drift, describe, is_sensitive
+from lattice.core.model.drift import ACTOR, Drift, described, is_sensitive
 from lattice.core.model.nodes import DownCause, Node, NodeState
 from lattice.core.model.settings import setting_value
 from lattice.core.model.units import format_duration
@@ -74,7 +74,7 @@ def escalate(state: State, command: cmd.EscalateDrift, at: int) -> Events | Reje
     noted: Events = () if drift.escalated_at else (ev.DriftEscalated(node=drift.node),)
     if state.nodes[drift.node].holders():
         return noted + _drained(state, drift)
-    reason = f"configuration drift for more than {format_duration(int(limit_s))}: {_what(drift)}"
+    reason = f"configuration drift for more than {format_duration(int(limit_s))}: {described(drift)}"
     down = cmd.DownNode(node=drift.node, cause=DownCause.DRIFT, reason=reason)
     return noted + _events(nodes.down(state, down, ACTOR, at))
 
@@ -161,11 +161,11 @@ def order_note(command: cmd.ApproveNode | cmd.SetBaseline | cmd.UnsetBaseline, a
 def _note_of(state: State, event: ev.AnyEvent) -> AuditNote | None:
     match event:
         case ev.DriftNoted() if event.drift.is_sensitive:
-            return _audit("conformance.drift", event.drift, _what(event.drift))
+            return _audit("conformance.drift", event.drift, described(event.drift))
         case ev.DriftVerified() | ev.DriftEscalated() if state.drift.drifts[event.node].is_sensitive:
             drift = state.drift.drifts[event.node]
             is_right = isinstance(event, ev.DriftVerified)
-            detail = f"fingerprint {drift.expected} again, waits for approval" if is_right else _what(drift)
+            detail = f"fingerprint {drift.expected} again, waits for approval" if is_right else described(drift)
             return _audit("conformance.verified" if is_right else "conformance.escalated", drift, detail)
         case _:
             return None
@@ -176,7 +176,7 @@ def _audit(kind: str, drift: Drift, detail: str) -> AuditNote:
 
 
 def _drained(state: State, drift: Drift) -> Events:
-    order = cmd.DrainNode(node=drift.node, reason=f"configuration drift: {_what(drift)}")
+    order = cmd.DrainNode(node=drift.node, reason=f"configuration drift: {described(drift)}")
     return _events(nodes.drain(state, order, ACTOR))
 
 
@@ -191,14 +191,10 @@ def _is_ours(node: Node) -> bool:
     return is_down or (node.drain_wanted and node.reason_by == ACTOR)
 
 
-def _what(drift: Drift) -> str:
-    return describe(drift.differences) or f"expected {drift.expected[:12]}, found {drift.actual[:12]}"
-
-
 def _still_drifted(drift: Drift) -> Rejected:
     return Rejected(
         code="conflict",
-        message=f"node {drift.node} still differs from the baseline of vCluster {drift.vcluster}: {_what(drift)}",
+        message=f"node {drift.node} still differs from the baseline of vCluster {drift.vcluster}: {described(drift)}",
         current=f"fingerprint {drift.actual}",
         limit=f"baseline {drift.expected}",
         hint=f"Remedy it, then `lattice admin conformance refresh {drift.node}` and try again.",
