@@ -18,6 +18,8 @@ from lattice.wire.pb import agent_pb2 as pb
 FIRST_DELAY_S = 0.05
 LONGEST_DELAY_S = 2.0
 FIRST_ANSWER_WITHIN_S = 10.0
+# A server to which all agents come at once answers each in its turn: those that were not reached wait longer the next time.
+LONGEST_PATIENCE_S = 80.0
 SHORT_STREAM_S = 1.0
 CONTROL_LIMIT = 4096
 OUTPUT_LIMIT = 16
@@ -160,7 +162,7 @@ class Connector:
             endpoint = untried.popleft()
             begin_s = loop.time()
             try:
-                await self._stream(endpoint)
+                await self._stream(endpoint, patience_s(failures // len(self._endpoints)))
             except ServerGone as gone:
                 # A server that is away for days says so once.
                 is_news = gone.answered or complaints.get(endpoint) != str(gone)
@@ -172,7 +174,7 @@ class Connector:
                 if not gone.on_purpose or loop.time() - begin_s < SHORT_STREAM_S:
                     await asyncio.sleep(delay_s(failures))
 
-    async def _stream(self, endpoint: str) -> None:
+    async def _stream(self, endpoint: str, patience: float) -> None:
         """One stream from its opening to its end, which is always raised as ServerGone."""
         try:
             token = self._token()
@@ -184,17 +186,17 @@ class Connector:
             self._handler.opened(line.outbox)
             sender = asyncio.create_task(_send_all(call, line))
             try:
-                await self._receive_all(call, line)
+                await self._receive_all(call, line, patience)
             finally:
                 sender.cancel()
                 call.cancel()
                 self._handler.closed()
 
-    async def _receive_all(self, call: Stream, line: "_Line") -> None:
+    async def _receive_all(self, call: Stream, line: "_Line", patience: float) -> None:
         answered = False
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(FIRST_ANSWER_WITHIN_S) as limit:
+            async with asyncio.timeout(patience) as limit:
                 while True:
                     message = await call.read()
                     if not isinstance(message, pb.ServerMessage):
@@ -245,6 +247,11 @@ async def _send_all(call: Stream, line: _Line) -> None:
     except (grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
         # The reading side learns the same and says why.
         return
+
+
+def patience_s(failures: int) -> float:
+    """How long the first answer of a server may take: doubles from 10 s to 80 s."""
+    return min(LONGEST_PATIENCE_S, FIRST_ANSWER_WITHIN_S * 2.0 ** min(failures, 16))
 
 
 def delay_s(failures: int) -> float:

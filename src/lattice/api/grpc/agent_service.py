@@ -29,6 +29,9 @@ _log = logging.getLogger(__name__)
 REGISTER_WITHIN_S = 10.0
 # Long enough for an election; after that another server may know more.
 LEADER_WITHIN_S = 5.0
+# Sessions that are being opened. When all agents come at once each is served in its turn; otherwise all would be served a little,
+# and none before its patience is over.
+ENTERING_AT_ONCE = 200
 _NOT_WHO_THEY_SAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _REJOIN = pb.ServerMessage(rejoin=pb.Rejoin()).SerializeToString()
 
@@ -49,6 +52,7 @@ class AgentService:
         self._reception = reception
         self._changed = asyncio.Event()
         self._streams: set[_Stream] = set()
+        self.entrance = asyncio.Semaphore(ENTERING_AT_ONCE)
 
     def receive_at(self, reception: Reception) -> None:
         """Agents register there from now on; whose session elsewhere is lost is told to rejoin."""
@@ -139,6 +143,7 @@ class _Stream:
         self._registered = asyncio.Event()
         self._owed = 0  # Rejoins that the agent has not answered by a Register yet
         self._session: Session | None = None
+        self._is_entering = False
         self._farewell: str | None = None
         self._leaving = asyncio.Event()
 
@@ -215,10 +220,13 @@ class _Stream:
         lost: Reception | None = None
         while True:
             reception = await self._service.reception(lost)
+            await self._service.entrance.acquire()
+            self._is_entering = True
             session = self._session = reception.open(self._token, self._register)
             try:
                 has_spoken = await self._deliver(session)
             finally:
+                self._has_entered()
                 self._session = None
                 session.close()
             if has_spoken is None:
@@ -226,6 +234,11 @@ class _Stream:
             lost = reception
             if has_spoken:
                 await self._rejoin()
+
+    def _has_entered(self) -> None:
+        if self._is_entering:
+            self._is_entering = False
+            self._service.entrance.release()
 
     async def _deliver(self, session: Session) -> bool | None:
         """Hands on what the session says. None when it has ended; else it was lost, and True when it had said anything."""
@@ -243,6 +256,7 @@ class _Stream:
         try:
             while (message := await session.next_message()) is not None:
                 has_spoken = True
+                self._has_entered()
                 await self._context.write(message)
         except SessionLost:
             return has_spoken
