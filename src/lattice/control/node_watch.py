@@ -130,7 +130,7 @@ class NodeWatch:
     def _verdict(self, node: Node, now: float) -> _Verdict:
         reason = f"no heartbeat for {now - self._heard(node.id):.0f} s"
         if node.state is NodeState.BOOTING:
-            return FailBoot(node=node.id, reason=self._boot_trouble(node.id))
+            return FailBoot(node=node.id, reason=self._boot_trouble(node))
         if node.state is NodeState.READY:
             return DegradeNode(node=node.id, reason=reason)
         return DownNode(node=node.id, cause=DownCause.SILENCE, reason=reason)
@@ -140,12 +140,14 @@ class NodeWatch:
         heard = self._fresh_since if observation is None else observation.last_heard
         return max(heard, self._fresh_since)
 
-    def _boot_trouble(self, node: str) -> str:
+    def _boot_trouble(self, node: Node) -> str:
         limit = f"within {self._timers.current.boot_timeout_s:g} s"
-        why = self._why_not_ready(node)
+        observation = self._observations.get(node.id)
+        why = self._why_not_ready(node.id)
+        if node.awaits_reboot:
+            return f"it was not rebooted {limit}"
         if why:
             return f"not ready {limit}: {why}"
-        observation = self._observations.get(node)
         is_there = observation is not None and observation.connected
         return f"its agent confirmed nothing {limit}" if is_there else f"its agent was not there {limit}"
 

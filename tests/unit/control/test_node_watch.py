@@ -173,6 +173,24 @@ async def test_a_reboot_gives_a_node_the_whole_boot_time_again() -> None:
     assert world.node("n1").state is NodeState.DOWN
 
 
+@scenario
+async def test_a_node_that_is_not_rebooted_as_ordered_has_failed_to_boot() -> None:
+    world = World()
+    await world.prepare()
+    watch = Watch(world)
+    await world.do(RegisterNode(node="n1", hardware=HARDWARE, boot_id="b1"))
+    await world.do(ConfirmNode(node="n1"))
+    await world.do(DrainNode(node="n1", reason="fan"))
+    await world.do(RebootNode(node="n1"))
+    await world.do(ConfirmNode(node="n1"))
+    await watch.pass_s(600, "n1")
+    assert (world.node("n1").state, world.node("n1").reason) == (NodeState.DOWN, "fan")
+    assert world.state.node_story("n1")[-1].why == "boot 1 of 3 failed: it was not rebooted within 600 s"
+    await world.do(RegisterNode(node="n1", hardware=HARDWARE, boot_id="b1"))
+    await world.do(ConfirmNode(node="n1"))
+    assert world.node("n1").state is NodeState.DRAINED
+
+
 async def sensitive(world: World, **changes: object) -> None:
     vcluster = world.state.vclusters["default"]
     await world.do(SetVcluster(vcluster=replace(vcluster, scheduler=SENSITIVE, **changes)))

@@ -205,6 +205,7 @@ class NodeMoved(Event, tag="node_moved", frozen=True, kw_only=True):
     note: str = ""  # why, in its story alone: the node keeps no reason for being well
     degrade_cause: DegradeCause = DegradeCause.SILENCE
     boot_failures: int = 0
+    former_boot: str = ""
     wipe: Wipe | None = None
     lost: tuple[int, ...] = ()  # allocations that lost the node by it
 

@@ -484,6 +484,7 @@ def _node_moved(state: State, event: ev.NodeMoved, at: int) -> None:
             reason_by=event.by,
             degrade_cause=event.degrade_cause,
             boot_failures=event.boot_failures,
+            former_boot=event.former_boot,
             wipe=event.wipe,
             changed_at=at,
         )

@@ -103,7 +103,13 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     shortfall: str = ""  # why it is not configured for work, whatever its state; empty = it is
     degrade_cause: DegradeCause = DegradeCause.SILENCE  # says something only while Degraded
     boot_failures: int = 0  # in a row
+    former_boot: str = ""  # while it waits for a reboot: of the boot that is to end
     wipe: Wipe | None = None
+
+    @property
+    def awaits_reboot(self) -> bool:
+        """It was ordered to reboot, and its agent is still that of the boot before."""
+        return bool(self.former_boot) and self.former_boot == self.boot_id
 
     @property
     def is_kept_back(self) -> bool:

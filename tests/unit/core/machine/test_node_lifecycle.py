@@ -38,6 +38,8 @@ COMMANDS: dict[str, cmd.AnyCommand] = {
     "wipe_failed": cmd.FinishWipe(node="n1", since=0, is_wiped=False, reason="disk"),
 }
 
+REBOOTED = cmd.RegisterNode(node="n1", hardware=HARDWARE, boot_id="b2")
+
 # How a node comes into each state, from Ready with work on it or without.
 PATHS: dict[str, tuple[str, ...]] = {
     "Booting": ("disable", "enable"),
@@ -172,6 +174,7 @@ def test_three_failed_boots_in_a_row_make_a_failed_node_and_one_good_boot_starts
         world.must(COMMANDS["boot_failed"])
         assert world.node("n1").down_cause is DownCause.SILENCE
     world.must(COMMANDS["reboot"])
+    world.must(REBOOTED)
     world.must(COMMANDS["confirmed"])
     assert (world.node("n1").state, world.node("n1").boot_failures) == (NodeState.READY, 0)
     world, _ = world_in("Failed")
@@ -203,6 +206,9 @@ def test_a_drained_node_that_is_rebooted_comes_back_drained() -> None:
     world, _ = world_in("Drained")
     world.must(COMMANDS["reboot"])
     world.must(COMMANDS["registered"])
+    assert world.must(COMMANDS["confirmed"]) == ()  # its agent, but not after a reboot
+    assert world.node("n1").state is NodeState.BOOTING
+    world.must(REBOOTED)
     world.must(COMMANDS["confirmed"])
     assert (world.node("n1").state, world.node("n1").reason) == (NodeState.DRAINED, "fan")
 

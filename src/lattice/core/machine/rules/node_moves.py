@@ -45,6 +45,7 @@ def moved(
         note=note,
         degrade_cause=degraded_by,
         boot_failures=failures,
+        former_boot=node.boot_id if trigger is NodeTrigger.REBOOT else "",
         wipe=None if trigger is NodeTrigger.WIPED else wipe or node.wipe,
         lost=lost,
     )

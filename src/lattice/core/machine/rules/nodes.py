@@ -49,7 +49,7 @@ def confirm(state: State, command: cmd.ConfirmNode, actor: str = "") -> Events |
         return not_found(state, command.node)
     if node.state is NodeState.DEGRADED and node.degrade_cause is DegradeCause.SILENCE:
         return (moved(node, NodeTrigger.RESUMED, actor=actor),)
-    if node.state is not NodeState.BOOTING:
+    if node.state is not NodeState.BOOTING or node.awaits_reboot:
         return ()
     if not node.is_kept_back:
         return (moved(node, NodeTrigger.CONFIRMED, actor=actor),)
@@ -65,7 +65,8 @@ def fail_boot(state: State, command: cmd.FailBoot, actor: str = "") -> Events | 
     reason = f"boot {tries} of {MAX_BOOTS} failed: {command.reason or 'not ready in time'}"
     if tries >= MAX_BOOTS:
         return (moved(node, NodeTrigger.BOOTS_EXHAUSTED, reason=reason, actor=actor),)
-    return (moved(node, NodeTrigger.BOOT_FAILED, cause=DownCause.SILENCE, reason=reason, actor=actor),)
+    shown, cause = "" if node.drain_wanted else reason, DownCause.SILENCE
+    return (moved(node, NodeTrigger.BOOT_FAILED, cause=cause, reason=shown, actor=actor, note=reason),)
 
 
 def reboot(state: State, command: cmd.RebootNode, actor: str) -> Events | Rejected:
