@@ -204,7 +204,8 @@ def source_of_token(
         return given_token(token)
     if path is not None:
         return token_file(path)
-    return KeptLogin([str(each) for each in addresses]) if addresses else no_token
+    kept = [str(each) for each in addresses if each.scheme != "unix"]
+    return KeptLogin(kept) if kept else no_token
 
 
 def _all(page: Callable[[str], Page[T]]) -> Iterator[T]:

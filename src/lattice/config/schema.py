@@ -96,6 +96,7 @@ class ApiSection(Struct, frozen=True, kw_only=True):
 
     hmac_secret: str
     rest_listen: Listen = "127.0.0.1:8080"
+    unix_socket: str = ""  # a path: users of this machine read the status of nodes there without a token; empty = none
     grpc_listen: Listen = "127.0.0.1:50051"
     agent_listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = (
         ""  # agents by mutual TLS

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lattice.api.rest.peers import PEER
 from lattice.daemons.listening import ListenFailed
-from lattice.daemons.server_process import RestServer
+from lattice.daemons.rest_server import RestServer
 from lattice.quorum.tls import PeerTls, server_of
 
 PATIENCE_S = 1

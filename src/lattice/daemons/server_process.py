@@ -5,7 +5,6 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from socket import socket
 
@@ -38,9 +37,11 @@ from lattice.daemons.debug_flags import DebugFlags
 from lattice.daemons.guards import begin_auditing, rate_limits, submit_filter
 from lattice.daemons.identity import Believer
 from lattice.daemons.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
+from lattice.daemons.local_socket import LocalSocket
 from lattice.daemons.memory import keep_what_is_loaded
 from lattice.daemons.outlets import Outlets
 from lattice.daemons.recovery import object_snapshots
+from lattice.daemons.rest_server import RestServer
 from lattice.daemons.server_loops import Loops
 from lattice.daemons.server_tls import ServerTls
 from lattice.integrations.directory.store import DirectoryStore
@@ -62,14 +63,6 @@ _log = logging.getLogger(__name__)
 ENDPOINTS_FILE = "endpoints.json"
 REST_PATIENCE_S = 1
 GRPC_PATIENCE_S = 0.5
-
-
-class RestServer(uvicorn.Server):
-    """uvicorn on an event loop that is not its own: signals are somebody else's business."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 class ServerProcess:
@@ -94,7 +87,7 @@ class ServerProcess:
         self._agents = AgentService(self._verifier, refused=self._agent_refused)
         self._agent_entrance = AgentEntrance(config.api, secret, self._clock, self._verifier, self._agent_refused)
         self._agent_port: Address | None = None
-        self._metrics.show_agents(lambda: self._agents.count)
+        self._metrics.show_agents(lambda: self._agents.count, lambda: self._agents.refusals)
         self._entrance = Entrance()
         self._replica = self._build_replica()
         self._ring = ChangeRing(self._replica)
@@ -108,6 +101,7 @@ class ServerProcess:
         self._health: Health | None = None
         self._rest: RestServer | None = None
         self._rest_task: asyncio.Task[None] | None = None
+        self._local_socket: LocalSocket | None = None
 
     def _build_replica(self) -> LogReplica:
         config, data_dir = self._config, self._data_dir
@@ -319,6 +313,13 @@ class ServerProcess:
             if self._rest_task.done():
                 raise ListenFailed(f"REST did not start: {self._rest_task.exception()}")
             await asyncio.sleep(0.001)
+        if self._config.api.unix_socket:
+            self._local_socket = LocalSocket(Path(self._config.api.unix_socket), self._entrance, self._mint_local)
+            await self._local_socket.start()
+
+    def _mint_local(self, user: str) -> str:
+        now_s = self._clock.now_ms() // 1000
+        return sign_token(self._secret, user=user, issued_at_s=now_s, lifetime_s=60, scope="readonly")
 
     def _publish(self, rest: Address, grpc: Address) -> None:
         endpoints = {"rest": f"{self._scheme}://{rest}", "grpc": str(grpc), "pid": os.getpid()}
@@ -345,6 +346,8 @@ class ServerProcess:
             self._services.feed.close()
         if self._rest is not None:
             self._rest.should_exit = True
+        if self._local_socket is not None:
+            await self._local_socket.stop()
         self._agents.say_goodbye("the server is stopping")
         if self._loops is not None:
             await self._loops.stop()
