@@ -83,7 +83,9 @@ OPERATIONS: list[tuple[str, str, Any, Call]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "answer", "call"), OPERATIONS, ids=lambda part: str(part)[:40])
+@pytest.mark.parametrize(
+    ("method", "path", "answer", "call"), OPERATIONS, ids=[f"{row[0]} {row[1]}" for row in OPERATIONS]
+)
 def test_an_operation_reaches_its_route(
     method: str, path: str, answer: object, call: Call, api: FakeApi, client: Client
 ) -> None:
