@@ -106,6 +106,8 @@ def _check(story: list[NodeEvent], injection: Injection | None) -> None:
         case "slow-boot":
             assert told == UP
             assert _seconds(story[1]) - _seconds(story[0]) >= 4.9
+        case "drift":
+            assert told in (UP, [*UP, "drifted"])
         case _:
             assert told == UP
     if injection is not None and "silent" in told:
