@@ -21,9 +21,10 @@ class Allowance:
     filled_at: float = 0.0
 
     def take(self, now: float) -> bool:
-        """Whether another one may be heard now."""
-        self.left = min(BURST, self.left + (now - self.filled_at) * self.per_s)
-        self.filled_at = now
+        """Whether another one may be heard now; one that was brought by others may be older than the last."""
+        if now > self.filled_at:
+            self.left = min(BURST, self.left + (now - self.filled_at) * self.per_s)
+            self.filled_at = now
         if self.left < 1.0:
             return False
         self.left -= 1.0

@@ -13,3 +13,9 @@ def test_what_was_saved_is_bounded() -> None:
     allowance = Allowance(2.0)
     assert sum(allowance.take(1000.0) for _ in range(100)) == BURST
     assert sum(allowance.take(1003.0) for _ in range(100)) == 6
+
+
+def test_a_heartbeat_that_was_under_way_for_long_costs_no_more_than_another() -> None:
+    allowance = Allowance(80.0, filled_at=100.0)
+    assert [allowance.take(at) for at in (90.0, 95.0, 91.0)] == [True] * 3
+    assert allowance.left == BURST - 3
