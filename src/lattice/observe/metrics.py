@@ -146,8 +146,9 @@ class Metrics:
         """Shows how far the clocks of other servers are ahead, read at each scrape."""
         self.registry.register(_ClockFigures(read))
 
-    def show_agents(self, read: Callable[[], int]) -> None:
-        """Shows how many agents are attached to this server, read at each scrape."""
+    def show_agents(self, read: Callable[[], int], refusals: Callable[[], int]) -> None:
+        """Shows how many agents are attached to this server and how many were refused, read at each scrape."""
+        self._show(_Refusals(refusals))
         attached = Gauge("lattice_agents_attached", "Agents whose stream this server holds", registry=self.registry)
         attached.set_function(read)
 
@@ -256,6 +257,23 @@ class _InventoryFigures(Collector):
         for outcome in ("taken", "changed", "refused", "asked"):
             family.add_metric([outcome], counts.get(outcome, 0))
         yield family
+
+
+class _Refusals(Collector):
+    """Agents that are not who they say."""
+
+    def __init__(self, read: Callable[[], int]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            "lattice_agents_refused",
+            "Agents without a valid token or certificate, or with that of another node",
+            value=self._read(),
+        )
 
 
 class _HeartbeatFigures(Collector):

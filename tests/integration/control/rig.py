@@ -88,7 +88,7 @@ class Rig:
         )
         self.watch = NodeWatch(replica, links, self.observations, clock, timers)
         verifier = TokenVerifier(SECRET, clock)
-        service = AgentService(verifier, DeskReception(verifier, self.sessions, links))
+        service = self.service = AgentService(verifier, DeskReception(verifier, self.sessions, links))
         server, port = build_server(service, "127.0.0.1:0")
         self.endpoint = f"127.0.0.1:{port}"
         replica.subscribe(lambda index, envelope, events: self._changed.set())
@@ -103,7 +103,7 @@ class Rig:
             await server.stop(0)
             await replica.stop()
             # A gRPC server that is collected after its event loop was closed complains.
-            del server, service
+            del server, service, self.service
             gc.collect()
             await asyncio.sleep(0.01)
 

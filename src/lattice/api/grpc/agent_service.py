@@ -48,7 +48,8 @@ class AgentService:
         refused: Callable[[str], None] = lambda why: None,
     ) -> None:
         self._verifier = verifier
-        self._refused = refused
+        self._on_refused = refused
+        self.refusals = 0  # of agents that are not who they say
         self._reception = reception
         self._changed = asyncio.Event()
         self._streams: set[_Stream] = set()
@@ -90,7 +91,7 @@ class AgentService:
         try:
             token = await self._identify(context)
         except StreamRefused as refusal:
-            self._refused(f"an agent: {refusal}")
+            self._refused(refusal)
             await context.abort(refusal.code, str(refusal))
         await self.connect_as(messages, context, token)
 
@@ -106,8 +107,12 @@ class AgentService:
                 self._streams.discard(stream)
         except StreamRefused as refusal:
             if refusal.code in _NOT_WHO_THEY_SAY:
-                self._refused(f"an agent: {refusal}")
+                self._refused(refusal)
             await context.abort(refusal.code, str(refusal))
+
+    def _refused(self, refusal: StreamRefused) -> None:
+        self.refusals += 1
+        self._on_refused(f"an agent: {refusal}")
 
     async def _identify(self, context: Context) -> str:
         """The token, verified before anything is read from the stream."""
