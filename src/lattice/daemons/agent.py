@@ -162,7 +162,7 @@ def build_settings(options: argparse.Namespace) -> Settings:
         topology=machine.topology,
         inventory=machine.inventory,
         hardware=machine.file,
-        look_every_s=options.inventory_every,
+        look_every_s=max(1.0, options.inventory_every),
         hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
     )

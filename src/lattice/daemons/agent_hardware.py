@@ -6,14 +6,20 @@ gives out no devices that it was not told of.
 
 import argparse
 import os
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lattice.agent.devices import NodeTopology, TopologyUnusable, read_topology
 from lattice.agent.discovery.discover import discover
 from lattice.agent.discovery.hardware_file import HardwareFile
+from lattice.agent.discovery.processors import read_meminfo
+from lattice.agent.discovery.tree import Tree
 from lattice.core.model.gpus import GpuTopology
 from lattice.core.model.inventory import Inventory, UnusableInventory, gpu_topology, memory_topology
 from lattice.core.model.memory import MemoryTopology
+
+FIRST_LOOK_WITHIN_S = 45.0
 
 
 class BadHardware(Exception):
@@ -34,7 +40,7 @@ class Machine:
 
 def look_around(options: argparse.Namespace) -> Machine:
     """Raises BadHardware."""
-    inventory = discover()
+    inventory = look_within(discover, FIRST_LOOK_WITHIN_S)
     file = HardwareFile(options.hardware.absolute()) if options.hardware else None
     try:
         inventory = file.laid_over(inventory) if file else inventory
@@ -53,6 +59,26 @@ def look_around(options: argparse.Namespace) -> Machine:
         inventory=inventory,
         file=file,
     )
+
+
+def look_within(look: Callable[[], Inventory], within_s: float) -> Inventory:
+    """What is found in time; a machine that cannot be looked at still has an agent, which says why it knows so little."""
+    found: list[Inventory] = []
+    problems: list[str] = []
+
+    def work() -> None:
+        try:
+            found.append(look())
+        except Exception as error:  # noqa: BLE001 - strange hardware must not keep the agent from starting
+            problems.append(f"looking at the hardware failed: {type(error).__name__}: {error}")
+
+    thread = threading.Thread(target=work, name="inventory", daemon=True)
+    thread.start()
+    thread.join(within_s)
+    if found:
+        return found[0]
+    told = problems or [f"looking at the hardware took more than {within_s:g} s"]
+    return Inventory(memory_mb=read_meminfo(Tree()).get("MemTotal", 0) >> 10, problems=tuple(told))
 
 
 def _found(options: argparse.Namespace, inventory: Inventory) -> NodeTopology:

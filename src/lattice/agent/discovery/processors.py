@@ -35,9 +35,14 @@ def read_cpus(tree: Tree) -> Cpus:
         sockets=len(sockets),
         cores=len(cores),
         threads=len(online),
-        mhz=khz // 1000 or int(float(info.get("cpu mhz", "0") or 0)),
+        mhz=khz // 1000 or _whole(info.get("cpu mhz", "")),
         microcode=info.get("microcode", ""),
     )
+
+
+def _whole(text: str) -> int:
+    digits = text.partition(".")[0]
+    return int(digits) if digits.isdigit() else 0
 
 
 def _first_processor(text: str) -> dict[str, str]:

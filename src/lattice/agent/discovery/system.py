@@ -14,6 +14,7 @@ HIDDEN = "(hidden)"
 VERSION_WITHIN_S = 5.0
 SCRATCH = ("/scratch", "/local_scratch", "/local/scratch", "/nvme", "/tmp")  # noqa: S108 - looked at, never written to
 RUNTIMES = ("apptainer", "crun", "enroot", "podman", "runc", "sarus", "singularity", "squashfuse", "uenv")
+_REMOTE = ("nfs", "lustre", "gpfs", "beegfs", "ceph", "cifs", "wekafs", "autofs", "fuse", "9p", "afs")
 _SECRET = re.compile(r"token|passw|secret|credential|private|(^|[._-])(api|psk|key)([._-]|$)", re.IGNORECASE)
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 _VERSION = re.compile(r"\d+(\.\d+)+[\w.+~-]*")
@@ -70,10 +71,7 @@ def read_scratch(tree: Tree, places: Sequence[str] = SCRATCH) -> tuple[Scratch, 
     found = []
     for place in places:
         kind = kinds.get(place, "")
-        if (
-            kind in {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "wekafs", "autofs"}
-            or not tree.is_machine
-        ):
+        if kind.startswith(_REMOTE) or not tree.is_machine:
             continue
         if kind or place == "/tmp":  # noqa: S108
             found += _measured(place, kind or kinds.get("/", ""))

@@ -13,9 +13,8 @@ async def get_node_inventory(context: Context, request: GetNode) -> NodeInventor
     book = context.services.inventories
     known = None if book is None else book.get(request.id)
     if known is None:
-        raise ApiError(
-            "not_found",
-            f"node {request.id} has not said what it is made of",
-            hint="its agent says so when it registers: see the node's state",
-        )
+        hint = "its agent says so when it registers: see the node's state"
+        if book is None:
+            hint = "this server follows and does not know: ask without consistency=stale"
+        raise ApiError("not_found", f"node {request.id} has not said what it is made of", hint=hint)
     return inventory_view(request.id, known)
