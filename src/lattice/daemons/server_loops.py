@@ -74,6 +74,7 @@ class Loops:
         auditing: Auditing | None = None,
     ) -> None:
         timings = _Timings(config, epoch)
+        self._metrics = metrics
         self.uploads = uploads
         self.auditing = auditing
         self.observations = Observations()
@@ -217,6 +218,7 @@ class Loops:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        self._metrics.hide_loops()
 
 
 def _event_script(config: ServerConfig) -> SiteProgram | None:

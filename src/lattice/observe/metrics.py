@@ -172,8 +172,13 @@ class Metrics:
         """Shows how often the site's script for node events ran, read at each scrape."""
         self._show(_ScriptFigures(read))
 
+    def hide_loops(self) -> None:
+        """A server that does not lead any more has nothing to say of nodes."""
+        while self._shown:
+            self.registry.unregister(self._shown.popitem()[1])
+
     def _show(self, figures: Collector) -> None:
-        """In place of those of the same kind that were shown before: each time a server leads, it has new loops."""
+        """Until `hide_loops`; in place of those of the same kind that were shown before."""
         former = self._shown.get(type(figures))
         if former is not None:
             self.registry.unregister(former)
