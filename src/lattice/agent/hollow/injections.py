@@ -30,6 +30,10 @@ class InjectionFile:
         if self._file is not None:
             self._file.write(self._encoder.encode(Injection(at=time.time(), node=node, what=what)) + b"\n")
 
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
 
 def read_injections(path: Path) -> list[Injection]:
     """All that was noted so far."""

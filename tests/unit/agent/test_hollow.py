@@ -1,0 +1,231 @@
+"""Hollow nodes: their options, what is drawn for them, and how pretended work ends."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+
+from lattice.agent.connection import Outbox, patience_s
+from lattice.agent.hollow.durations import NotASpan, span_s
+from lattice.agent.hollow.faults import BadFault, FaultKind, Misfortune, draw_faults, parse_faults
+from lattice.agent.hollow.hardware import HollowHardware
+from lattice.agent.hollow.injections import InjectionFile, read_injections
+from lattice.agent.hollow.names import node_names
+from lattice.agent.hollow.node import HollowNode
+from lattice.agent.hollow.switchboard import HollowSwitchboard, pretended_address
+from lattice.agent.hollow.work import Work, parse_work
+from lattice.agent.messages import NodeFacts
+from lattice.agent.state import Cause, RunKey, RunOrder
+from lattice.core.model.inventory import UnusableInventory
+from lattice.wire.pb import agent_pb2 as pb
+
+
+def in_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
+    def run() -> None:
+        asyncio.run(test())
+
+    run.__name__ = test.__name__
+    return run
+
+
+def order(*argv: str, script: str = "", walltime_s: float = 0.0) -> RunOrder:
+    return RunOrder(key=RunKey(1, 1), argv=argv, script=script.encode(), walltime_s=walltime_s)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("3s", 3), ("2m", 120), ("1h", 3600), ("7", 7), ("0.5", 0.5)]
+)
+def test_a_span_has_a_unit_or_means_seconds(text: str, seconds: float) -> None:
+    assert span_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "1d", "-1s", "1s..2s"])
+def test_what_is_no_span_is_refused(text: str) -> None:
+    with pytest.raises(NotASpan, match="is no span of time"):
+        span_s(text)
+
+
+def test_the_same_seed_draws_the_same_faults_and_each_node_has_one_at_most() -> None:
+    names = node_names("hollow", 500)
+    faults = parse_faults("silence=1%, flap=2%:20s,slow-boot=0.01%:3s,drift=0%")
+    drawn = draw_faults(names, faults, 7)
+    assert drawn == draw_faults(names, faults, 7)
+    assert drawn.keys() != draw_faults(names, faults, 8).keys()
+    kinds = Counter(misfortune.kind for misfortune in drawn.values())
+    assert kinds == {FaultKind.SILENCE: 5, FaultKind.FLAP: 10, FaultKind.SLOW_BOOT: 1}
+    assert {m.for_s for m in drawn.values()} == {0.0, 20.0, 3.0}
+
+
+def test_more_faults_than_nodes_hit_every_node_once() -> None:
+    assert len(draw_faults(node_names("n", 3), parse_faults("silence=100%,flap=100%"), 1)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("noise=1%", "'noise' is no fault; known: silence, flap, slow-boot, drift"),
+        ("silence", "say how many nodes"),
+        ("silence=3", "say how many nodes"),
+        ("silence=x%", "could not convert"),
+        ("silence=101%", "between 0% and 100%"),
+        ("flap=1%:soon", "is no span of time"),
+        ("flap=1%:0s", "away for some time"),
+    ],
+)
+def test_a_fault_that_cannot_be_read_says_why(text: str, why: str) -> None:
+    with pytest.raises(BadFault, match=why):
+        parse_faults(text)
+
+
+def test_work_takes_as_long_as_it_says_unless_told_otherwise() -> None:
+    source = random.Random(1)
+    assert Work().outcome(order("sleep", "3"), source).after_s == 3
+    assert Work().outcome(order(script="sleep 1m\nsleep 0.5\nexit 4"), source).after_s == 60.5
+    assert Work().outcome(order("true"), source).after_s == 0
+    drawn = parse_work("1s..5s").outcome(order("sleep", "300"), source).after_s
+    assert 1 <= drawn <= 5
+    assert parse_work("2s").outcome(order("true"), source).after_s == 2
+    with pytest.raises(NotASpan, match="shorter"):
+        parse_work("5s..1s")
+
+
+def test_work_ends_with_the_code_it_names_or_at_its_walltime() -> None:
+    source = random.Random(1)
+    assert Work().outcome(order("true"), source).end.exit_code == 0
+    assert Work().outcome(order("false"), source).end.exit_code == 1
+    assert Work().outcome(order(script="sleep 1; exit 7"), source).end.exit_code == 7
+    late = Work().outcome(order("sleep", "100", walltime_s=5), source)
+    assert (late.after_s, late.end.cause) == (5, Cause.WALLTIME)
+
+
+def test_names_have_one_width() -> None:
+    assert node_names("hollow", 3) == ["hollow0001", "hollow0002", "hollow0003"]
+    assert node_names("x", 12_000)[0] == "x00001"
+    assert len({pretended_address(place) for place in range(70_000)}) == 70_000
+
+
+def test_the_log_of_injections_can_be_read_while_it_is_written(tmp_path: Path) -> None:
+    log = InjectionFile(tmp_path / "log")
+    log.note("n1", "silence")
+    assert [(each.node, each.what) for each in read_injections(tmp_path / "log")] == [("n1", "silence")]
+    log.close()
+    nowhere = InjectionFile(None)
+    nowhere.note("n1", "silence")
+    nowhere.close()
+
+
+def test_nodes_are_alike_until_they_drift_or_their_file_changes(tmp_path: Path) -> None:
+    file = tmp_path / "hardware.json"
+    file.write_text('{"board": {"bios_version": "2.0"}}')
+    hardware = HollowHardware(64, 1024, file)
+    marks = {hardware.usual.mark, hardware.drifted.mark, HollowHardware(64, 1024).usual.mark}
+    assert len(marks) == 3
+    told: list[str] = []
+    hardware.look(lambda: told.append("changed"))
+    assert told == []
+    file.write_text('{"board": {"bios_version": "3.0.1"}}')
+    hardware.look(lambda: told.append("changed"))
+    assert told == ["changed"]
+    assert hardware.usual.mark not in marks
+    file.write_text("rubbish")
+    with pytest.raises(UnusableInventory, match=r"hardware\.json"):
+        hardware.look(lambda: told.append("changed"))
+
+
+def test_patience_with_a_busy_server_grows_and_has_an_end() -> None:
+    assert [patience_s(failures) for failures in (0, 1, 2, 3, 9)] == [10, 20, 40, 80, 80]
+
+
+class Stage:
+    """One hollow node and what it says."""
+
+    def __init__(self, *, work: Work | None = None, misfortune: Misfortune | None = None) -> None:
+        facts = NodeFacts(
+            node_id="hollow0001",
+            address="",
+            boot_id="b",
+            cpus=4,
+            memory_mb=4096,
+            gpus=0,
+            gpu_type="",
+            group="",
+            features=(),
+            runs_as_root=True,
+            agent_user="",
+        )
+        self.noted: list[tuple[str, str]] = []
+        self.node = HollowNode(
+            facts, work or Work(), random.Random(1), self, HollowHardware(4, 4096), HollowSwitchboard(), misfortune
+        )
+        self.outbox = Outbox()
+        self.node.opened(self.outbox)
+
+    def note(self, node: str, what: str) -> None:
+        self.noted.append((node, what))
+
+    def hear(self, **body: object) -> None:
+        self.node.received(pb.ServerMessage(**body))  # type: ignore[arg-type]
+
+    def welcome(self) -> None:
+        self.hear(welcome=pb.Welcome(session=9, heartbeat_interval_s=0.1, down_after_s=60, takes_batches=True))
+
+    async def said(self, kind: str) -> pb.AgentMessage:
+        """The next message of the kind; others are passed over."""
+        async with asyncio.timeout(60):
+            while (message := await self.outbox.take()).WhichOneof("body") != kind:
+                pass
+            return message
+
+
+@in_loop
+async def test_a_hollow_node_registers_confirms_and_beats_with_its_session() -> None:
+    stage = Stage()
+    assert (await stage.said("register")).register.node_id == "hollow0001"
+    assert (await stage.said("inventory")).inventory.fingerprint
+    stage.welcome()
+    assert (await stage.said("confirmed")).confirmed.session == 9
+    first, second = (await stage.said("heartbeat")).heartbeat, (await stage.said("heartbeat")).heartbeat
+    assert (first.session, second.seq) == (9, first.seq + 1)
+    stage.node.closed()
+
+
+@in_loop
+async def test_pretended_work_is_reported_until_it_is_acknowledged() -> None:
+    stage = Stage()
+    stage.welcome()
+    key = pb.RunKey(number=3, run=1)
+    stage.hear(start_run=pb.StartRun(key=key, argv=["sleep", "0.01"]))
+    reports: list[pb.RunReport] = []
+    while not reports or reports[-1].phase != pb.PHASE_ENDED:
+        message = await stage.said("run_report") if not reports else await stage.outbox.take()
+        reports += [message.run_report] if message.HasField("run_report") else list(message.run_reports.reports)
+    assert [(report.phase, report.seq) for report in reports] == [(pb.PHASE_RUNNING, 1), (pb.PHASE_ENDED, 2)]
+    stage.node.tick(1e9)
+    assert (await stage.said("run_report")).run_report.phase == pb.PHASE_ENDED
+    stage.hear(report_ack=pb.ReportAck(key=key, seq=2))
+    assert stage.node.state.runs == {}
+    stage.hear(start_run=pb.StartRun(key=pb.RunKey(number=4, run=1), argv=["sleep", "100"]))
+    assert (await stage.said("run_report")).run_report.phase == pb.PHASE_RUNNING
+    stage.hear(stop_run=pb.StopRun(key=pb.RunKey(number=4, run=1)))
+    assert (await stage.said("run_report")).run_report.cause == pb.END_CAUSE_STOPPED
+    stage.node.closed()
+
+
+@in_loop
+async def test_a_mute_node_says_nothing_and_a_slow_one_confirms_late() -> None:
+    stage = Stage(misfortune=Misfortune(kind=FaultKind.SLOW_BOOT, for_s=0.02, after_s=0.0))
+    stage.welcome()
+    await stage.said("confirmed")
+    assert stage.noted == [("hollow0001", "slow-boot"), ("hollow0001", "slow-boot-over")]
+    stage.node.audible.clear()
+    stage.hear(read_output=pb.ReadOutput(reader=1))
+    stage.node.beat_now()
+    stage.node.audible.set()
+    stage.hear(read_output=pb.ReadOutput(reader=2))
+    assert (await stage.said("output_chunk")).output_chunk.reader == 2
+    stage.node.drift()
+    assert (await stage.said("inventory")).inventory.fingerprint
+    stage.node.closed()
