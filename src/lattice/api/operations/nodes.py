@@ -11,7 +11,7 @@ from lattice.api.errors import unknown
 from lattice.api.health import with_checks
 from lattice.api.node_fields import sort_rows
 from lattice.api.node_orders import Instruction, NodeOrder, order_node
-from lattice.api.operations.node_query import chosen_rows, page_of
+from lattice.api.operations.node_query import chosen_rows, in_pieces, page_of
 from lattice.api.states import parse_node_states
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes import Node
@@ -71,9 +71,8 @@ async def list_nodes(context: Context, request: NodeQuery) -> Page[NodeView]:
     sort_rows(rows, request.sort)
     page, cursor = page_of(rows, request.limit, request.cursor)
     homes = _homes(context)
-    return Page(
-        items=[with_checks(context, row.node, _view(context, row.node, homes)) for row in page], next_cursor=cursor
-    )
+    views = await in_pieces(page, lambda row: with_checks(context, row.node, _view(context, row.node, homes)))
+    return Page(items=views, next_cursor=cursor)
 
 
 async def get_node(context: Context, request: GetNode) -> NodeView:
