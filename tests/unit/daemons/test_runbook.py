@@ -1,4 +1,4 @@
-"""What the runbook tells people to type can be typed."""
+"""What the runbooks tell people to type can be typed."""
 
 import shlex
 from pathlib import Path
@@ -9,15 +9,20 @@ from lattice.cli.context import Process, Streams
 from lattice.cli.parsing import find_command, load_command, read_options
 from lattice.daemons import server
 
-RUNBOOK = Path(__file__).parents[3] / "docs" / "runbooks" / "disaster-recovery.md"
-COMMANDS = sorted(
-    {line for line in RUNBOOK.read_text().splitlines() if line.startswith(("lattice ", "lattice-server "))}
-)
+RUNBOOKS = Path(__file__).parents[3] / "docs" / "runbooks"
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_of_the_runbook_is_understood(line: str) -> None:
-    program, *words = shlex.split(line)
+def commands(file: Path) -> set[str]:
+    return {line for line in file.read_text().splitlines() if line.startswith(("lattice ", "lattice-server "))}
+
+
+COMMANDS = sorted(commands(RUNBOOKS / "disaster-recovery.md"))
+ALL_COMMANDS = sorted(set().union(*map(commands, RUNBOOKS.glob("*.md"))))
+
+
+@pytest.mark.parametrize("line", ALL_COMMANDS)
+def test_a_command_of_a_runbook_is_understood(line: str) -> None:
+    program, *words = shlex.split(line, comments=True)
     if program == "lattice-server":
         assert server.build_parser().parse_args(words).config
         return
