@@ -72,7 +72,7 @@ def _values(flag: str, recent: Recent) -> list[str]:
 def _names(path: tuple[str, ...], recent: Recent) -> list[str]:
     if path[0] in ALLOCATION_WORDS:
         return recent.allocations
-    if path[0] in {"node", "nodes"} or path[-1] in {"drain", "undrain"}:
+    if path[0] in {"node", "nodes"} or path[-1] in {"drain", "undrain", "approve", "refresh", "wipe"}:
         return recent.nodes
     if path[:2] == ("admin", "vcluster"):
         return recent.vclusters
