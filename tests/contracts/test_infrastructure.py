@@ -177,3 +177,19 @@ def test_the_loop_tells_as_soon_as_there_is_something(manager: StateManager) -> 
         task.cancel()
 
     run(scenario)
+
+
+def test_a_node_that_drifted_and_was_lost_has_drifted_still_when_it_is_back(manager: StateManager) -> None:
+    async def scenario() -> None:
+        world, remediation = await prepared(manager)
+        await world.do(drifted("n1"))
+        await world.do(DegradeNode(node="n1"))
+        await world.do(DownNode(node="n1", reason="silent"))
+        await remediation.tell()
+        assert flags(manager) == ["Alert", "OK"]
+        await world.do(RegisterNode(node="n1", hardware=HARDWARE))
+        await world.do(ConfirmNode(node="n1"))
+        await remediation.tell()
+        assert flags(manager) == ["Warning", "OK"]
+
+    run(scenario)

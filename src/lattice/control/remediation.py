@@ -120,15 +120,22 @@ class Remediation:
                     self._say(
                         event.node, Flag.ALERT, f"{_LOST.get(event.state, 'node_down')}: {event.note or event.reason}"
                     )
-                case ev.NodeMoved() if event.trigger in _RETURNS and self._is_news(event.node):
-                    self._say(event.node, Flag.OK, "node is back")
+                case ev.NodeMoved() if event.trigger in _RETURNS:
+                    self._say_return(event.node)
                 case _:
                     continue
 
+    def _say_return(self, node: str) -> None:
+        if not self._is_news(node):
+            return
+        drift = self._replica.state.drift.drifts.get(node)
+        if drift is None or drift.verified_at:
+            self._say(node, Flag.OK, "node is back")
+        else:
+            self._say_drift(drift)
+
     def _is_news(self, node: str) -> bool:
         """Whether something worse than a boot lies between this return of the node and the last one."""
-        if node in self._replica.state.drift.drifts:
-            return False
         for entry in reversed(self._replica.state.node_story(node)[:-1]):
             if entry.trigger in _TROUBLES:
                 return True
