@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,7 +17,7 @@ from lattice_sdk.models_nodes import NodeEvent
 
 pytestmark = pytest.mark.e2e
 
-SOAK = bool(os.environ.get("LATTICE_SOAK"))
+SOAK_S = float(os.environ.get("LATTICE_SOAK_S", "300"))
 INTERVAL_S = 1.0
 TIMEOUT_S = 8.0
 TIMINGS = {
@@ -117,3 +118,47 @@ def _check(story: list[NodeEvent], injection: Injection | None) -> None:
 
 def _seconds(event: NodeEvent) -> float:
     return datetime.fromisoformat(event.at or "").timestamp()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_ten_thousand_nodes_of_which_one_in_a_hundred_flaps() -> None:
+    settings = {
+        "node_agent.heartbeat_interval_s": "10",
+        "node_agent.heartbeat_timeout_s": "30",
+        "node_agent.grace_period_s": "60",
+    }
+    with (
+        LocalCluster(nodes=0, settings=settings) as cluster,
+        HollowNodes(cluster, 10_000, "--fault", "flap=1%:60s", "--collectors", "10") as nodes,
+        cluster.client() as client,
+    ):
+        cluster.put("/settings/node.collectors", {"value": ",".join(nodes.names[:10])})
+        wait_all(client, nodes.names, "Ready", within_s=180)
+        time.sleep(SOAK_S)
+        injected: dict[str, list[str]] = {}
+        for injection in nodes.injections():
+            injected.setdefault(injection.node, []).append({"flap": "silent"}.get(injection.what, "resumed"))
+        assert len(injected) == 100
+        for name in nodes.names:
+            told = [event.trigger for event in client.node_events(name)]
+            expected = [*UP, *injected.get(name, [])]
+            # What was done last may not have shown yet, and may go on meanwhile.
+            assert told[: len(expected) - 1] == expected[:-1] or (name not in injected and told == UP), name
+        nodes.send(signal.SIGSTOP)
+        wait_all(client, nodes.names, "Degraded", within_s=120)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_the_loss_of_a_collector_takes_no_other_node_with_it(servers: LocalCluster, client: Client) -> None:
+    with HollowNodes(servers, 300, "--collectors", "4", prefix="tree") as nodes:
+        servers.put("/settings/node.collectors", {"value": ",".join(nodes.names[:4])})
+        wait_all(client, nodes.names, "Ready")
+        nodes.send(signal.SIGUSR1)
+        eventually(nodes.injections, "a collector was cut off", within_s=60)
+        wait_all(client, nodes.names[:1], "Degraded")
+        time.sleep(3 * TIMEOUT_S)
+        wait_all(client, nodes.names[1:], "Ready")
+        for name in nodes.names[1:]:
+            assert [event.trigger for event in client.node_events(name)] == UP

@@ -1,6 +1,7 @@
 """Hollow nodes against a local cluster: the program as a user starts it, gone when the block ends."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -26,7 +27,9 @@ class HollowNodes:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "HollowNodes":
-        told = {"LATTICE_AGENT_ENDPOINTS": self._cluster.file.grpc, "LATTICE_AGENT_TOKEN": self._cluster.agent_token}
+        # As `eval "$(lattice env)"` would do.
+        lines = self._cluster.cli("env", "--dir", str(self._cluster.directory)).stdout.splitlines()
+        told = dict(shlex.split(line.removeprefix("export "))[0].split("=", 1) for line in lines)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(self._command, env={**os.environ, **told}, stderr=log)
         return self
