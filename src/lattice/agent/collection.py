@@ -183,6 +183,7 @@ class Collection:
         beat = self._make_beat()
         if beat is None or self._told is None or not self._told.key:
             return None
+        beat.ClearField("session")  # that is between the node and the server; the key says which one it is
         return seal(self._told.key, beat.SerializeToString())
 
     # What it gathers itself

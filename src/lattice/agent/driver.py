@@ -231,8 +231,13 @@ class Driver:
         self._post(pb.AgentMessage(heartbeat=self._make_beat()))
         touch_server(self._settings.state_dir)
 
-    def told_address(self, address: str) -> None:
+    @property
+    def collector_address(self) -> str:
         """Where this agent gathers what other nodes report."""
+        return self._facts.collector_address
+
+    @collector_address.setter
+    def collector_address(self, address: str) -> None:
         self._facts = msgspec.structs.replace(self._facts, collector_address=address)
 
     def _last_heard_s(self) -> float:

@@ -281,6 +281,8 @@ class CollectorTree:
         if text != self._named[0]:
             try:
                 self._named = text, node_names(text, COLLECTORS) if text else ()
+                if strangers := [name for name in self._named[1] if name not in self._state.nodes]:
+                    _log.warning("%s names nodes that nobody has heard of: %s", COLLECTORS, ", ".join(strangers[:10]))
             except BadField as error:
                 _log.error("%s cannot be read: %s", COLLECTORS, error)
                 self._named = text, ()

@@ -71,5 +71,5 @@ async def listen(driver: Driver, endpoints: Sequence[str]) -> Listener | None:
             str(error) or "its address is not found in time",
         )
         return None
-    driver.told_address(f"{host}:{bound}")
+    driver.collector_address = f"{host}:{bound}"
     return listener
