@@ -44,6 +44,7 @@ class Outbox:
         self._room = asyncio.Semaphore(OUTPUT_LIMIT)
         self._is_closed = False
         self._soon: list[pb.AgentMessage] = []
+        self._beat: pb.AgentMessage | None = None  # the one that waits
         self.takes_batches = False  # said by the server
 
     def post(self, message: pb.AgentMessage) -> bool:
@@ -51,6 +52,11 @@ class Outbox:
         if len(self._control) >= CONTROL_LIMIT or self._is_closed:
             return False
         self._hurry()
+        if message.HasField("heartbeat"):
+            if self._beat is not None:  # of several that could not be sent only the newest says anything
+                self._beat.heartbeat.CopyFrom(message.heartbeat)
+                return True
+            self._beat = message
         self._control.append(message)
         self._filled.set()
         return True
@@ -99,6 +105,8 @@ class Outbox:
     def _next_control(self) -> pb.AgentMessage:
         """The next message, or all reports up to the next other one."""
         message = self._control.popleft()
+        if message is self._beat:
+            self._beat = None
         if not (self.takes_batches and message.HasField("run_report") and self._is_report_next()):
             return message
         reports = [message.run_report]

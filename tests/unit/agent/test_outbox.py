@@ -72,3 +72,17 @@ def test_reports_beyond_the_limit_are_left_to_their_repetition() -> None:
         assert not box.post_soon(report(1, 1))
 
     asyncio.run(scenario())
+
+
+def test_of_heartbeats_that_could_not_be_sent_only_the_newest_is() -> None:
+    async def scenario() -> None:
+        box = outbox()
+        for seq in (1, 2, 3):
+            box.post(pb.AgentMessage(heartbeat=pb.Heartbeat(seq=seq)))
+        box.post(report(1, 1))
+        assert (await box.take()).heartbeat.seq == 3
+        assert (await box.take()).HasField("run_report")
+        box.post(pb.AgentMessage(heartbeat=pb.Heartbeat(seq=4)))
+        assert (await box.take()).heartbeat.seq == 4
+
+    asyncio.run(scenario())
