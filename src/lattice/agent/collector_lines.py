@@ -7,6 +7,7 @@ that an agent is here, and makes one that has no server look for it.
 import asyncio
 import logging
 import random
+import socket
 from collections.abc import Callable
 
 from lattice.agent.collection import Gathering
@@ -128,10 +129,14 @@ class Listener:
         self._server: asyncio.Server | None = None
 
     async def listen(self, host: str, port: int) -> int:
-        """The port; raises OSError."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Member(self), host, port)
-        return int(self._server.sockets[0].getsockname()[1])
+        """The port; an empty host = every address of this machine, old and new. Raises OSError."""
+        is_dual = not host and socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if is_dual or ":" in host else socket.AF_INET
+        # One socket for both families: two of them would have two ports.
+        listening = socket.create_server((host, port), family=family, dualstack_ipv6=is_dual)
+        listening.setblocking(False)
+        self._server = await asyncio.get_running_loop().create_server(lambda: _Member(self), sock=listening)
+        return int(listening.getsockname()[1])
 
     def close(self) -> None:
         if self._server is not None:

@@ -231,6 +231,17 @@ def test_over_tcp_a_node_connects_shows_its_ticket_and_is_asked() -> None:
     run(scenario())
 
 
+def test_an_agent_that_listens_everywhere_is_found_at_the_port_it_names() -> None:
+    async def scenario() -> None:
+        c1 = Node("c1", TcpSwitchboard())
+        listener = Listener(c1.collection, lambda: Alive("c1", True))
+        port = await listener.listen("", 0)
+        assert await knock(f"127.0.0.1:{port}", 10.0) == Alive("c1", True)
+        listener.close()
+
+    run(scenario())
+
+
 @pytest.mark.parametrize(
     "said",
     [
