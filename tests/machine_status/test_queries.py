@@ -270,6 +270,14 @@ async def test_a_slurm_conf_asks_for_its_files_and_brings_partitions_settings_an
 
 
 @in_world
+async def test_an_unfit_node_is_drained_for_the_slurm_commands(world: World) -> None:
+    await import_text(world, "Name=n1 CPUs=64\n")
+    body = {"program": "sinfo", "argv": ["-N", "-h", "-o", "%N %T %E"]}
+    answer = (await world.call("POST", "/slurm/commands", body, token=world.alice)).json()
+    assert answer["stdout"].splitlines() == ["n1 drained CPUs 4 below the specified 64", "n2 idle none"]
+
+
+@in_world
 async def test_ten_thousand_nodes_are_imported_and_listed_in_one_call_each(world: World) -> None:
     lines = ["Name=DEFAULT CPUs=2 RealMemory=1024", *(f"Name=lx{number:05}" for number in range(10_000))]
     done = await import_text(world, "\n".join(lines) + "\n")

@@ -119,6 +119,22 @@ def test_manager_from_various_file_location_names_including_invalid_names(
     assert "no text: byte 0xff in line 1" in cluster.cli("admin", "node", "import", str(binary), check=False).stderr
 
 
+def test_the_heartbeats_of_the_file_win_over_the_configuration(cluster: LocalCluster, tmp_path: Path) -> None:
+    conf = site(tmp_path, "Name=n1\n", HeartBeatInterval="2", HeartBeatTimeout="60")
+    cluster.cli("admin", "node", "import", str(conf))
+    assert cluster.get("/settings/node.heartbeat_timeout_s")["value"] == "31.5"
+    old = 1.5  # five times the interval of the configuration
+
+    def is_slower() -> bool:
+        return cluster.nodes()["n1"]["last_heartbeat_s"] > old
+
+    eventually(is_slower, "a heartbeat every two seconds", within_s=WITHIN_S)
+    assert cluster.nodes()["n1"]["state"] == "Ready"
+    cluster.cli(
+        "admin", "node", "import", str(site(tmp_path, "Name=n1\n", HeartBeatInterval="0.3", HeartBeatTimeout="4"))
+    )
+
+
 def test_manager_with_debug_options_including_invalid_values(cluster: LocalCluster, tmp_path: Path) -> None:
     conf = site(tmp_path, "Name=n1\n", MachStatusDebug="sched,loud")
     done = cluster.cli("admin", "node", "import", str(conf))

@@ -128,6 +128,11 @@ class NodeAgentSection(Struct, frozen=True, kw_only=True):
     reconcile_every_s: Period = 30.0
 
 
+NodeEvent = Literal[
+    "Unknown", "Booting", "Ready", "Degraded", "Down", "Draining", "Drained", "Failed", "Quarantine", "unfit", "fit"
+]
+
+
 class NodeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`event_script` is run on the leading server with node events as JSON on its standard input; none = nobody is told.
 
@@ -137,7 +142,7 @@ class NodeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     event_script: list[str] = []
     event_script_timeout: Period = 30.0
     event_script_per_minute: Annotated[int, Meta(ge=1, le=600)] = 10
-    event_script_states: list[str] = []  # moves into these, and `unfit`; none = everything
+    event_script_states: list[NodeEvent] = []  # moves into these, nodes that are unfit or fit again; none = everything
     reboot_program: list[str] = []
     reboot_timeout: Period = 120.0
 
