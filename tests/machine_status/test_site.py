@@ -126,10 +126,10 @@ def test_the_heartbeats_of_the_file_win_over_the_configuration(cluster: LocalClu
     old = 1.5  # five times the interval of the configuration
 
     def is_slower() -> bool:
-        return cluster.nodes()["n1"]["last_heartbeat_s"] > old
+        return bool(cluster.nodes()["n1"]["last_heartbeat_s"] > old)
 
     eventually(is_slower, "a heartbeat every two seconds", within_s=WITHIN_S)
-    assert cluster.nodes()["n1"]["state"] == "Ready"
+    cluster.wait_node("n1", "Ready", within_s=WITHIN_S)
     cluster.cli(
         "admin", "node", "import", str(site(tmp_path, "Name=n1\n", HeartBeatInterval="0.3", HeartBeatTimeout="4"))
     )
