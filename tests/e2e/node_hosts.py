@@ -1,6 +1,7 @@
 """Nodes on hosts of their own, each behind a link that can be cut, and three servers that they all reach."""
 
 import contextlib
+import http.client
 import re
 import signal
 import time
@@ -55,6 +56,16 @@ class NodeHosts(HostCluster):
             return ago is not None and time.monotonic() - ago > killed_at + 0.5
 
         eventually(is_heard, f"the new agent of {node} is heard", within_s=60)
+
+    def wait_back(self, server: str) -> None:
+        """Returns when a server that was killed answers for itself again; what others say of it may be old."""
+
+        def answers() -> bool:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return self.request("GET", "/nodes", server=server, timeout_s=10)[0] == 200
+            return False
+
+        eventually(answers, f"{server} answers again", within_s=60)
 
     def story(self, node: str) -> list[dict[str, object]]:
         """What happened to the node, oldest first."""
