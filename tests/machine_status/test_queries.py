@@ -239,6 +239,18 @@ async def test_a_dry_run_says_what_would_change_and_changes_nothing(world: World
 
 
 @in_world
+async def test_an_import_repeated_under_its_request_id_is_done_once(world: World) -> None:
+    text = "Name=n1 Partition=1\nName=lx1\n"
+    first = await import_text(world, text, request_id="again")
+    index = world.replica.applied_index
+    second = await import_text(world, text, request_id="again")
+    assert (first.status, second.status, second.json()["changes"]) == (200, 200, [])
+    assert world.replica.applied_index - index <= 1
+    other = await import_text(world, text + "Name=lx2\n", request_id="again")
+    assert other.status == 409
+
+
+@in_world
 async def test_whoever_has_errors_in_the_files_is_told_all_and_nothing_is_taken(world: World) -> None:
     refused = await import_text(world, "Name=lx1\nName=lx2 CPUs=many\nName=lx1\n")
     assert refused.error["message"].split("\n") == [

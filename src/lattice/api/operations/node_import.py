@@ -10,8 +10,9 @@ from lattice.api.errors import ApiError, refused
 from lattice.config.machine_status.problems import MOST_SHOWN, Problem
 from lattice.config.machine_status.reading import GivenFile, MachineImport, PartitionPlan, Reading, read_files
 from lattice.core.machine.commands import ImportNodes
-from lattice.core.machine.events import NodeSpecified
+from lattice.core.machine.events import NodeSpecified, SettingSet, VclusterSet
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.specifications import Events
 from lattice.core.machine.rules.specifications import import_nodes as decide_import
 from lattice.core.model.settings import DEFAULT_VCLUSTER
 from lattice.core.model.specifications import Specification
@@ -78,17 +79,13 @@ def _command(context: Context, asked: MachineImport, source: str) -> ImportNodes
     settings = dict(asked.settings)
     if asked.default_partition:
         settings[DEFAULT_VCLUSTER] = asked.default_partition
-    vclusters = tuple(_vcluster(context, plan) for plan in asked.partitions)
-    present = context.state.vclusters
-    command = ImportNodes(
+    return ImportNodes(
         specifications=tuple(kinds),
         nodes=nodes,
-        vclusters=tuple(each for each in vclusters if present.get(each.name) != each),
-        settings=tuple((key, value) for key, value in settings.items() if context.state.settings.get(key) != value),
+        vclusters=tuple(_vcluster(context, plan) for plan in asked.partitions),
+        settings=tuple(settings.items()),
         source=source[:200],
     )
-    _check_reach(context, command)
-    return command
 
 
 def _vcluster(context: Context, plan: PartitionPlan) -> Vcluster:
@@ -96,6 +93,7 @@ def _vcluster(context: Context, plan: PartitionPlan) -> Vcluster:
     old = context.state.vclusters.get(partition.name) or Vcluster(name=partition.name)
     return replace(
         old,
+        created_at=0,  # the same command whenever it is repeated
         nodes=plan.nodes,
         is_up=old.is_up if partition.is_up is None else partition.is_up,
         max_nodes=old.max_nodes if partition.max_nodes is None else partition.max_nodes,
@@ -103,14 +101,14 @@ def _vcluster(context: Context, plan: PartitionPlan) -> Vcluster:
     )
 
 
-def _check_reach(context: Context, command: ImportNodes) -> None:
+def _check_reach(context: Context, events: Events) -> None:
     """Partitions and settings are no business of an operator: files that change them need who may change them."""
     wanted = (
-        (command.vclusters, Permission.WRITE_VCLUSTERS, "vClusters"),
-        (command.settings, Permission.WRITE_SETTINGS, "settings"),
+        (VclusterSet, Permission.WRITE_VCLUSTERS, "vClusters"),
+        (SettingSet, Permission.WRITE_SETTINGS, "settings"),
     )
-    for changes, permission, what in wanted:
-        if changes and context.reach(permission) is not Reach.ALL:
+    for kind, permission, what in wanted:
+        if context.reach(permission) is not Reach.ALL and any(isinstance(event, kind) for event in events):
             raise ApiError(
                 "forbidden",
                 f"these files change {what}, which needs the permission {permission}",
@@ -122,14 +120,12 @@ def _view(context: Context, command: ImportNodes, reading: Reading, request: Nod
     decided = decide_import(context.state, command, context.state.last_at)
     if isinstance(decided, Rejected):
         raise refused(decided)
+    _check_reach(context, decided)
     specified = [event for event in decided if isinstance(event, NodeSpecified)]
     added = [event.node for event in specified if event.node not in context.state.nodes]
     changes = [ImportChange(what="node", name=fold(added), change="new")] if added else []
     changes += _alike(_node_changes(context, specified))
-    changes += _vcluster_changes(context, command)
-    changes += [
-        ImportChange(what="setting", name=key, change=_setting(context, key, to)) for key, to in command.settings
-    ]
+    changes += _other_changes(context, decided)
     lacking = [(event.node, event.shortfall) for event in specified if event.shortfall]
     return NodeImportView(
         needs=(),
@@ -161,16 +157,20 @@ def _node_changes(context: Context, specified: list[NodeSpecified]) -> Iterator[
         yield event.node, ", ".join(told) or "judged anew"
 
 
-def _vcluster_changes(context: Context, command: ImportNodes) -> Iterator[ImportChange]:
-    for vcluster in command.vclusters:
-        is_new = vcluster.name not in context.state.vclusters
-        change = f"{'new' if is_new else 'changed'}: {len(vcluster.nodes)} nodes {fold(vcluster.nodes)}"
-        yield ImportChange(what="vcluster", name=vcluster.name, change=change)
-
-
-def _setting(context: Context, key: str, value: str) -> str:
-    old = context.state.settings.get(key)
-    return f"{value or 'empty'}" if old is None else f"{old or 'empty'} -> {value or 'empty'}"
+def _other_changes(context: Context, events: Events) -> Iterator[ImportChange]:
+    state = context.state
+    for event in events:
+        match event:
+            case VclusterSet():
+                name, nodes = event.vcluster.name, event.vcluster.nodes
+                verb = "changed" if name in state.vclusters else "new"
+                yield ImportChange(what="vcluster", name=name, change=f"{verb}: {len(nodes)} nodes {fold(nodes)}")
+            case SettingSet():
+                old = state.settings.get(event.key)
+                was = "" if old is None else f"{old or 'empty'} -> "
+                yield ImportChange(what="setting", name=event.key, change=f"{was}{event.value or 'empty'}")
+            case _:
+                pass
 
 
 def _alike(changes: "Iterator[tuple[str, str]] | list[tuple[str, str]]") -> list[ImportChange]:
