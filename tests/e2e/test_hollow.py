@@ -72,6 +72,7 @@ def test_hollow_nodes_take_work_and_report_how_it_ended(servers: LocalCluster, c
         assert late["cause"] == "walltime"
         wide = servers.submit(["sleep", "300"], resources={"nodes": 4})
         assert len(servers.wait_state(wide["id"], "Running", within_s=60)["nodes"]) == 4
+        servers.cli("launch", "--alloc", wide["id"], "sleep", "0.2", timeout_s=90)
         servers.cli("cancel", wide["id"])
         assert servers.wait_end(wide["id"], within_s=60)["state"] == "Cancelled"
 

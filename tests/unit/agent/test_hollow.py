@@ -15,10 +15,11 @@ from lattice.agent.hollow.hardware import HollowHardware
 from lattice.agent.hollow.injections import InjectionFile, read_injections
 from lattice.agent.hollow.names import node_names
 from lattice.agent.hollow.node import HollowNode
+from lattice.agent.hollow.runs import PretendedRuns
 from lattice.agent.hollow.switchboard import HollowSwitchboard, pretended_address
 from lattice.agent.hollow.work import Work, parse_work
 from lattice.agent.messages import NodeFacts
-from lattice.agent.state import Cause, RunKey, RunOrder
+from lattice.agent.state import Cause, End, RunKey, RunOrder
 from lattice.core.model.inventory import UnusableInventory
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -31,8 +32,8 @@ def in_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], Non
     return run
 
 
-def order(*argv: str, script: str = "", walltime_s: float = 0.0) -> RunOrder:
-    return RunOrder(key=RunKey(1, 1), argv=argv, script=script.encode(), walltime_s=walltime_s)
+def order(*argv: str, script: str = "") -> RunOrder:
+    return RunOrder(key=RunKey(1, 1), argv=argv, script=script.encode())
 
 
 @pytest.mark.parametrize(
@@ -82,23 +83,21 @@ def test_a_fault_that_cannot_be_read_says_why(text: str, why: str) -> None:
 
 def test_work_takes_as_long_as_it_says_unless_told_otherwise() -> None:
     source = random.Random(1)
-    assert Work().outcome(order("sleep", "3"), source).after_s == 3
-    assert Work().outcome(order(script="sleep 1m\nsleep 0.5\nexit 4"), source).after_s == 60.5
-    assert Work().outcome(order("true"), source).after_s == 0
-    drawn = parse_work("1s..5s").outcome(order("sleep", "300"), source).after_s
+    assert Work().outcome(order("sleep", "3"), source).work_s == 3
+    assert Work().outcome(order(script="sleep 1m\nsleep 0.5\nexit 4"), source).work_s == 60.5
+    assert Work().outcome(order("true"), source).work_s == 0
+    drawn = parse_work("1s..5s").outcome(order("sleep", "300"), source).work_s
     assert 1 <= drawn <= 5
-    assert parse_work("2s").outcome(order("true"), source).after_s == 2
+    assert parse_work("2s").outcome(order("true"), source).work_s == 2
     with pytest.raises(NotASpan, match="shorter"):
         parse_work("5s..1s")
 
 
-def test_work_ends_with_the_code_it_names_or_at_its_walltime() -> None:
+def test_work_ends_with_the_code_it_names() -> None:
     source = random.Random(1)
     assert Work().outcome(order("true"), source).end.exit_code == 0
     assert Work().outcome(order("false"), source).end.exit_code == 1
     assert Work().outcome(order(script="sleep 1; exit 7"), source).end.exit_code == 7
-    late = Work().outcome(order("sleep", "100", walltime_s=5), source)
-    assert (late.after_s, late.end.cause) == (5, Cause.WALLTIME)
 
 
 def test_names_have_one_width() -> None:
@@ -228,4 +227,47 @@ async def test_a_mute_node_says_nothing_and_a_slow_one_confirms_late() -> None:
     assert (await stage.said("output_chunk")).output_chunk.reader == 2
     stage.node.drift()
     assert (await stage.said("inventory")).inventory.fingerprint
+    stage.node.closed()
+
+
+@in_loop
+async def test_a_paused_run_stands_still_and_a_shorter_walltime_ends_it() -> None:
+    ended: dict[int, End] = {}
+    runs = PretendedRuns(lambda key, end: ended.update({key.number: end}))
+    runs.start(RunKey(1, 1), Work().outcome(order("sleep", "0.02"), random.Random(1)), 0.0)
+    runs.start(RunKey(2, 1), Work().outcome(order("sleep", "300"), random.Random(1)), 600.0)
+    runs.pause(RunKey(1, 1))
+    runs.limit(RunKey(2, 1), 0.05)
+    async with asyncio.timeout(60):
+        while 2 not in ended:  # noqa: ASYNC110 - a few steps
+            await asyncio.sleep(0.005)
+        assert ended.keys() == {2}
+        assert ended[2].cause is Cause.WALLTIME
+        runs.resume(RunKey(1, 1))
+        while 1 not in ended:  # noqa: ASYNC110 - a few steps
+            await asyncio.sleep(0.005)
+    assert ended[1].cause is Cause.EXIT
+    for nobody in (runs.pause, runs.resume, runs.drop):
+        nobody(RunKey(3, 1))
+
+
+@in_loop
+async def test_steps_are_reported_until_acknowledged_and_known_meanwhile() -> None:
+    stage = Stage()
+    stage.hear(welcome=pb.Welcome(session=9, heartbeat_interval_s=60, held_by=[pb.RunKey(number=5, run=1)]))
+    base = pb.StartRun(key=pb.RunKey(number=5, run=1), argv=["sleep", "300"])
+    tasks = [pb.StepTask(rank=rank) for rank in (4, 5)]
+    stage.hear(launch_step=pb.LaunchStep(base=base, step=0, launch_id="x", plan=b"p", tasks=tasks))
+    key = pb.StepKey(run=pb.RunKey(number=5, run=1), step=0)
+    stage.hear(step_input=pb.StepInput(key=key, data=b"abc", ticket=8))
+    assert (await stage.said("step_input_taken")).step_input_taken.upto == 3
+    stage.hear(signal_step=pb.SignalStep(key=key, signal=9))
+    told = (await stage.said("step_report")).step_report
+    assert [(task.rank, task.signal) for task in told.tasks] == [(4, 9), (5, 9)]
+    stage.node.tick(1e9)
+    assert (await stage.said("step_report")).step_report.ended
+    stage.node.closed()
+    stage.node.opened(stage.outbox)
+    assert [step.launch_id for step in (await stage.said("register")).register.steps] == ["x"]
+    stage.hear(step_ack=pb.StepAck(key=key))
     stage.node.closed()

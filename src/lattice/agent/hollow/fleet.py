@@ -89,8 +89,7 @@ class Fleet:
             now = time.monotonic()
             self._look_at_hardware()
             for node in self._nodes:
-                if node.state.runs or node.state.kept:
-                    node.tick(now)
+                node.tick(now)
             confirmed = sum(node.confirmed.is_set() for node in self._nodes)
             if now >= next_s and confirmed != told:
                 _log.info("%d of %d hollow nodes confirmed after %.1f s", confirmed, len(self._nodes), now - begun)

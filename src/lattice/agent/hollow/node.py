@@ -17,9 +17,11 @@ from lattice.agent.epochs import History, judge_epoch
 from lattice.agent.hollow.faults import FaultKind, Misfortune
 from lattice.agent.hollow.hardware import Description, HollowHardware
 from lattice.agent.hollow.injections import Injections
+from lattice.agent.hollow.runs import PretendedRuns
+from lattice.agent.hollow.steps import HollowSteps
 from lattice.agent.hollow.switchboard import HollowSwitchboard
 from lattice.agent.hollow.work import Work
-from lattice.agent.messages import NodeFacts, stimulus_of
+from lattice.agent.messages import NodeFacts, key_of, stimulus_of
 from lattice.agent.state import (
     AgentState,
     Cause,
@@ -96,8 +98,9 @@ class HollowNode:
         self._session = 0
         self._process = source.getrandbits(62) + 1
         self._beat_timer: asyncio.TimerHandle | None = None
-        self._timers: dict[RunKey, asyncio.TimerHandle] = {}
-        self._ends: dict[RunKey, End] = {}
+        self._heard_s = time.monotonic()
+        self._runs = PretendedRuns(self._ended)
+        self._steps = HollowSteps(work, source, self._post)
         self._stimuli: deque[Stimulus] = deque()
         self._feeding = False
         self.feed(ShimReady(alive={}, ended={}, lost_message=""))
@@ -114,6 +117,7 @@ class HollowNode:
 
     def closed(self) -> None:
         self._outbox = None
+        self._heard_s = time.monotonic()
         self.confirmed.clear()
         if self._beat_timer is not None:
             self._beat_timer.cancel()
@@ -125,7 +129,9 @@ class HollowNode:
             case "welcome":
                 self._enter(message.welcome)
             case "read_output":
-                self._post(messages.output_chunk(message.read_output.reader, 0, error=NO_OUTPUT))
+                reader, is_of_step = message.read_output.reader, message.read_output.HasField("step")
+                why = "" if is_of_step else NO_OUTPUT
+                self._post(messages.output_chunk(reader, 0, eof=is_of_step, error=why))
             case "refresh_inventory":
                 self.announce()
             case "collect" | "report_to":
@@ -137,6 +143,8 @@ class HollowNode:
                 stimulus = stimulus_of(message)
                 if stimulus is not None:
                     self.feed(stimulus)
+                else:
+                    self._steps.received(message)
 
     def pass_on(self) -> None:
         """Lets the next node register."""
@@ -158,6 +166,7 @@ class HollowNode:
         stimulus = stimulus_of(pb.ServerMessage(welcome=welcome))
         if stimulus is not None:
             self.feed(stimulus)
+        self._steps.judge(frozenset(key_of(key) for key in welcome.held_by))
         self._beat_in(self._source.random() * welcome.heartbeat_interval_s)
 
     def _beat_in(self, seconds: float) -> None:
@@ -204,8 +213,11 @@ class HollowNode:
     # Decisions and what follows from them.
 
     def tick(self, now_s: float) -> None:
-        """Repeats what was not acknowledged."""
-        self.feed(Tick(now_s=now_s, heard_s=now_s, wall_s=now_s))
+        """Repeats what was not acknowledged, and ends what may not go on without a server."""
+        if self.state.runs or self.state.kept:
+            heard_s = now_s if self.state.welcomed else self._heard_s
+            self.feed(Tick(now_s=now_s, heard_s=heard_s, wall_s=now_s))
+        self._steps.tick(now_s)
 
     def feed(self, stimulus: Stimulus) -> None:
         self._stimuli.append(stimulus)
@@ -219,11 +231,13 @@ class HollowNode:
         finally:
             self._feeding = False
 
-    def _perform(self, instruction: Instruction) -> None:
+    def _perform(self, instruction: Instruction) -> None:  # noqa: C901, PLR0912 - one arm per instruction
         match instruction:
             case SendRegister(runs=runs):
                 began = {run.key: run.epoch for run in self.state.runs.values()}
-                self._post(messages.register(self.facts, runs, (), self.state.epoch, began, self._process))
+                self._post(
+                    messages.register(self.facts, runs, self._steps.known(), self.state.epoch, began, self._process)
+                )
                 self.announce()
             case SendConfirmed(session=session):
                 self._confirm(session)
@@ -240,7 +254,11 @@ class HollowNode:
                     self._end(key, End(cause=Cause.SIGNAL, signal=signal))
             case SettleOutput(key=key):
                 self._stimuli.append(OutputSettled(key=key, stored_bytes=0))
-            case UpdateRun() | PauseRun() | RenewToken() | ForgetRun() | RemoveRun() | PurgeRun() | StartShim():
+            case UpdateRun(key=key, walltime_s=walltime_s):
+                self._runs.limit(key, walltime_s)
+            case PauseRun(key=key, is_paused=is_paused):
+                self._runs.pause(key) if is_paused else self._runs.resume(key)
+            case RenewToken() | ForgetRun() | RemoveRun() | PurgeRun() | StartShim():
                 pass
             case _:
                 assert_never(instruction)
@@ -267,19 +285,12 @@ class HollowNode:
     # Pretended work.
 
     def _launch(self, order: RunOrder) -> None:
-        outcome = self._work.outcome(order, self._source)
-        self._ends[order.key] = outcome.end
-        now_s = time.monotonic()
-        self._stimuli.append(RunStarted(key=order.key, started_boot_s=now_s))
-        loop = asyncio.get_running_loop()
-        self._timers[order.key] = loop.call_later(outcome.after_s, self._over, order.key)
+        self._runs.start(order.key, self._work.outcome(order, self._source), order.walltime_s)
+        self._stimuli.append(RunStarted(key=order.key, started_boot_s=time.monotonic()))
 
-    def _over(self, key: RunKey) -> None:
-        self._end(key, self._ends[key])
+    def _ended(self, key: RunKey, end: End) -> None:
+        self.feed(RunEnded(key=key, end=end))
 
     def _end(self, key: RunKey, end: End) -> None:
-        self._ends.pop(key, None)
-        timer = self._timers.pop(key, None)
-        if timer is not None:
-            timer.cancel()
-        self.feed(RunEnded(key=key, end=end))
+        self._runs.drop(key)
+        self._stimuli.append(RunEnded(key=key, end=end))

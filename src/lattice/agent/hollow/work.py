@@ -13,9 +13,9 @@ _EXIT = re.compile(r"\bexit\s+(\d{1,3})\b")
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """When a run ends by itself, and how."""
+    """How long work takes, and how it ends by itself; its walltime may be shorter."""
 
-    after_s: float
+    work_s: float
     end: End
 
 
@@ -28,10 +28,8 @@ class Work(Struct, frozen=True, kw_only=True):
     def outcome(self, order: RunOrder, source: random.Random) -> Outcome:
         text = " ".join(order.argv) or order.script.decode(errors="replace")
         seconds = _asked_s(text) if self.longest_s is None else source.uniform(self.shortest_s, self.longest_s)
-        if order.walltime_s and seconds >= order.walltime_s:
-            return Outcome(after_s=order.walltime_s, end=End(cause=Cause.WALLTIME, elapsed_s=order.walltime_s))
         end = End(cause=Cause.EXIT, exit_code=_exit_code(text), cpu_s=seconds, elapsed_s=seconds)
-        return Outcome(after_s=seconds, end=end)
+        return Outcome(work_s=seconds, end=end)
 
 
 def parse_work(text: str) -> Work:

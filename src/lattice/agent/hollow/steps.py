@@ -1,0 +1,114 @@
+"""Pretended steps of a hollow node: launched, ended by time or order, reported until that is acknowledged. They write nothing."""
+
+import asyncio
+import random
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from lattice.agent.hollow.work import Work
+from lattice.agent.messages import order_of
+from lattice.agent.state import RunKey
+from lattice.agent.step_messages import input_taken, known_step, step_key, step_report
+from lattice.agent.step_state import EndedTask, StepKey, StepStatus
+from lattice.wire.pb import agent_pb2 as pb
+
+REPEAT_AFTER_S = 5.0
+_TERMINATED = 15
+
+
+@dataclass
+class _Step:
+    key: StepKey
+    launch_id: str
+    plan: bytes
+    ranks: tuple[int, ...]
+    timer: asyncio.TimerHandle | None = None
+    status: StepStatus | None = None  # once it has ended
+    sent_s: float = 0.0
+
+
+class HollowSteps:
+    """`post` drops what cannot be said now; it is said again."""
+
+    def __init__(self, work: Work, source: random.Random, post: Callable[[pb.AgentMessage], None]) -> None:
+        self._work = work
+        self._source = source
+        self._post = post
+        self._steps: dict[StepKey, _Step] = {}
+
+    def known(self) -> list[pb.KnownStep]:
+        return [
+            known_step(step.key, step.launch_id, step.plan, has_ended=step.status is not None)
+            for step in self._steps.values()
+        ]
+
+    def received(self, message: pb.ServerMessage) -> bool:
+        """Whether the message was about a step."""
+        match message.WhichOneof("body"):
+            case "launch_step":
+                self._launch(message.launch_step)
+            case "signal_step":
+                self._end(step_key(message.signal_step.key), signal=message.signal_step.signal)
+            case "end_step":
+                self._end(step_key(message.end_step.key), signal=_TERMINATED)
+            case "step_input":
+                fed = message.step_input
+                self._post(input_taken(fed.ticket, fed.offset + len(fed.data), ""))
+            case "step_ack":
+                self._forget(step_key(message.step_ack.key))
+            case "resize_step":
+                pass
+            case _:
+                return False
+        return True
+
+    def judge(self, held_by: Collection[RunKey]) -> None:
+        """After a Welcome: what belongs to no run that holds the node is gone, the rest is told again."""
+        for step in list(self._steps.values()):
+            if step.key.of_run not in held_by:
+                self._forget(step.key)
+            else:
+                self._report(step, 0.0)
+
+    def tick(self, now_s: float) -> None:
+        for step in self._steps.values():
+            if step.status is not None and now_s - step.sent_s >= REPEAT_AFTER_S:
+                self._report(step, now_s)
+
+    def _launch(self, message: pb.LaunchStep) -> None:
+        order = order_of(message.base)
+        key = StepKey(order.key.number, order.key.run, message.step)
+        known = self._steps.get(key)
+        if known is not None:
+            self._report(known, 0.0)
+            return
+        ranks = tuple(task.rank for task in message.tasks)
+        step = self._steps[key] = _Step(key, message.launch_id, message.plan, ranks)
+        outcome = self._work.outcome(order, self._source)
+        code = outcome.end.exit_code
+        seconds = min(outcome.work_s, message.time_s) if message.time_s else outcome.work_s
+        step.timer = asyncio.get_running_loop().call_later(seconds, lambda: self._end(key, code))
+
+    def _end(self, key: StepKey, exit_code: int = 0, signal: int = 0) -> None:
+        step = self._steps.get(key)
+        if step is None or step.status is not None:
+            return
+        if step.timer is not None:
+            step.timer.cancel()
+        tasks = tuple(EndedTask(rank=rank, exit_code=exit_code, signal=signal) for rank in step.ranks)
+        step.status = StepStatus(number=key.number, run=key.run, step=key.step, phase="ended", tasks=tasks)
+        self._report(step, 0.0)
+
+    def _report(self, step: _Step, now_s: float) -> None:
+        if step.status is not None:
+            step.sent_s = now_s
+            self._post(step_report(step.status, step.launch_id))
+
+    def _forget(self, key: StepKey) -> None:
+        step = self._steps.pop(key, None)
+        if step is not None and step.timer is not None:
+            step.timer.cancel()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._steps
