@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from lattice.testing import eventually
 from tests.e2e.server_hosts import HostCluster
@@ -56,6 +57,17 @@ class NodeHosts(HostCluster):
             return ago is not None and time.monotonic() - ago > killed_at + 0.5
 
         eventually(is_heard, f"the new agent of {node} is heard", within_s=60)
+
+    def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
+        """Asked again while no server leads."""
+
+        def look() -> tuple[Any] | None:
+            status, answer = self.request("GET", path)
+            if status >= 300 and status != 503:
+                raise AssertionError(f"GET {path}: {status} {answer}")
+            return (answer,) if status == 200 else None
+
+        return eventually(look, f"an answer to GET {path}", within_s=60)[0]
 
     def wait_back(self, server: str) -> None:
         """Returns when a server that was killed answers for itself again; what others say of it may be old."""
