@@ -84,7 +84,7 @@ class HostCluster(LocalCluster):
         self.leader(within_s=60)
         for name, place in self._places().items():
             self._start(name, self._agent(name), place)
-        eventually(self._all_ready, "all nodes are ready", within_s=30)
+        eventually(self._all_ready, "all nodes are ready", within_s=60)
         return subprocess.CompletedProcess([], 0)
 
     def _places(self) -> dict[str, str]:
