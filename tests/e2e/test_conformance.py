@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lattice.testing import LocalCluster, eventually
+from lattice.testing import LocalCluster, NotInTime, eventually
 from lattice.testing.hollow import HollowNodes
 from lattice.testing.local_cluster import Json
 from tests.state_manager import StateManager, serving
@@ -19,6 +19,12 @@ pytestmark = pytest.mark.e2e
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
 LONG_S = 60.0
+# Nobody is to be lost here, however busy the machine is.
+PATIENT = {
+    "node_agent.heartbeat_interval_s": "1",
+    "node_agent.heartbeat_timeout_s": "60",
+    "node_agent.grace_period_s": "60",
+}
 FLEETS, FLEET_SIZE, WIDTH = 4, 25, 8
 
 
@@ -80,7 +86,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         serving(StateManager(*NODES)) as manager,
         LocalCluster(
             nodes=len(NODES),
-            settings={"openchami.url": manager.url},
+            settings={**PATIENT, "openchami.url": manager.url},
             arguments=["--hardware-dir", str(hardware)],
         ) as cluster,
     ):
@@ -211,13 +217,13 @@ def test_a_rolling_update_never_starves_work_and_never_mixes_what_must_be_alike(
     ids: list[str] = []
     files = [tmp_path / f"fleet{number}.json" for number in range(FLEETS)]
     with ExitStack() as stack:
-        names: list[str] = []
+        fleets: list[HollowNodes] = []
         for number, file in enumerate(files):
             write_hardware(file, "1.0")
             words = ("--hardware", str(file), "--cpus", "8")
-            fleet = stack.enter_context(HollowNodes(cluster, FLEET_SIZE, *words, prefix=f"fleet{number}-"))
-            names += fleet.names
-        eventually(lambda: known(machine, "fleet") == [len(names)], "100 nodes alike", within_s=LONG_S)
+            fleets.append(stack.enter_context(HollowNodes(cluster, FLEET_SIZE, *words, prefix=f"fleet{number}-")))
+        names = [name for fleet in fleets for name in fleet.names]
+        wait_begun(machine, fleets)
         cluster.cli("admin", "vcluster", "create", "rolling", f"--nodes={','.join(names)}")
         submitting = threading.Thread(target=keep_submitting, args=(cluster, stop, ids))
         submitting.start()
@@ -241,6 +247,16 @@ def test_a_rolling_update_never_starves_work_and_never_mixes_what_must_be_alike(
     assert max(moment(each["started_at"]) - moment(each["submitted_at"]) for each in ended) < LONG_S
     assert len(ended) > FLEETS
     eventually(lambda: turned(cluster), "the majority is the baseline", within_s=LONG_S)
+
+
+def wait_begun(machine: Machine, fleets: list[HollowNodes]) -> None:
+    """All nodes are there and alike; what the fleets have to say when they are not."""
+    total = sum(len(fleet.names) for fleet in fleets)
+    try:
+        eventually(lambda: known(machine, "fleet") == [total], f"{total} nodes alike", within_s=2 * LONG_S)
+    except NotInTime as error:
+        said = "\n".join(fleet.log.read_text()[-1000:] for fleet in fleets)
+        raise AssertionError(f"{error}\n{said}") from error
 
 
 def turned(cluster: LocalCluster) -> bool:
