@@ -1,12 +1,14 @@
 """Collectors with real agents, after the lists of tests of 2001: with and without collectors, various counts, and what happens when
 collectors and plain nodes fail."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from lattice.testing.hollow import HollowNodes
 from lattice.testing.local_cluster import LocalCluster
 from lattice.testing.waiting import eventually
 
@@ -73,6 +75,26 @@ def test_collectors_of_collectors(cluster: LocalCluster) -> None:
     eventually(lambda: ways(cluster)["n3"] in ("n1", "n2"), "a collector below another", within_s=WITHIN_S)
     wait_ways(cluster, {"n1", "n2", "n3"}, {"n4", "n5", "n6"}, "shares of three collectors in two levels")
     assert went_down(cluster) == set()
+
+
+def test_the_loss_of_a_collector_among_many_nodes_and_levels_takes_nobody_with_it(cluster: LocalCluster) -> None:
+    cluster.cli("admin", "config", "set", "node.collector_fan_out", "2")
+    with HollowNodes(cluster, 60, "--collectors", "8") as nodes:
+        collectors, plain = set(nodes.names[:8]), set(nodes.names[8:])
+        choose(cluster, ",".join(nodes.names[:8]))
+        everybody = plain | collectors
+        eventually(lambda: cluster.nodes().keys() >= everybody, "all have registered", within_s=WITHIN_S)
+        eventually(lambda: {ways(cluster)[name] for name in plain} == collectors, "all collectors", within_s=WITHIN_S)
+        assert sum(not ways(cluster)[name] for name in collectors) <= 2
+        nodes.send(signal.SIGUSR1)
+        lost = eventually(lambda: {each.node for each in nodes.injections()}, "a collector is cut off")
+        left = collectors - lost
+        eventually(lambda: {ways(cluster)[name] for name in plain} == left, "those that are left", within_s=WITHIN_S)
+        states = {node["state"] for name, node in cluster.nodes().items() if name not in lost}
+        assert "Down" not in states
+        # The real nodes of the cluster cannot reach a collector that is none: they report themselves.
+        assert {ways(cluster)[name] for name in NODES} == {""}
+    choose(cluster, "")
     cluster.cli("admin", "config", "set", "node.collector_fan_out", "64")
 
 
@@ -97,7 +119,8 @@ def test_a_collector_and_a_plain_node_that_die_take_nobody_with_them(cluster: Lo
     cluster.wait_node("n2", "Down", within_s=WITHIN_S)
     cluster.wait_node("n6", "Down", within_s=WITHIN_S)
     assert went_down(cluster) == before | {"n2", "n6"}
-    assert all(cluster.nodes()[node]["state"] == "Ready" for node in ("n1", "n3", "n4", "n5"))
+    for node in ("n1", "n3", "n4", "n5"):
+        cluster.wait_node(node, "Ready", within_s=WITHIN_S)
 
 
 @pytest.mark.parametrize("wrong", ["n[3-1]", "n[1", "n1;n2"])
