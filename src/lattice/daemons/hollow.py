@@ -48,15 +48,15 @@ def build_parser() -> argparse.ArgumentParser:
     add("--servers", default="", help="[https://]host:port[,...]; default: LATTICE_AGENT_ENDPOINTS")
     add("--token-file", default="", help="default: LATTICE_AGENT_TOKEN_FILE, or the token in LATTICE_AGENT_TOKEN")
     add_options(add)
-    add("--cpus", type=int, default=64)
-    add("--memory-mb", type=int, default=256 << 10)
-    add("--gpus", type=int, default=0)
-    add("--gpu-type", default="")
+    add("--cpus", type=int, default=64, help="of each node (%(default)s)")
+    add("--memory-mb", type=int, default=256 << 10, help="of each node (%(default)s)")
+    add("--gpus", type=int, default=0, help="of each node (%(default)s)")
+    add("--gpu-type", default="", help="their type")
     add("--collectors", type=int, default=0, metavar="K", help="the first K nodes can gather heartbeats of the others")
     add("--hardware", type=Path, help="JSON laid over the nodes' inventory; read again when it changes")
     add("--group-size", type=int, default=0, help="so many nodes in each topology group; 0 = no groups")
-    add("--features", default="", help="a,b,c")
-    add("--log-level", choices=LEVELS, default="info")
+    add("--features", default="", help="a,b,c, of each node")
+    add("--log-level", choices=LEVELS, default="info", help="how much is logged (%(default)s)")
     return parser
 
 

@@ -139,8 +139,8 @@ class Fleet:
                 await self._fall_silent(node, misfortune)
             case FaultKind.DRIFT:
                 await asyncio.sleep(misfortune.for_s)
-                node.drift()
                 self._injections.note(node.name, "drift")
+                node.drift()
             case FaultKind.FLAP:
                 while True:
                     self._injections.note(node.name, "flap")
@@ -163,13 +163,13 @@ class Fleet:
     async def _fall_silent(self, node: HollowNode, misfortune: Misfortune) -> None:
         """A last beat says from when on the time counts."""
         node.beat_now()
-        node.audible.clear()
         self._injections.note(node.name, "silence")
+        node.audible.clear()
         if misfortune.for_s:
             await asyncio.sleep(misfortune.for_s)
+            self._injections.note(node.name, "silence-over")
             node.audible.set()
             node.beat_now()
-            self._injections.note(node.name, "silence-over")
 
     async def _connect(self, node: HollowNode, place: int) -> None:
         @asynccontextmanager
