@@ -210,6 +210,7 @@ def keep_submitting(cluster: LocalCluster, stop: threading.Event, ids: list[str]
                 client.wait(ids[-20], timeout=LONG_S)
 
 
+@pytest.mark.timeout(600)
 def test_a_rolling_update_never_starves_work_and_never_mixes_what_must_be_alike(
     machine: Machine, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from lattice.ports.clock import Clock
 from lattice.ports.conformance import NO_STANDING, Fingerprints, Standing
 from lattice.ports.replica import Replica
 
+AT_ONCE = 200  # commands: when a baseline turns, there may be thousands
 _TAKES_WORK = frozenset({NodeState.READY, NodeState.DEGRADED})
 _WAKING = (
     *(ev.NodeMoved, ev.NodeRegistered, ev.VclusterSet, ev.SettingSet, ev.BaselineSet, ev.BaselineUnset),
@@ -125,8 +126,8 @@ class Conformance:
         self._majorities, self._verdicts = dict(judgement.majorities), judgement.verdicts
         self._learn_parts(fingerprints)
         commands = [*self._changes(fingerprints), *self._expired()]
-        if commands:
-            await self._replica.propose_many(commands, ACTOR)
+        for start in range(0, len(commands), AT_ONCE):
+            await self._replica.propose_many(commands[start : start + AT_ONCE], ACTOR)
         self._restate(fingerprints)
 
     def _learn_parts(self, fingerprints: Mapping[str, str]) -> None:
