@@ -81,7 +81,7 @@ def run_status(options: Options, context: Context) -> int:
 
 
 def _listed(names: NodeNames, context: Context) -> list[Node]:
-    known = {node.id: node for node in context.client.list_nodes()}
+    known = {node.id: node for node in context.client.list_nodes(nodes=names.typed)}
     missing = [name for name in names.names if name not in known]
     if missing:
         raise CommandError(f"unknown nodes: {fold(missing)}", exit_code=NOT_FOUND)
