@@ -42,6 +42,7 @@ bench: venv  ## measure; a table and JSON
 
 soak: venv  ## the long forms of the tests: more faults, nodes, examples
 	@tools/system-packages test
+	@tools/system-packages soak
 	@LATTICE_SOAK=1 $(BIN)/pytest tests/properties --timeout=14400
 	@LATTICE_SOAK=1 $(BIN)/pytest -m soak --timeout=14400
 

@@ -7,7 +7,7 @@ import pytest
 from lattice.agent.discovery import amd, hwloc, nvidia
 from lattice.agent.discovery.discover import discover, pcie_links
 from lattice.agent.discovery.found import FoundGpus
-from lattice.agent.discovery.processors import read_memory
+from lattice.agent.discovery.processors import read_memory, with_total
 from lattice.agent.discovery.superchips import unify
 from lattice.agent.discovery.system import HIDDEN, read_software, without_secrets
 from lattice.agent.discovery.tools import ToolFailed
@@ -59,6 +59,15 @@ def test_a_machine_with_two_sockets_four_numa_nodes_and_memory_behind_cxl(tmp_pa
         ("hsn1", "mlx5_core", "20.39.3004", 200_000, 2),
     ]
     assert "CZ12345678" not in str(found)
+
+
+def test_a_domain_that_is_still_being_brought_up_has_all_the_memory_of_the_machine() -> None:
+    lazy = MemoryTopology(domains=(domain(0, 4, 0, 1),), total_capacity_bytes=4 * GB)
+    assert with_total(lazy, 128 * GB).domains[0].capacity_bytes == with_total(lazy, 128 * GB).total_capacity_bytes
+    assert with_total(lazy, 128 * GB).total_capacity_bytes == 128 * GB
+    assert with_total(lazy, 3 * GB) == lazy
+    two = MemoryTopology(domains=(domain(0, 4, 0), domain(1, 4, 1)), total_capacity_bytes=8 * GB)
+    assert with_total(two, 128 * GB) == two
 
 
 def test_its_nearest_domains_are_chosen_together(tmp_path: Path) -> None:

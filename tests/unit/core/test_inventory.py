@@ -1,5 +1,7 @@
 """What makes two nodes alike, and what does not."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -23,6 +25,8 @@ from lattice.core.model.inventory import (
     shared_parameters,
 )
 from lattice.core.model.memory import MemoryDomain, MemoryDomainType, MemoryTopology
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guide"
 
 
 def gpu(index: int, **more: object) -> Gpu:
@@ -96,9 +100,9 @@ def test_boot_parameters_that_every_node_has_for_itself_do_not_count() -> None:
     assert shared_parameters("root=live:http://images/a.squashfs") == "root=live:http://images/a.squashfs"
 
 
-def test_repeated_parameters_keep_their_order_and_those_of_init_stay_as_they_are() -> None:
+def test_repeated_parameters_keep_their_order_and_those_of_the_first_process_do_not_count() -> None:
     assert shared_parameters("b console=tty0 a console=ttyS0") == "a b console=tty0 console=ttyS0"
-    assert shared_parameters("b a -- z --port 5 y") == "a b -- z --port 5 y"
+    assert shared_parameters("b a -- z --port 5 y") == shared_parameters("b a --") == "a b"
 
 
 def test_a_document_comes_back_as_it_was() -> None:
@@ -156,3 +160,13 @@ def test_a_domain_inside_another_is_not_counted_as_a_kind_of_its_own() -> None:
         MemoryDomain(id=1, domain_type=MemoryDomainType.HBM, part_of=0),
     )
     assert components(Inventory(memory=MemoryTopology(domains=domains))) == {"memory": "1 unified"}
+
+
+def test_a_machine_with_a_real_gpu_as_its_agent_described_it() -> None:
+    kept = msgspec.json.decode((GUIDE / "inventory-h200.json").read_bytes())
+    found = decode_inventory(msgspec.json.encode(kept["inventory"]))
+    assert (components(found), inventory_fingerprint(found)) == (kept["components"], kept["fingerprint"])
+    assert kept["components"]["gpu_driver.nvidia"] == "580.159.04"
+    device = gpu_topology(found).gpus[0]
+    assert (device.model, device.memory_bytes >> 30, device.compute_capability) == ("H200", 140, "9.0")
+    assert memory_topology(found).domains[0].attached_gpus == (0,)

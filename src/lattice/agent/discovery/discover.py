@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lattice.agent.discovery import amd, hwloc, nvidia
 from lattice.agent.discovery.devices import pci_path, read_board, read_drives, read_nics
 from lattice.agent.discovery.found import FoundGpus
-from lattice.agent.discovery.processors import read_cpus, read_meminfo, read_memory
+from lattice.agent.discovery.processors import read_cpus, read_meminfo, read_memory, with_total
 from lattice.agent.discovery.superchips import unify
 from lattice.agent.discovery.system import read_runtimes, read_scratch, read_software, read_versions
 from lattice.agent.discovery.tools import ToolFailed, find_tool
@@ -32,7 +32,7 @@ def discover(tree: Tree = MACHINE) -> Inventory:
         cpus=read_cpus(tree),
         memory_mb=figures.get("MemTotal", 0) >> 10,
         swap_mb=figures.get("SwapTotal", 0) >> 10,
-        memory=unify(hwloc.merged(read_memory(tree), seen), found),
+        memory=unify(with_total(hwloc.merged(read_memory(tree), seen), figures.get("MemTotal", 0) << 10), found),
         gpus=found,
         gpu_links=gpus.links or pcie_links(tree, found),
         drivers=gpus.drivers,

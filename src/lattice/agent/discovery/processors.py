@@ -1,5 +1,7 @@
 """CPUs and memory as the kernel shows them: how many, what kind, and which memory is near to which."""
 
+from msgspec.structs import replace
+
 from lattice.agent.discovery.tree import Tree, cpu_list
 from lattice.core.model.inventory import Cpus
 from lattice.core.model.memory import (
@@ -86,6 +88,20 @@ def read_memory(tree: Tree) -> MemoryTopology:
         domains=tuple(domains),
         interconnects=_interconnects(tree, domains),
         total_capacity_bytes=sum(domain.capacity_bytes for domain in domains),
+    )
+
+
+def with_total(memory: MemoryTopology, total_bytes: int) -> MemoryTopology:
+    """A node that is brought up lazily says too little of its memory: the only domain has all that the machine has.
+
+    Of several nobody knows whose the rest is; they stay as they say.
+    """
+    if len(memory.domains) != 1 or memory.domains[0].capacity_bytes >= total_bytes:
+        return memory
+    return replace(
+        memory,
+        domains=(replace(memory.domains[0], capacity_bytes=total_bytes),),
+        total_capacity_bytes=total_bytes,
     )
 
 

@@ -23,7 +23,7 @@ _OSTREE = re.compile(r"(?<=ostree=)\S*?([0-9a-f]{40,64})")
 
 def read_software(tree: Tree) -> Software:
     kernel = "proc/sys/kernel"
-    parameters = tree.text("proc/cmdline")
+    parameters = f"{tree.text('proc/cmdline')} ".partition(" -- ")[0].strip()  # the rest is for the first process
     release = _os_release(tree.text("etc/os-release") or tree.text("usr/lib/os-release"))
     return Software(
         os=release.get("PRETTY_NAME", "") or release.get("ID", ""),

@@ -225,11 +225,10 @@ def inventory_fingerprint(inventory: Inventory) -> str:
 def shared_parameters(parameters: str) -> str:
     """The boot parameters that nodes of one kind have in common, by name; repeated ones keep their order.
 
-    What stands behind `--` is for the first process and stays as it is.
+    What stands behind `--` is for the first process, not for the kernel, and does not count.
     """
-    words, dashes, rest = f"{parameters} ".partition(" -- ")
-    shared = sorted((word for word in words.split() if not _is_own(word)), key=lambda word: word.partition("=")[0])
-    return " ".join([*shared, *(["--", *rest.split()] if dashes else [])])
+    words = f"{parameters} ".partition(" -- ")[0].split()
+    return " ".join(sorted((word for word in words if not _is_own(word)), key=lambda word: word.partition("=")[0]))
 
 
 def _is_own(word: str) -> bool:
