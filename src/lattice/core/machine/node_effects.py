@@ -88,9 +88,9 @@ EFFECTS: dict[T, Effect] = {
         alert="Node {node} is down, its hardware failed: {reason}. After the repair: `lattice node enable {node}`.",
     ),
     T.DRIFT_EXPIRED: Effect(
-        when="drifted and not mended in time",
+        when="drifted, not mended in time, and empty",
         timer="conformance.drift_remediation_timeout_s, conformance.sensitive_remediation_timeout_s",
-        work=LOST,
+        work="none there: it is drained first",
         severity="critical",
         alert="Node {node} is down: {reason}. After the repair: `lattice node undrain {node}`.",
     ),

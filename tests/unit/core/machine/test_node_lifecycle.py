@@ -63,16 +63,16 @@ EXPECTED = """
 Booting:          confirmed>Ready boot_failed>Down reboot>Booting given_up>Down drain>Drained drain_urgent>Drained
 Booting:          hardware_failed>Down drift_expired>Down disable>Down
 Ready:            silent>Degraded check_failed>Degraded drain>Draining drain_urgent>Draining wipe>Draining
-Ready:            hardware_failed>Down drift_expired>Down disable>Down
+Ready:            hardware_failed>Down disable>Down
 Degraded/silence: confirmed>Ready resumed>Ready check_failed>Degraded given_up>Down drain>Draining drain_urgent>Draining
-Degraded/silence: wipe>Draining hardware_failed>Down drift_expired>Down disable>Down
+Degraded/silence: wipe>Draining hardware_failed>Down disable>Down
 Degraded/check:   check_passed>Ready given_up>Down drain>Draining drain_urgent>Draining
-Degraded/check:   wipe>Draining hardware_failed>Down drift_expired>Down disable>Down
+Degraded/check:   wipe>Draining hardware_failed>Down disable>Down
 Down/silence:     registered>Booting reboot>Booting drain>Down drain_urgent>Down hardware_failed>Down disable>Down
 Down/hardware:    reboot>Booting enable>Booting drain>Down drain_urgent>Down disable>Down
 Down/operator:    enable>Booting drain>Down drain_urgent>Down
 Down/drift:       undrain>Booting drain>Down drain_urgent>Down disable>Down
-Draining:         given_up>Down drain_urgent>Draining wipe>Draining hardware_failed>Down drift_expired>Down disable>Down
+Draining:         given_up>Down drain_urgent>Draining wipe>Draining hardware_failed>Down disable>Down
 Drained:          undrain>Ready reboot>Booting wipe>Drained hardware_failed>Down drift_expired>Down disable>Down
 Drained/wipe:     drain>Drained drain_urgent>Drained wipe>Drained wiped>Booting wipe_failed>Quarantine
 Drained/wipe:     hardware_failed>Down drift_expired>Down disable>Down

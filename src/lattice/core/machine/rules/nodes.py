@@ -123,6 +123,8 @@ def down(state: State, command: cmd.DownNode, actor: str, at: int) -> Events | R
         return Rejected(code="stale", message=f"node {node.id} is {node.state}")
     if node.state is NodeState.DOWN and node.down_cause is not DownCause.SILENCE:
         return Rejected(code="stale", message=f"node {node.id} is Down already: {node.down_cause}")
+    if command.cause is DownCause.DRIFT and node.holders():
+        return Rejected(code="stale", message=f"node {node.id} has drifted, but work still runs there")
     message = f"node {node.id} is down: {command.reason or command.cause}"
     reason = "" if node.drain_wanted else command.reason
     move = moved(node, trigger, cause=command.cause, reason=reason, by=actor, note=command.reason)
