@@ -1,5 +1,6 @@
 """Health checks on real agents: what failing ones do to their node, and how little bad ones do to anything else."""
 
+import json
 import stat
 import threading
 from collections.abc import Iterator
@@ -81,8 +82,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (folder / name).write_text(text.format(folder=folder))
         (folder / name).chmod(stat.S_IRWXU)
     (folder / "checks.toml").write_text(CHECKS.format(folder=folder))
-    with LocalCluster(nodes=2, arguments=["--checks", str(folder / "checks.toml")]) as cluster:
+    hardware = folder / "hardware"
+    hardware.mkdir()
+    set_gpus(hardware / "n2.json", 2)
+    arguments = ["--checks", str(folder / "checks.toml"), "--hardware-dir", str(hardware)]
+    with LocalCluster(nodes=2, arguments=arguments) as cluster:
         yield Site(cluster, folder)
+
+
+def set_gpus(path: Path, count: int) -> None:
+    gpus = [{"index": index, "vendor": "nvidia", "model": "H100"} for index in range(count)]
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps({"gpus": gpus}))
+    draft.rename(path)
 
 
 def alive(pid: int) -> bool:
@@ -124,6 +136,17 @@ def test_a_failing_check_degrades_its_node_and_its_work_goes_on(site: Site) -> N
     with httpx.Client() as web:
         figures = web.get(f"{site.cluster.api_url}/metrics").text
     assert 'lattice_node_check_failures_total{check="gate"} ' in figures
+
+
+def test_a_gpu_that_is_lost_degrades_the_node_that_declared_it(site: Site) -> None:
+    assert site.wait("n2", "Ready")["gpus"] == 2
+    assert site.check("n2", "gpu_count")["text"] == "2 GPUs"
+    set_gpus(site.folder / "hardware" / "n2.json", 1)
+    eventually(lambda: site.check("n2", "gpu_count")["verdict"] == "failed", "the loss is noticed", within_s=WITHIN_S)
+    site.wait("n2", "Degraded", "check gpu_count: 1 of 2 GPUs found")
+    set_gpus(site.folder / "hardware" / "n2.json", 2)
+    eventually(lambda: site.check("n2", "gpu_count")["verdict"] == "passed", "it is found again", within_s=WITHIN_S)
+    site.wait("n2", "Ready")
 
 
 def test_a_check_that_drains_keeps_the_node_until_it_passes_and_an_operator_says_so(site: Site) -> None:
