@@ -205,9 +205,10 @@ class AgentSessions:
             self.collectors.heard_directly(node)
         return self.hear(node, session, beat)
 
-    def collected(self, node: str, session: int, shares: Sequence[Share]) -> None:
-        if self.collectors is not None and self._current(node, session) is not None:
-            self.collectors.take(node, shares)
+    def collected(self, node: str, session: int, shares: Sequence[Share]) -> bool:
+        if self.collectors is None or self._current(node, session) is None:
+            return True
+        return self.collectors.take(node, shares)
 
     def hear(self, node: str, session: int, beat: Beat, *, age_s: float = 0.0) -> bool:
         """Notes a heartbeat; `age_s` for one that was under way so long, because a collector has brought it."""

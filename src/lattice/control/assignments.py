@@ -52,6 +52,9 @@ class Assignments:
         self._rows[made.member] = made
         return made
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def void(self, member: int) -> None:
         self._rows.pop(member, None)
 

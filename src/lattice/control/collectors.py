@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.control.assignments import Assignments
+from lattice.control.heartbeats import Allowance, beats_per_s
 from lattice.control.loop import Alarm, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.core.machine.state import State
@@ -73,6 +74,7 @@ class _Post:
     session: int
     address: str
     interval_s: float  # as it was welcomed
+    allowance: Allowance  # of messages with what others said
     told: ReportOrder | None = None
     gathers: CollectOrder | None = None
 
@@ -127,7 +129,10 @@ class CollectorTree:
         """The node takes orders; `address` is where it could gather, if anywhere, `interval_s` how often it beats."""
         self._forget(node)
         self.addresses[node] = address
-        self._open[node] = _Post(node=node, session=session, address=address, interval_s=interval_s)
+        allowance = Allowance(beats_per_s(self._interval_s()), filled_at=self._clock.monotonic_s())
+        self._open[node] = _Post(
+            node=node, session=session, address=address, interval_s=interval_s, allowance=allowance
+        )
         self._ring()
 
     def closed(self, node: str) -> None:
@@ -143,15 +148,24 @@ class CollectorTree:
             self.suspended.discard(node)
             self._ring()
 
-    def take(self, carrier: str, brought: Iterable[Share]) -> None:
-        """Notes what a collector brings, as far as it is its own share or that of one below it."""
+    def take(self, carrier: str, brought: Iterable[Share]) -> bool:
+        """Notes what a collector brings, as far as it is its own share or that of one below it; False when it comes too often."""
         now = self._clock.monotonic_s()
+        post = self._open.get(carrier)
+        if post is None or not post.allowance.take(now):
+            self.counts["surplus"] += 1
+            return False
         for share in brought:
-            if share.collector not in self._above or not may_bring(carrier, share.collector, self._above):
+            # More than all there is: not worth looking at one by one.
+            if len(share.members) > len(self._assignments) or not self._may_bring(carrier, share.collector):
                 self.counts["refused"] += len(share.members)
                 continue
             self._heard[share.collector] = now
             self._take_share(share)
+        return True
+
+    def _may_bring(self, carrier: str, collector: str) -> bool:
+        return collector in self._above and may_bring(carrier, collector, self._above)
 
     def _take_share(self, share: Share) -> None:
         via, taken = self._observations.via, 0

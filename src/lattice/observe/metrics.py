@@ -323,10 +323,10 @@ class _CollectorFigures(Collector):
         counts = self._beats()
         brought = CounterMetricFamily(
             "lattice_collected_heartbeats",
-            "Heartbeats that collectors brought: taken; refused (not of their share); forged (the seal is not the node's)",
+            "Heartbeats that collectors brought: taken; refused (not of their share); forged (the seal is not the node's); surplus (whole messages that came too often)",
             labels=["outcome"],
         )
-        for outcome in ("taken", "refused", "forged"):
+        for outcome in ("taken", "refused", "forged", "surplus"):
             brought.add_metric([outcome], counts.get(outcome, 0))
         yield brought
         yield CounterMetricFamily("lattice_collected_shares", "Shares that collectors brought", counts.get("shares", 0))

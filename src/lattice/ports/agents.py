@@ -308,8 +308,8 @@ class AgentDesk(Protocol):
         """Notes a sign of life; False when they come so often that their stream is to be read more slowly."""
         ...
 
-    def collected(self, node: str, session: int, shares: Sequence[Share]) -> None:
-        """Notes what a collector gathered from others."""
+    def collected(self, node: str, session: int, shares: Sequence[Share]) -> bool:
+        """Notes what a collector gathered from others; False as for `beat`."""
         ...
 
     def closed(self, node: str, session: int) -> None:

@@ -143,6 +143,19 @@ def test_what_a_collector_may_not_say_is_refused_and_counted() -> None:
     assert site.heard == []
 
 
+def test_a_collector_that_floods_the_server_is_heard_a_few_times_only() -> None:
+    site = Site("c1", "c1", "n1")
+    share = site.share("c1", [("n1", 1)])
+    taken = [site.tree.take("c1", [share]) for _ in range(50)]
+    assert taken == [True] * 20 + [False] * 30
+    assert site.tree.counts["surplus"] == 30
+    site.clock.pass_s(5)
+    assert site.tree.take("c1", [share])
+    huge = Share(collector="c1", members=[1] * 1000, ages_ms=[0] * 1000, beats=[b""] * 1000)
+    assert site.tree.take("c1", [huge])
+    assert site.tree.counts["refused"] == 1000
+
+
 def test_a_lost_collector_costs_its_nodes_nothing_and_they_are_shared_out_again() -> None:
     site = Site("c[1-3]", "c1", "c2", "c3", *(f"n{number}" for number in range(9)))
     lost = site.gathers("c1")

@@ -219,11 +219,9 @@ class DeskSession:
 
     async def _take(self, message: pb.AgentMessage, link: Link) -> None:
         match message.WhichOneof("body"):
-            case "heartbeat":
-                if not self._desk.beat(self._node, self._session, beat_of(message.heartbeat)):
+            case "heartbeat" | "collected_beats":
+                if not self._hear_beats(message):
                     await asyncio.sleep(SLOWED_DOWN_S)
-            case "collected_beats":
-                self._desk.collected(self._node, self._session, shares_of(message.collected_beats))
             case "run_report":
                 self._take_reports((message.run_report,))
             case "run_reports":
@@ -250,6 +248,11 @@ class DeskSession:
             return
         report = checks_of(message.health_report)
         link.take_health(report, self._desk.health_report(self._node, self._session, report))
+
+    def _hear_beats(self, message: pb.AgentMessage) -> bool:
+        if message.HasField("heartbeat"):
+            return self._desk.beat(self._node, self._session, beat_of(message.heartbeat))
+        return self._desk.collected(self._node, self._session, shares_of(message.collected_beats))
 
     def _take_reports(self, reports: Iterable[pb.RunReport]) -> None:
         for report in reports:
