@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from types import MappingProxyType
 
+from lattice.control.heartbeats import Allowance
 from lattice.core.model.conformance import fingerprint
 from lattice.core.model.inventory import (
     Inventory,
@@ -29,6 +30,7 @@ MARK_BYTES = 8
 # A node whose heartbeats name another fingerprint is asked for its inventory, but not with every beat.
 ASK_AGAIN_S = 30.0
 MOST_KINDS = 256
+PER_S = 1.0  # inventories of one node, for good
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _log = logging.getLogger(__name__)
@@ -66,6 +68,7 @@ class Inventories:
         self._contents: dict[bytes, _Content] = {}
         self._reports: dict[str, _Report] = {}
         self._asked: dict[str, float] = {}
+        self._allowances: dict[str, Allowance] = {}
         self._fresh: Mapping[str, str] = _NOTHING
         self._fresh_until_s = float("inf")
         self._window_s = 0.0
@@ -80,7 +83,12 @@ class Inventories:
         self._callbacks.append(callback)
 
     def take(self, node: str, document: bytes, claimed: str) -> bool:
-        """Notes what a node said of itself; False, and nothing noted, when it makes no sense. `claimed` is its own fingerprint."""
+        """Notes what a node said of itself; False, and nothing noted, when it makes no sense or too many come. `claimed` is its own fingerprint."""
+        now_s = self._clock.monotonic_s()
+        if not self._allowances.setdefault(node, Allowance(PER_S, filled_at=now_s)).take(now_s):
+            # What is lost here is asked for again: the node's heartbeats name it.
+            self.counts["surplus"] += 1
+            return False
         key = blake2b(document, digest_size=16).digest()
         content = self._contents.get(key)
         if content is None:
@@ -96,7 +104,7 @@ class Inventories:
         self.counts["taken"] += 1
         old = self._reports.get(node)
         content.nodes += 1
-        self._reports[node] = _Report(content, key, _mark(claimed), self._clock.monotonic_s(), self._clock.now_ms())
+        self._reports[node] = _Report(content, key, _mark(claimed), now_s, self._clock.now_ms())
         self._asked.pop(node, None)
         self._let_go(old)
         self._is_fresh = False

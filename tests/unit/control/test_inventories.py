@@ -138,6 +138,18 @@ def test_an_agents_own_fingerprint_counts_for_its_heartbeats_alone(known: Known)
     assert known.book.fingerprints().keys() == {"n1"}
 
 
+def test_a_node_that_floods_the_server_is_heard_a_few_times_and_asked_again_later(known: Known) -> None:
+    for number in range(1000):
+        document = encode_inventory(Inventory(software=Software(kernel=str(number))))
+        known.book.take("n1", document, f"{number:064x}")
+    assert known.book.counts["taken"] + known.book.counts["surplus"] == 1000
+    assert known.book.counts["taken"] < 50
+    known.tell("n2")
+    known.clock.s += 60
+    known.tell("n1", kernel="last")
+    assert known.book.components("n1") == {"kernel": "last"}
+
+
 def test_a_refresh_reaches_those_that_are_connected(known: Known) -> None:
     assert known.book.refresh("n1")
     assert not known.book.refresh("gone")
