@@ -100,6 +100,19 @@ def test_errors_that_gpus_counted_are_found(tmp_path: Path) -> None:
     assert builtins.gpu_errors(here(tmp_path), PLAIN) == builtins.failed("uncorrected memory errors on card1: 3")
 
 
+def test_errors_and_temperature_of_nvidia_gpus_come_from_their_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "proc/driver/nvidia/gpus/0000:01:00.0/information")
+    said = [b"0, 0, 41\n1, [N/A], 55\n", b"0, 0, 41\n1, 7, [N/A]\n"]
+    monkeypatch.setattr(builtins, "find_tool", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(builtins, "run_tool", lambda argv, timeout_s: said.pop(0))
+    place = here(tmp_path)
+    assert builtins.gpu_errors(place, PLAIN) == builtins.passed("none on 1 GPUs")
+    assert read_vitals(place).temperature_c == 55
+    assert builtins.gpu_errors(place, PLAIN) == builtins.failed("uncorrected memory errors on GPU 1: 7")
+
+
 def test_the_clock_fails_only_when_it_is_certainly_off(tmp_path: Path) -> None:
     place = here(tmp_path)
     assert builtins.clock_offset(place, PLAIN).verdict is Verdict.PASSED

@@ -19,7 +19,10 @@ from lattice.core.model.inventory import Inventory
 _GPU_VENDORS = frozenset({"0x10de", "0x1002"})
 _GPU_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")
 HOUR_S = 3600.0
-_NVIDIA_QUERY = ("--query-gpu=index,ecc.errors.uncorrected.volatile.total", "--format=csv,noheader,nounits")
+_NVIDIA_QUERY = (
+    "--query-gpu=index,ecc.errors.uncorrected.volatile.total,temperature.gpu",
+    "--format=csv,noheader,nounits",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,7 @@ class Surroundings:
     root: Path = Path("/")
     tool_timeout_s: float = 20.0
     monotonic_s: Callable[[], float] = time.monotonic
+    gpu_temperature_c: float = 0.0  # as last seen; 0 = not seen
     corrected: list[tuple[float, int]] = field(
         default_factory=list
     )  # counts of corrected memory errors, with their times
@@ -155,8 +159,9 @@ def gpu_errors(here: Surroundings, options: BuiltinOptions) -> Outcome:
             said = run_tool([tool, *_NVIDIA_QUERY], here.tool_timeout_s).decode(errors="replace")
         except ToolFailed as error:
             return failed(str(error))
-        rows = [line.split(",") for line in said.splitlines()]
-        counts |= {f"GPU {row[0].strip()}": int(row[1]) for row in rows if len(row) == 2 and row[1].strip().isdigit()}
+        rows = [[word.strip() for word in line.split(",")] for line in said.splitlines()]
+        counts |= {f"GPU {row[0]}": int(row[1]) for row in rows if len(row) == 3 and row[1].isdigit()}
+        here.gpu_temperature_c = max((float(row[2]) for row in rows if len(row) == 3 and row[2].isdigit()), default=0.0)
     bad = [f"{name}: {count}" for name, count in sorted(counts.items()) if count > options.most_uncorrected]
     if bad:
         return failed(f"uncorrected memory errors on {', '.join(bad)}")

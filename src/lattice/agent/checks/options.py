@@ -95,7 +95,7 @@ DEFAULTS: dict[str, Check] = {
         _builtin("disk_space", Consequence.DEGRADE, 60.0, ready=True),
         _builtin("memory_errors", Consequence.DRAIN, 300.0),
         _builtin("gpu_count", Consequence.DEGRADE, 60.0, ready=True),
-        _builtin("gpu_errors", Consequence.DRAIN, 600.0, timeout_s=30.0),
+        _builtin("gpu_errors", Consequence.DRAIN, 300.0, timeout_s=30.0),
         _builtin("clock_offset", Consequence.WARN, 300.0),
         _builtin("mounts", Consequence.DEGRADE, 60.0, ready=True),
         _builtin("network", Consequence.DEGRADE, 60.0, ready=True),

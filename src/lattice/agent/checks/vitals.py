@@ -20,7 +20,7 @@ def read_vitals(here: Surroundings) -> Vitals:
         *here.root.glob("sys/class/hwmon/hwmon*/temp*_input"),
         *here.root.glob("sys/class/thermal/thermal_zone*/temp"),
     )
-    shown = [read_number(sensor) / 1000 for sensor in sensors]
+    shown = [here.gpu_temperature_c, *(read_number(sensor) / 1000 for sensor in sensors)]
     return Vitals(
         gpus=counted_gpus(here.root, here.inventory()) or 0,
         temperature_c=max((each for each in shown if each < MOST_C), default=0.0),
