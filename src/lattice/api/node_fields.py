@@ -224,7 +224,7 @@ def _orders(field: Field) -> Callable[[Any], Any]:
 @lru_cache(maxsize=1 << 17)
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Orders names as people do: n2 before n10."""
-    return tuple((0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in _PIECES.split(text.lower()))
+    return tuple((0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in _PIECES.split(text.lower()))
 
 
 def release_key(text: str) -> tuple[str, tuple[int, ...]]:

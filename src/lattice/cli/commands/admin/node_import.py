@@ -11,16 +11,18 @@ from lattice.cli.output import structured
 from lattice_sdk.models_machine_status import ConfFile, NodeImportReport
 
 MAX_BYTES = 4 << 20
+USUAL_PLACE = "/etc/SLURM.cfg"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    file: str
+    file: str = USUAL_PLACE
     dry_run: bool = False
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a SlurmConf, whose other files are read too, or a NodeSpecConf")
+    meaning = f"a SlurmConf, whose other files are read too, or a NodeSpecConf (default: {USUAL_PLACE})"
+    parser.add_argument("file", nargs="?", metavar="FILE", help=meaning)
     parser.add_argument("--dry-run", action="store_true", help="only show what would change")
 
 
@@ -74,5 +76,5 @@ IMPORT = Command(
     options=Options,
     fill=fill,
     run=run,
-    examples=("lattice admin node import /etc/SLURM.cfg --dry-run", "lattice admin node import NodeSpecConf"),
+    examples=("lattice admin node import --dry-run", "lattice admin node import NodeSpecConf"),
 )
