@@ -6,6 +6,7 @@ agent reports anew to it. A report of an earlier stream is shown, and decides no
 """
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 
@@ -25,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 RUN_WITHIN_S = 60.0
+AT_ONCE = 256
 
 
 class _Known(Struct, frozen=True, kw_only=True):
@@ -109,22 +111,28 @@ class HealthBook:
             raise
 
     async def settle(self) -> None:
-        """Proposes what the newest reports ask for."""
+        """Proposes what the newest reports ask for, many at once: one file server may have failed for all nodes."""
         while self._due:
-            name = next(iter(self._due))
-            node = self._replica.state.nodes.get(name)
-            known = self._known.get(name)
-            decided = Decision() if node is None or known is None else self._decide(node, known)
-            del self._due[name]
-            if decided.action is Action.NONE:
-                continue
-            actor = f"check/{decided.check}" if decided.check else f"node/{name}"
-            try:
-                # A refusal means that the record has moved on: its next event brings the node here again.
-                await self._replica.propose(_command(name, decided), actor=actor)
-            except BaseException:
-                self._due[name] = None
-                raise
+            names = list(itertools.islice(self._due, AT_ONCE))
+            for name in names:
+                del self._due[name]
+            done = await asyncio.gather(*map(self._settle, names), return_exceptions=True)
+            failures = [error for error in done if isinstance(error, BaseException)]
+            if failures:
+                raise failures[0]
+
+    async def _settle(self, name: str) -> None:
+        node, known = self._replica.state.nodes.get(name), self._known.get(name)
+        decided = Decision() if node is None or known is None else self._decide(node, known)
+        if decided.action is Action.NONE:
+            return
+        actor = f"check/{decided.check}" if decided.check else f"node/{name}"
+        try:
+            # A refusal means that the record has moved on: its next event brings the node here again.
+            await self._replica.propose(_command(name, decided), actor=actor)
+        except BaseException:
+            self._due[name] = None
+            raise
 
     def _decide(self, node: Node, known: _Known) -> Decision:
         if not known.is_current or (node.state is NodeState.BOOTING and not self._links.is_connected(node.id)):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from lattice.control import health
 from lattice.control.health import HealthBook
 from lattice.core.machine.commands import DegradeNode, RecoverNode, RegisterNode, UndrainNode
 from lattice.core.model.health import CheckStanding, Consequence, HealthReport, Verdict
@@ -179,6 +180,22 @@ async def test_a_proposal_that_the_log_did_not_take_is_made_again() -> None:
     assert book.state() is NodeState.READY
     await book.book.settle()
     assert book.state() is NodeState.DEGRADED
+
+
+@scenario
+async def test_trouble_of_many_nodes_at_once_is_settled_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "AT_ONCE", 3)
+    world = World()
+    names = [f"n{number}" for number in range(1, 9)]
+    await world.prepare(*names)
+    book = Book(world)
+    for name in names:
+        book.book.take(name, HealthReport(checks=(check(Consequence.DEGRADE),)))
+    world.replica.failure = LogFull("full")
+    with pytest.raises(LogFull):
+        await book.book.settle()
+    await book.book.settle()
+    assert {node.state for node in world.state.nodes.values()} == {NodeState.DEGRADED}
 
 
 @scenario
