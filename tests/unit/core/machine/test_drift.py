@@ -203,6 +203,18 @@ def test_a_node_given_up_may_be_approved_as_well() -> None:
     assert world.node("n1").state is NodeState.BOOTING
 
 
+def test_an_approval_of_a_node_given_up_leaves_the_drain_of_an_operator() -> None:
+    world = World()
+    note(world)
+    pass_hours(world, 24)
+    world.must(cmd.EscalateDrift(node="n1"), actor=ACTOR)
+    world.must(cmd.DrainNode(node="n1", reason="fan"))
+    world.must(cmd.ClearDrift(node="n1"), actor=ACTOR)
+    world.must(cmd.ApproveNode(node="n1", is_heard=True))
+    world.must(cmd.ConfirmNode(node="n1"))
+    assert (world.node("n1").state, world.node("n1").reason) == (NodeState.DRAINED, "fan")
+
+
 def test_work_on_a_node_that_is_given_up_ends_first() -> None:
     world = World()
     number = world.running("n1")

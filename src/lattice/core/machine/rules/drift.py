@@ -13,10 +13,12 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import nodes
+from lattice.core.machine.rules.node_moves import moved
 from lattice.core.machine.state import State
+from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.audit import AuditNote
 from lattice.core.model.drift import ACTOR, Drift, described, is_sensitive
-from lattice.core.model.nodes import DownCause, Node, NodeState
+from lattice.core.model.nodes import DownCause, Node
 from lattice.core.model.settings import setting_value
 from lattice.core.model.units import format_duration
 
@@ -104,6 +106,9 @@ def approve(state: State, command: cmd.ApproveNode) -> Events | Rejected:
     if not drift.verified_at:
         return _still_drifted(drift)
     cleared = ev.DriftCleared(node=drift.node)
+    if node.down_cause is DownCause.DRIFT:
+        stands = node.drain_wanted and node.reason_by != ACTOR
+        return (moved(node, NodeTrigger.UNDRAIN, drain=stands), cleared)
     if not _is_ours(node):
         return (cleared,)
     undrained = nodes.undrain(state, cmd.UndrainNode(node=node.id, is_heard=command.is_heard))
@@ -186,9 +191,8 @@ def _events(decision: Events | Rejected) -> Events:
 
 
 def _is_ours(node: Node) -> bool:
-    """Whether drift took the node out of service, not a person."""
-    is_down = node.state is NodeState.DOWN and node.down_cause is DownCause.DRIFT
-    return is_down or (node.drain_wanted and node.reason_by == ACTOR)
+    """Whether drift drained the node, not a person."""
+    return node.drain_wanted and node.reason_by == ACTOR
 
 
 def _still_drifted(drift: Drift) -> Rejected:
