@@ -79,7 +79,6 @@ def node_sheet(node: Node) -> list[tuple[str, str]]:
         ("Allocations", ", ".join(node.allocations)),
         ("vCluster", node.vcluster or ""),
         ("Group", node.group or ""),
-        ("Not configured for work", node.shortfall),
         ("Conformance", conformance_text(node)),
         ("Status", node.status),
         ("OS", node.os),
