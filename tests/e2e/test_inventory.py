@@ -61,6 +61,14 @@ def test_a_node_declares_what_its_hardware_file_says(cluster: LocalCluster) -> N
     assert alone["inventory"]["board"]["bios_version"] == "1.2"
 
 
+def test_work_gets_the_gpus_that_were_found(cluster: LocalCluster) -> None:
+    done = cluster.run(
+        "echo gpus $LATTICE_GPUS", resources={"gpus": 2, "constraints": {"gpu_type": "H100"}}, within_s=60
+    )
+    assert (done["state"], done["nodes"]) == ("Completed", ["n3"])
+    assert cluster.logs(done["id"]).strip() == "gpus 0,1"
+
+
 def test_a_change_in_the_file_makes_another_fingerprint(cluster: LocalCluster, hardware: Path) -> None:
     before = cluster.get("/nodes/n3/inventory")["fingerprint"]
     changed = {**PRETENDED, "drivers": {"nvidia": "550.90.07"}}

@@ -108,7 +108,8 @@ class Inventories:
         self._asked.pop(node, None)
         self._let_go(old)
         self._is_fresh = False
-        self._fitness = None
+        if old is None or old.content is not content:
+            self._fitness = None
         if old is None or old.content.fingerprint != content.fingerprint:
             self.counts["changed"] += 1
             for callback in self._callbacks:
