@@ -16,7 +16,8 @@
 `wait` and `submit --wait` hand on how the allocation ended: 0 when it completed, its own exit code,
 128 + n after signal n, 130 when it was cancelled, 125 when it failed without a code; of several the
 highest. `launch` hands on the highest of its tasks: their exit codes, 128 + n after signal n, 127 for a program
-that could not be started, 125 for tasks whose node was lost. `node diff` ends with 1 when the nodes differ.
+that could not be started, 125 for tasks whose node was lost. `node diff` ends with 1 when the nodes differ,
+`node check` when a check fails.
 """
 
 from lattice_sdk.errors import (
