@@ -1,5 +1,6 @@
 """Reports of checks on the agents' stream, both ways, and as the API shows them."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from lattice.core.model.observations import Beat
 from lattice.wire.pb import agent_pb2 as pb
 
 MAX_CHECKS = 64
-MAX_NAME = 40
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VERDICTS = {
     Verdict.PENDING: pb.CHECK_VERDICT_PENDING,
     Verdict.PASSED: pb.CHECK_VERDICT_PASSED,
@@ -46,7 +47,7 @@ def checks_of(message: pb.HealthReport) -> HealthReport:
     """The report, cut to what a report may hold; names that make no sense are left out."""
     checks: dict[str, CheckStanding] = {}
     for each in message.checks[:MAX_CHECKS]:
-        if each.name and len(each.name) <= MAX_NAME and each.name.isprintable():
+        if NAME.fullmatch(each.name):
             checks[each.name] = CheckStanding(
                 name=each.name,
                 verdict=_VERDICT_OF.get(each.verdict, Verdict.FAILED),

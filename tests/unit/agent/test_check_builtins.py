@@ -38,7 +38,9 @@ def test_room_on_disk_is_measured_against_both_limits(tmp_path: Path) -> None:
     full = builtins.disk_space(here(tmp_path), BuiltinOptions(least_free_mb=1 << 40))
     assert full.verdict is Verdict.FAILED
     assert f"{tmp_path}: " in full.text
-    assert "at least 1099511627776 MiB" in full.text
+    assert full.text.endswith("at least 1099511627776 MiB wanted")
+    part = builtins.disk_space(here(tmp_path), BuiltinOptions(least_free_percent=100))
+    assert part.text.endswith("at least 64 MiB and 100 % wanted")
     assert builtins.disk_space(here(tmp_path), BuiltinOptions(warn_free_percent=100)).verdict is Verdict.WARNED
     missing = builtins.disk_space(here(tmp_path), BuiltinOptions(paths=("/nowhere/at/all",)))
     assert verdict(missing) == (Verdict.FAILED, f"/nowhere/at/all: {os.strerror(2)}")

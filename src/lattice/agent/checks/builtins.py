@@ -78,7 +78,8 @@ def disk_space(here: Surroundings, options: BuiltinOptions) -> Outcome:
         percent = 100.0 * found.f_bavail / found.f_blocks if found.f_blocks else 100.0
         least_percent = min(least_percent, percent)
         if free_mb < options.least_free_mb or percent < options.least_free_percent:
-            limit = f"{options.least_free_mb} MiB and {options.least_free_percent:g} %"
+            percent_too = f" and {options.least_free_percent:g} %" if options.least_free_percent else ""
+            limit = f"{options.least_free_mb} MiB{percent_too}"
             return failed(f"{path}: {free_mb} MiB ({percent:.1f} %) free, at least {limit} wanted")
         if found.f_files and not found.f_favail:
             return failed(f"{path}: no room for more files")

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import pwd
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from msgspec.structs import replace
 
 from lattice.agent.checks.programs import SiteProgram
 from lattice.core.model.health import CheckRule, Consequence
+from lattice.wire.health import MAX_CHECKS, NAME
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-MAX_CHECKS = 64
 LEAST_PERIOD_S = 1.0
 LEAST_TIMEOUT_S = 0.1
 
@@ -35,7 +33,7 @@ class BuiltinOptions(Struct, frozen=True, kw_only=True):
 
     paths: tuple[str, ...] = ()
     least_free_mb: int = 64
-    least_free_percent: float = 0.5
+    least_free_percent: float = 0.0
     warn_free_percent: float = 5.0
     most_uncorrected: int = 0
     most_corrected_per_hour: int = 100
