@@ -217,6 +217,29 @@ def test_gpus_of_amd_as_their_tool_tells_them() -> None:
             amd.read_answer(garbage)
 
 
+STATIC = b"""[{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300A", "target_graphics_version": "gfx942"},
+ "bus": {"bdf": "0000:01:00.0"}, "vbios": {"part_number": "113-MI3SRIOV-001"}, "driver": {"name": "amdgpu", "version": "6.12.12"},
+ "vram": {"type": "HBM", "size": {"value": 131072, "unit": "MB"}}, "numa": {"node": 2}},
+ {"gpu": 1, "asic": {"market_name": "N/A"}, "bus": {"bdf": "0001:01:00.0"}, "driver": "N/A", "vram": {"size": "N/A"}}]"""
+
+
+def test_gpus_of_amd_as_their_newer_tool_tells_them() -> None:
+    found = amd.read_static(STATIC)
+    first, second = found.gpus
+    assert (first.model, first.memory_bytes, first.firmware, first.numa_node) == (
+        "MI300A",
+        128 * GB,
+        "113-MI3SRIOV-001",
+        2,
+    )
+    assert (second.model, second.memory_bytes, second.pci_address) == ("", 0, "0001:01:00.0")
+    assert found.drivers == {"amd": "6.12.12"}
+    assert amd.read_static(b'{"gpu_data": ' + STATIC + b"}") == found
+    for garbage in (b"", b"3", b'{"x": 1}', b'["GPU 0"]', b'[{"gpu": "x"}]', b'[{"vram": "?"}]'):
+        with pytest.raises(ToolFailed):
+            amd.read_static(garbage)
+
+
 SMI = b"""<?xml version="1.0" ?><!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd"><nvidia_smi_log>
 <driver_version>550.54.14</driver_version><attached_gpus>2</attached_gpus>
 <gpu id="00000000:3B:00.0"><product_name>NVIDIA H100 80GB HBM3</product_name><uuid>GPU-1</uuid>

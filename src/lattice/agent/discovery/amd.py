@@ -1,19 +1,20 @@
-"""AMD's GPUs: `rocm-smi` where it is installed, for the rest the files of the driver."""
+"""AMD's GPUs: `amd-smi` or `rocm-smi` where one is installed, for the rest the files of the driver."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from lattice.agent.discovery.devices import pci_address
 from lattice.agent.discovery.found import FoundGpus
-from lattice.agent.discovery.tools import ToolFailed, find_tool, run_tool
+from lattice.agent.discovery.tools import ToolFailed, ToolHung, find_tool, run_tool
 from lattice.agent.discovery.tree import Tree, numa_node
 from lattice.core.model.gpus import GpuLink, GpuLinkType, GpuVendor
 from lattice.core.model.inventory import Gpu
 
 VENDOR_ID = "0x1002"
-ASK_WITHIN_S = 20.0
+ASK_WITHIN_S = 15.0
 QUESTIONS = (
     *("--showproductname", "--showuniqueid", "--showmeminfo", "vram", "--showdriverversion", "--showvbios"),
     *("--showbus", "--showtopo", "--json"),
@@ -32,15 +33,23 @@ def is_present(tree: Tree) -> bool:
 
 
 def find(tree: Tree) -> FoundGpus:
-    """What the tool says, completed from the driver's files; those alone where there is no tool."""
+    """What a tool says, completed from the driver's files; those alone where there is no tool."""
     known = read_driver(tree)
-    tool = find_tool("rocm-smi") if tree.is_machine else None
-    if tool is None:
-        return known
-    try:
-        told = read_answer(run_tool([tool, *QUESTIONS], ASK_WITHIN_S))
-    except ToolFailed as error:
-        return msgspec.structs.replace(known, problems=(f"rocm-smi: {error}",))
+    problems = []
+    for name, questions, read in TOOLS if tree.is_machine else ():
+        tool = find_tool(name)
+        if tool is None:
+            continue
+        try:
+            return _merged(known, read(run_tool([tool, *questions], ASK_WITHIN_S)))
+        except ToolHung as error:
+            return msgspec.structs.replace(known, problems=(f"{name}: {error}",))  # the others ask the same driver
+        except ToolFailed as error:
+            problems.append(f"{name}: {error}")
+    return msgspec.structs.replace(known, problems=tuple(problems))
+
+
+def _merged(known: FoundGpus, told: FoundGpus) -> FoundGpus:
     by_address = {gpu.pci_address: gpu for gpu in known.gpus}
     gpus = tuple(_completed(gpu, by_address.get(gpu.pci_address)) for gpu in told.gpus)
     return FoundGpus(
@@ -89,6 +98,41 @@ def read_answer(document: bytes) -> FoundGpus:
         drivers={"amd": driver} if driver else {},
         sources=("rocm-smi",),
     )
+
+
+def read_static(document: bytes) -> FoundGpus:
+    """The JSON of `amd-smi static`: a list of GPUs, in newer ones under a name. Raises ToolFailed."""
+    try:
+        said = msgspec.json.decode(document)
+        rows = said["gpu_data"] if isinstance(said, dict) else said
+        described = [msgspec.convert(row, dict[str, Any]) for row in rows]
+        gpus = tuple(_static_gpu(place, row) for place, row in enumerate(described))
+    except (msgspec.MsgspecError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ToolFailed(f"unreadable answer: {error}") from error
+    drivers = {_told(row, "driver", "version") or _told(row, "driver", "driver_version") for row in described}
+    versions = ", ".join(sorted(drivers - {""}))
+    return FoundGpus(gpus=gpus, drivers={"amd": versions} if versions else {}, sources=("amd-smi",))
+
+
+def _static_gpu(place: int, row: dict[str, Any]) -> Gpu:
+    size = row.get("vram", {}).get("size", {})
+    unit = {"MB": 20, "GB": 30}.get(size.get("unit", ""), 0) if isinstance(size, dict) else 0
+    return Gpu(
+        index=int(row.get("gpu", place)),
+        vendor=GpuVendor.AMD,
+        model=short_model(_told(row, "asic", "market_name")),
+        memory_bytes=int(size["value"]) << unit if unit else 0,
+        compute_capability=_told(row, "asic", "target_graphics_version"),
+        firmware=_told(row, "vbios", "part_number") or _told(row, "ifwi", "part_number"),
+        pci_address=_told(row, "bus", "bdf").lower(),
+        numa_node=numa_node(_told(row, "numa", "node")),
+    )
+
+
+def _told(row: dict[str, Any], part: str, name: str) -> str:
+    found = row.get(part)
+    text = str(found.get(name, "")) if isinstance(found, dict) else ""
+    return "" if text.upper() == "N/A" else text
 
 
 def _gpu(index: int, facts: dict[str, str]) -> Gpu:
@@ -198,3 +242,10 @@ def _properties(tree: Tree, name: str) -> dict[str, int]:
         if value.strip().isdigit():
             found[key] = int(value)
     return found
+
+
+# The newer one first.
+TOOLS: tuple[tuple[str, tuple[str, ...], Callable[[bytes], FoundGpus]], ...] = (
+    ("amd-smi", ("static", "--json"), read_static),
+    ("rocm-smi", QUESTIONS, read_answer),
+)
