@@ -140,7 +140,8 @@ class Scheduling:
 
     def wake(self) -> None:
         """Something changed that a plan looks at and the log does not know of."""
-        self._alarm.ring()
+        if self._is_anybody_waiting():
+            self._alarm.ring()
 
     def reason_for(self, number: int) -> str:
         if self._status.last_error:
