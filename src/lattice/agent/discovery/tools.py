@@ -43,13 +43,14 @@ def run_tool(argv: Sequence[str], timeout_s: float, *, extra: dict[str, str] | N
     except OSError as error:
         raise ToolFailed(f"{name} cannot be run: {error.strerror}") from error
     ended = False
+    deadline = time.monotonic() + timeout_s
     try:
-        said = _read(process, time.monotonic() + timeout_s)
+        said = _read(process, deadline)
         if said is None:
             raise ToolHung(f"{name} did not answer within {timeout_s:g} s")
         if len(said) > MOST_OUTPUT:
             raise ToolFailed(f"{name} said more than {MOST_OUTPUT >> 20} MiB")
-        code = process.wait(1.0)
+        code = process.wait(max(1.0, deadline - time.monotonic()))
         ended = True
     except subprocess.TimeoutExpired:
         raise ToolHung(f"{name} did not end") from None
