@@ -12,6 +12,8 @@ from lattice.testing.hollow import HollowNodes
 from lattice.testing.local_cluster import LocalCluster
 from lattice.testing.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 NODES = [f"n{number}" for number in range(1, 7)]
 WITHIN_S = 60.0
 
