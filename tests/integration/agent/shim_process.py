@@ -103,7 +103,7 @@ class Client:
         """The event that tells the end of a run, awaited if need be."""
         while True:
             for event in self.events:
-                if (event["number"], event["run"]) == (number, run):
+                if event["event"] == "ended" and (event["number"], event["run"]) == (number, run):
                     return event
             message = self.receive()
             if "event" not in message:
