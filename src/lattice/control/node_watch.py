@@ -27,6 +27,8 @@ from lattice.ports.replica import Replica
 _log = logging.getLogger(__name__)
 
 ACTOR = "node_watch"
+# As long as a crowd of agents may keep the server from judging silence.
+CROWD_MOST_S = 300.0
 _WATCHED = frozenset({NodeState.READY, NodeState.DEGRADED, NodeState.BOOTING, NodeState.DRAINING})
 
 _Verdict = DegradeNode | DownNode | FailBoot
@@ -36,7 +38,7 @@ class NodeWatch:
     """Looks at a node only when its time may be over: a heap of the earliest moments.
 
     `moving_s` is the time that agents may need to find this server, on top of their first time-out; `why_not_ready` says what keeps a
-    node from being confirmed, as far as it is known.
+    node from being confirmed, as far as it is known; `is_crowded` whether agents stand in line to register.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class NodeWatch:
         *,
         moving_s: float = 0.0,
         why_not_ready: Callable[[str], str] = lambda node: "",
+        is_crowded: Callable[[], bool] = lambda: False,
     ) -> None:
         self._replica = replica
         self._links = links
@@ -57,6 +60,8 @@ class NodeWatch:
         self._timers = timers
         self._moving_s = moving_s
         self._why_not_ready = why_not_ready
+        self._is_crowded = is_crowded
+        self._crowded_since: float | None = None
         self._fresh_since = 0.0
         self._booting: dict[str, float] = {}  # since when
         self._due: list[tuple[float, str]] = []
@@ -97,6 +102,7 @@ class NodeWatch:
             # Heartbeats that came meanwhile are still unread; nobody is silent because this process was.
             _log.warning("the server was held up for %.1f s; nodes get a fresh time-out", held_up_s)
             self._fresh_since = max(self._fresh_since, now)
+        self._bear_with_crowds(now)
         commands = self._overdue(now)
         if not commands:
             return
@@ -110,6 +116,16 @@ class NodeWatch:
                 node = self._replica.state.nodes.get(command.node)
                 if node is not None:
                     self._watch(node)
+
+    def _bear_with_crowds(self, now: float) -> None:
+        """While agents stand in line to register nobody is blamed for it, up to a limit: some may never come."""
+        if not self._is_crowded():
+            self._crowded_since = None
+            return
+        if self._crowded_since is None:
+            self._crowded_since = now
+        if now - self._crowded_since <= CROWD_MOST_S:
+            self._fresh_since = max(self._fresh_since, now)
 
     def _overdue(self, now: float) -> list[_Verdict]:
         commands: list[_Verdict] = []

@@ -75,6 +75,7 @@ class Loops:
     ) -> None:
         timings = _Timings(config, epoch)
         self._metrics = metrics
+        self.is_crowded: Callable[[], bool] = lambda: False  # set where agents come in
         self.uploads = uploads
         self.auditing = auditing
         self.observations = Observations()
@@ -144,6 +145,7 @@ class Loops:
             self.sessions.timers,
             moving_s=timings.moving_s,
             why_not_ready=self.health.unfit_because,
+            is_crowded=lambda: self.is_crowded(),
         )
         self.node_hooks = NodeHooks(replica, clock, _event_script(config), timings.hooks)
         self.rebooting = Rebooting(replica, clock, _reboot_program(config))

@@ -184,6 +184,7 @@ class ServerProcess:
             uploads=self._build_uploads(),
             auditing=auditing,
         )
+        loops.is_crowded = lambda: self._agents.is_crowded
         self._report_rules()
         return loops
 

@@ -29,6 +29,7 @@ class Watch:
         self.world = world
         self.observations = Observations()
         self.trouble: dict[str, str] = {}
+        self.is_crowded = False
         self.timers = NodeTimers(world.replica, TimerSettings(timeout_s=30, grace_s=60))
         self.loop = NodeWatch(
             world.replica,
@@ -38,6 +39,7 @@ class Watch:
             self.timers,
             moving_s=moving_s,
             why_not_ready=lambda node: self.trouble.get(node, ""),
+            is_crowded=lambda: self.is_crowded,
         )
 
     async def pass_s(self, seconds: int, *heard: str) -> None:
@@ -355,3 +357,22 @@ async def test_nobody_is_blamed_while_the_server_cannot_record_anything() -> Non
     assert world.node("n1").state is NodeState.READY
     await watch.pass_s(1)
     assert world.node("n1").state is NodeState.DEGRADED
+
+
+@scenario
+async def test_nobody_is_blamed_while_agents_stand_in_line_but_not_for_ever() -> None:
+    world = World()
+    await world.prepare("n1")
+    watch = Watch(world)
+    watch.is_crowded = True
+    await watch.pass_s(200)
+    watch.is_crowded = False
+    await watch.pass_s(29)
+    assert world.node("n1").state is NodeState.READY
+    await watch.pass_s(2)
+    assert world.node("n1").state is NodeState.DEGRADED
+    watch.is_crowded = True
+    await watch.pass_s(300)
+    assert world.node("n1").state is NodeState.DEGRADED
+    await watch.pass_s(92)
+    assert world.node("n1").state is NodeState.DOWN

@@ -32,6 +32,8 @@ LEADER_WITHIN_S = 5.0
 # Sessions that are being opened. When all agents come at once each is served in its turn; otherwise all would be served a little,
 # and none before its patience is over.
 ENTERING_AT_ONCE = 200
+# So many at a time come only when all do, after a restart of theirs or of this server.
+CROWD = 100
 _NOT_WHO_THEY_SAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _REJOIN = pb.ServerMessage(rejoin=pb.Rejoin()).SerializeToString()
 
@@ -54,6 +56,7 @@ class AgentService:
         self._changed = asyncio.Event()
         self._streams: set[_Stream] = set()
         self.entrance = asyncio.Semaphore(ENTERING_AT_ONCE)
+        self.entering = 0  # those that wait for it included
 
     def receive_at(self, reception: Reception) -> None:
         """Agents register there from now on; whose session elsewhere is lost is told to rejoin."""
@@ -75,6 +78,11 @@ class AgentService:
     def count(self) -> int:
         """Agents attached to this server."""
         return len(self._streams)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many register that others may have to wait before they are heard."""
+        return self.entering >= CROWD
 
     async def reception(self, after: Reception | None) -> Reception:
         """Where to register, once that is another place than the one that was lost; raises StreamRefused."""
@@ -225,8 +233,7 @@ class _Stream:
         lost: Reception | None = None
         while True:
             reception = await self._service.reception(lost)
-            await self._service.entrance.acquire()
-            self._is_entering = True
+            await self._enter()
             session = self._session = reception.open(self._token, self._register)
             try:
                 has_spoken = await self._deliver(session)
@@ -240,9 +247,19 @@ class _Stream:
             if has_spoken:
                 await self._rejoin()
 
+    async def _enter(self) -> None:
+        self._service.entering += 1
+        try:
+            await self._service.entrance.acquire()
+        except BaseException:
+            self._service.entering -= 1
+            raise
+        self._is_entering = True
+
     def _has_entered(self) -> None:
         if self._is_entering:
             self._is_entering = False
+            self._service.entering -= 1
             self._service.entrance.release()
 
     async def _deliver(self, session: Session) -> bool | None:
