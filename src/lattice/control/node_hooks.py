@@ -15,6 +15,7 @@ from msgspec import Struct
 from lattice.control.loop import Alarm, keep_turning
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.events import AnyEvent, NodeMeasured, NodeMoved, NodeSpecified
+from lattice.core.machine.node_effects import EFFECTS
 from lattice.ports.clock import Clock
 from lattice.ports.replica import Replica
 from lattice.ports.site_program import ProgramFailed, SiteProgram
@@ -28,7 +29,10 @@ _log = logging.getLogger(__name__)
 
 
 class NodeEventTold(Struct, frozen=True, kw_only=True):
-    """What happened to a node, as the script is told. `state` is the one it led to; `trigger` is unfit or fit for shortfalls."""
+    """What happened to a node, as the script is told. `state` is the one it led to; `trigger` is unfit or fit for shortfalls.
+
+    `severity` and `alert` are there when operators have to hear of it: warning or critical, and the sentence for them.
+    """
 
     at: int
     node: str
@@ -38,6 +42,8 @@ class NodeEventTold(Struct, frozen=True, kw_only=True):
     cause: str = ""
     reason: str = ""
     by: str = ""
+    severity: str = ""
+    alert: str = ""
 
 
 class HookSettings(Struct, frozen=True, kw_only=True):
@@ -120,6 +126,8 @@ class NodeHooks:
             cause=event.down_cause or "",
             reason=event.reason,
             by=event.by,
+            severity=EFFECTS[event.trigger].severity,
+            alert=EFFECTS[event.trigger].told(event.node, event.note or event.reason),
         )
         self._queue(told, str(event.state))
 

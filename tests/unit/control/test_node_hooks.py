@@ -76,6 +76,8 @@ async def test_only_what_the_site_asked_for_is_told() -> None:
     await world.do(DownNode(node="n2", cause=DownCause.HARDWARE, reason="fan"))
     await hooks.tell()
     assert [(event["node"], event["state"], event["cause"]) for event in program.events] == [("n2", "Down", "hardware")]
+    assert program.events[0]["severity"] == "critical"
+    assert program.events[0]["alert"].startswith("Node n2 is down, its hardware failed: fan.")
 
 
 @scenario

@@ -38,6 +38,10 @@ class Effect(Struct, frozen=True, kw_only=True):
     severity: str = ""
     alert: str = ""
 
+    def told(self, node: str, reason: str) -> str:
+        """The alert of one node; empty when there is none."""
+        return self.alert.replace("{node}", node).replace("{reason}", reason or "no reason given")
+
 
 LOST = "lost: queued again by its policy, sensitive work held for an operator"
 

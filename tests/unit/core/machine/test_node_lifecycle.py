@@ -163,6 +163,9 @@ def test_the_tables_know_all_states_and_triggers() -> None:
         if (state, NodeTrigger.DRAIN) in NODE_TABLE and meaning.keeps_work:
             assert NODE_TABLE[state, NodeTrigger.DRAIN] is NodeState.DRAINING
     assert all(bool(effect.alert) == bool(effect.severity) for effect in EFFECTS.values())
+    told = EFFECTS[NodeTrigger.CHECK_FAILED].told("n1", "check disk: full")
+    assert told == "Node n1 takes no new work: check disk: full."
+    assert EFFECTS[NodeTrigger.RESUMED].told("n1", "") == ""
 
 
 def test_three_failed_boots_in_a_row_make_a_failed_node_and_one_good_boot_starts_anew() -> None:
