@@ -6,7 +6,6 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine.state import State
 from lattice.core.model.nodes import DegradeCause, DownCause, NodeState
 
-
 AWAY = (NodeState.DOWN, NodeState.DRAINED, NodeState.FAILED)
 
 
