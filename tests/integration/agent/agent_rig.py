@@ -22,7 +22,7 @@ from lattice.wire.pb import agent_pb2 as pb
 from lattice.wire.pb.agent_pb2_grpc import add_AgentServiceServicer_to_server
 from tests.integration.agent.shim_process import alive
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 TOKEN = "agent-secret"
 Key = tuple[int, int]
 Context = grpc.aio.ServicerContext[pb.AgentMessage, pb.ServerMessage]

@@ -18,7 +18,7 @@ import lattice.agent
 from lattice.agent.cgroups import CgroupRoot, find_hierarchies, open_root
 
 NOBODY = 65534
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 SOURCES = Path(lattice.agent.__file__).parent
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
