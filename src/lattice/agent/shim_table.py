@@ -221,6 +221,8 @@ class RunTable:
             if plumbing.copier:
                 run.copier = plumbing.copier
                 self._copiers[run.copier] = run
+                if isinstance(self._tracker, Forest):
+                    self._tracker.spare(run.copier)
             try:
                 run.pid = spawn(launch, group, self._inheritance, plumbing.wiring, report_w)
             except OSError:

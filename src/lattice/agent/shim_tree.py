@@ -125,6 +125,7 @@ class Forest:
         self._state_dir = state_dir
         self._trees: list[ProcessTree] = []
         self._claims: dict[int, ProcessTree] = {}
+        self._spared: set[int] = set()
 
     def can_limit_memory(self) -> bool:
         return False
@@ -137,8 +138,13 @@ class Forest:
     def started(self, tree: ProcessTree, pid: int) -> None:
         tree.main = tree.session = pid
 
+    def spare(self, pid: int) -> None:
+        """A child of the shim's own, which is part of no run and ends by itself."""
+        self._spared.add(pid)
+
     def reaped(self, pid: int, cpu_s: float) -> None:
         """Must be told of every reaped process: its pid is anybody's from now on."""
+        self._spared.discard(pid)
         tree = self._claims.pop(pid, None)
         for candidate in self._trees:
             if candidate.main == pid:
@@ -151,11 +157,14 @@ class Forest:
             self._trees.remove(tree)
         self._claims = {pid: owner for pid, owner in self._claims.items() if owner is not tree}
         if not self._trees:
-            signal_members(own_children, (signal.SIGKILL,))
+            signal_members(self._children, (signal.SIGKILL,))
+
+    def _children(self) -> list[int]:
+        return [pid for pid in own_children() if pid not in self._spared]
 
     def orphans_of(self, tree: ProcessTree) -> list[int]:
         mains = {other.main for other in self._trees}
-        return [pid for pid in own_children() if pid not in mains and self._owner(pid) is tree]
+        return [pid for pid in self._children() if pid not in mains and self._owner(pid) is tree]
 
     def _owner(self, pid: int) -> ProcessTree | None:
         owner = self._claims.get(pid) or self._trace(pid)

@@ -1,12 +1,18 @@
 """Output in files of the user's choice, written live and as the user, besides the shim's own."""
 
 import os
+import signal
 import stat
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.agent.shim_process import NOBODY, Client, ShimProcess, wait_for
+from tests.integration.agent.shim_process import NOBODY, Client, ShimProcess, alive, wait_for
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def _started(shim: ShimProcess, agent: Client, number: int, script: str, **files: str) -> dict[str, Any]:
@@ -38,6 +44,26 @@ def test_lines_are_in_the_file_while_the_work_runs(shim: ShimProcess, agent: Cli
     (shim.scratch / "hold").write_text("go\n")
     agent.ended(1)
     assert out.read_text() == "first\nlast\n"
+
+
+def test_what_the_copier_has_not_written_yet_survives_the_end_of_the_work(shim: ShimProcess, agent: Client) -> None:
+    """The copier stands still while its run ends: nothing of the run's own may take it for a leftover."""
+    out = shim.scratch / "late.out"
+    os.mkfifo(shim.scratch / "hold", 0o666)
+    _started(shim, agent, 1, "read line <hold; echo last", stdout=str(out))
+    wait_for(out.exists, "the file")
+    main = agent.ask("list")["runs"][0]["pid"]
+    copiers = [pid for pid in children(shim.process.pid) if pid != main]
+    assert len(copiers) == 1
+    os.kill(copiers[0], signal.SIGSTOP)
+    (shim.scratch / "hold").write_text("go\n")
+    wait_for(lambda: not alive(main), "the end of the work")
+    agent.ask("list")  # the shim has seen it by now, or sees it next
+    wait_for(lambda: not Path(f"/proc/{main}").exists(), "the end to be seen")
+    assert alive(copiers[0])
+    os.kill(copiers[0], signal.SIGCONT)
+    assert agent.ended(1)["exit_code"] == 0
+    assert out.read_text() == "last\n"
 
 
 def test_append_keeps_what_was_there_and_truncate_does_not(shim: ShimProcess, agent: Client) -> None:
