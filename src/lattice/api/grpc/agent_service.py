@@ -107,11 +107,13 @@ class AgentService:
         """The stream of an agent that is known already, for which the token speaks."""
         try:
             stream = _Stream(self, messages, context, token)
-            await stream.register_first(self._verifier)
-            self._streams.add(stream)
+            stream.arrive()
             try:
+                await stream.register_first(self._verifier)
+                self._streams.add(stream)
                 await stream.run()
             finally:
+                stream.has_arrived()
                 self._streams.discard(stream)
         except StreamRefused as refusal:
             if refusal.code in _NOT_WHO_THEY_SAY:
@@ -156,6 +158,7 @@ class _Stream:
         self._registered = asyncio.Event()
         self._owed = 0  # Rejoins that the agent has not answered by a Register yet
         self._session: Session | None = None
+        self._is_arriving = False
         self._is_entering = False
         self._farewell: str | None = None
         self._leaving = asyncio.Event()
@@ -247,19 +250,26 @@ class _Stream:
             if has_spoken:
                 await self._rejoin()
 
-    async def _enter(self) -> None:
-        self._service.entering += 1
-        try:
-            await self._service.entrance.acquire()
-        except BaseException:
+    def arrive(self) -> None:
+        """The agent counts among those that come in, until it was told something or is gone."""
+        if not self._is_arriving:
+            self._is_arriving = True
+            self._service.entering += 1
+
+    def has_arrived(self) -> None:
+        if self._is_arriving:
+            self._is_arriving = False
             self._service.entering -= 1
-            raise
+
+    async def _enter(self) -> None:
+        self.arrive()
+        await self._service.entrance.acquire()
         self._is_entering = True
 
     def _has_entered(self) -> None:
+        self.has_arrived()
         if self._is_entering:
             self._is_entering = False
-            self._service.entering -= 1
             self._service.entrance.release()
 
     async def _deliver(self, session: Session) -> bool | None:
