@@ -85,7 +85,7 @@ def _wait_ready(cluster: LocalCluster, count: int) -> None:
     while _states(cluster).get("Ready", 0) < count:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{count} nodes Ready")
-        time.sleep(0.25)
+        time.sleep(0.5)
 
 
 def _metrics(cluster: LocalCluster) -> str:

@@ -161,7 +161,7 @@ class _Stream:
         self._is_arriving = False
         self._is_entering = False
         self._farewell: str | None = None
-        self._leaving = asyncio.Event()
+        self._leaving: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def register_first(self, verifier: Verifier) -> None:
         """Reads the first message, which has to make sense before any other server is bothered with it."""
@@ -176,17 +176,17 @@ class _Stream:
 
     def say_goodbye(self, why: str) -> None:
         self._farewell = why
-        self._leaving.set()
+        if not self._leaving.done():
+            self._leaving.set_result(None)
 
     async def run(self) -> None:
         """Returns at the end of the stream; raises StreamRefused."""
         tasks = [
             asyncio.create_task(self._read()),
             asyncio.create_task(self._serve()),
-            asyncio.create_task(self._depart()),
         ]
         try:
-            await _first_done(tasks)
+            await _first_done((*tasks, self._leaving))
             for task in tasks:
                 if task.done():
                     _raise_refusal(task.exception())
@@ -198,9 +198,6 @@ class _Stream:
             await asyncio.gather(*tasks, return_exceptions=True)
         if self._farewell is not None:
             await self._part(self._farewell)
-
-    async def _depart(self) -> None:
-        await self._leaving.wait()
 
     async def _part(self, why: str) -> None:
         goodbye = pb.ServerMessage(goodbye=pb.Goodbye(why=why)).SerializeToString()
@@ -305,11 +302,11 @@ class _Stream:
             raise StreamRefused(grpc.StatusCode.DEADLINE_EXCEEDED, "no Register after Rejoin") from None
 
 
-async def _first_done(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _first_done(tasks: Iterable[asyncio.Future[Any]]) -> None:
     """Returns when one of them is over. `asyncio.wait` does the same at several times the cost, and there are many streams."""
     over = asyncio.get_running_loop().create_future()
 
-    def note(task: asyncio.Task[Any]) -> None:
+    def note(task: asyncio.Future[Any]) -> None:
         if not over.done():
             over.set_result(None)
 
