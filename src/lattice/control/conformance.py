@@ -151,7 +151,7 @@ class Conformance:
                 if _is_news(node, drift, verdict, actual, state.vclusters):
                     commands.append(self._noted(name, verdict, actual))
             elif drift is not None and not drift.verified_at:
-                commands.append(ClearDrift(node=name))
+                commands.append(ClearDrift(node=name, fingerprint=actual))
         return sorted(commands, key=lambda command: str(getattr(command, "node", "")))
 
     def _noted(self, node: str, verdict: Verdict, actual: str) -> NoteDrift:
@@ -201,7 +201,7 @@ def _is_news(node: Node, drift: Drift | None, verdict: Verdict, actual: str, vcl
     """Whether the state does not know yet, or knows otherwise, or a sensitive node takes work all the same."""
     if drift is None or drift.verified_at:
         return True
-    sensitive = is_sensitive(node, vclusters)
+    sensitive = drift.is_sensitive or is_sensitive(node, vclusters)
     known = (drift.vcluster, drift.expected, drift.actual, drift.is_sensitive)
     return known != (verdict.vcluster, verdict.expected, actual, sensitive) or (sensitive and node.state in _TAKES_WORK)
 

@@ -1,8 +1,12 @@
 """Configurations over the API: groups, baselines, comparisons, refreshes and approvals, for those who may."""
 
+from collections.abc import Sequence
+
 from lattice.control.conformance import Conformance
 from lattice.core.machine.commands import SetVcluster
 from lattice.core.model.conformance import fingerprint
+from lattice.core.model.health import CheckStanding, Consequence, Verdict
+from lattice.core.model.nodes import NodeState
 from lattice.core.model.tenants import SENSITIVE, Vcluster
 from tests.integration.api.world import World, in_world
 from tests.unit.control.reports import Reports
@@ -83,6 +87,8 @@ async def test_a_baseline_is_declared_by_a_node_or_a_fingerprint(world: World) -
     assert sorted(world.state.drift.drifts) == ["n1", "n2", "n3"]
     by_print = (await world.call("PUT", path, {"fingerprint": fingerprint(OLD).upper()}, token=site.olga)).json()
     assert (by_print["components"], by_print["node"]) == (OLD, "")
+    by_beginning = (await world.call("PUT", path, {"fingerprint": fingerprint(NEW)[:12]}, token=site.olga)).json()
+    assert by_beginning["fingerprint"] == fingerprint(NEW)
     unknown = (await world.call("PUT", path, {"fingerprint": "f" * 64}, token=site.olga)).json()
     assert unknown["components"] == {}
     assert (await world.call("DELETE", path, token=site.olga)).json()["source"] == "majority"
@@ -93,7 +99,7 @@ async def test_a_baseline_is_declared_by_a_node_or_a_fingerprint(world: World) -
 async def test_a_baseline_that_makes_no_sense_is_refused(world: World) -> None:
     site = await Site(world).begin()
     path = "/conformance/baselines/default"
-    for body in ({}, {"node": "n1", "fingerprint": "f" * 64}, {"fingerprint": "abc"}):
+    for body in ({}, {"node": "n1", "fingerprint": "f" * 64}, {"fingerprint": "abc"}, {"fingerprint": "0" * 12}):
         assert (await world.call("PUT", path, body, token=site.olga)).status == 400
     assert (await world.call("PUT", path, {"node": "n9"}, token=site.olga)).status == 404
     assert (await world.call("PUT", path, {"node": "n5"}, token=site.olga)).status == 409
@@ -138,6 +144,41 @@ async def test_a_sensitive_node_is_approved_once_it_is_right_again(world: World)
     assert (await world.call("POST", "/nodes/n1/approve", {})).status == 403
     approved = (await world.call("POST", "/nodes/n1/approve", {}, token=site.olga)).json()
     assert (approved["state"], approved["conformance"]) == ("Ready", "baseline")
+
+
+class Desk:
+    """What the checks of the nodes say, whenever they are asked."""
+
+    def __init__(self, *failed: str) -> None:
+        self.checks = tuple(
+            CheckStanding(name=name, verdict=Verdict.FAILED, text="broken", consequence=Consequence.DRAIN)
+            for name in failed
+        )
+
+    def checks_of(self, node: str) -> tuple[CheckStanding, ...]:
+        return self.checks
+
+    def unfit_because(self, node: str) -> str:
+        return ""
+
+    async def run_now(self, node: str, names: Sequence[str] = ()) -> tuple[CheckStanding, ...]:
+        return self.checks
+
+
+@in_world
+async def test_a_node_whose_checks_fail_is_not_approved(world: World) -> None:
+    site = await Site(world).begin()
+    await world.do(SetVcluster(vcluster=Vcluster(name="hospital", scheduler=SENSITIVE, nodes=("n1",)), create=True))
+    await world.call("PUT", "/conformance/baselines/hospital", {"node": "n1"}, token=site.olga)
+    for parts in (NEW, OLD):
+        site.reports.say("n1", parts)
+        await site.loop.look()
+    world.services.health = Desk("memory_errors")
+    refused = await world.call("POST", "/nodes/n1/approve", {}, token=site.olga)
+    assert (refused.status, refused.error["message"]) == (409, "node n1 is not fit: check memory_errors: broken")
+    assert world.state.nodes["n1"].state is NodeState.DRAINED
+    world.services.health = Desk()
+    assert (await world.call("POST", "/nodes/n1/approve", {}, token=site.olga)).json()["state"] == "Ready"
 
 
 @in_world

@@ -130,3 +130,11 @@ def test_the_wide_table_of_nodes_shows_groups(api: FakeApi, cli: Cli) -> None:
     assert "aaaaaaaaaaaa  " in out
     assert "bbbbbbbbbbbb (drifted)" in out
     assert "unknown" in out
+
+
+def test_a_baseline_that_no_node_has_is_declared_with_a_warning(api: FakeApi, cli: Cli) -> None:
+    declared = {"vcluster": "default", "source": "declared", "fingerprint": NEW, "components": {}}
+    api.on("PUT", "/conformance/baselines/default", Reply(json=declared))
+    outcome = cli("admin", "conformance", "baseline", "set", "default", f"--fingerprint={NEW}")
+    assert outcome.code == 0
+    assert "no node is of this fingerprint now" in outcome.err

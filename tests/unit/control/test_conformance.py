@@ -98,6 +98,22 @@ async def test_a_node_that_is_right_again_is_used_as_before() -> None:
 
 
 @scenario
+async def test_a_sensitive_node_that_drifted_stays_one_when_it_is_taken_from_the_sensitive_vcluster() -> None:
+    watched = await Watched("n1", "n2", "n3", "n4").begin()
+    await watched.make_sensitive("n2", "n3", "n4")
+    await watched.drifts("n2")
+    vcluster = Vcluster(name="hospital", scheduler=SENSITIVE, nodes=("n3", "n4"))
+    await watched.do(SetVcluster(vcluster=vcluster))
+    await watched.loop.look()
+    assert watched.world.state.drift.drifts["n2"].is_sensitive
+    before = len(watched.world.replica.proposed)
+    await watched.loop.look()
+    assert len(watched.world.replica.proposed) == before
+    await watched.drifts("n2", OLD)
+    assert (watched.state_of("n2"), watched.drifted) == (NodeState.DRAINED, ["n2"])
+
+
+@scenario
 async def test_a_node_that_grew_silent_keeps_its_drift() -> None:
     watched = await Watched("n1", "n2", "n3", "n4").begin()
     await watched.drifts("n2")

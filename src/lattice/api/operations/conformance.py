@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
+from lattice.api.health import refuse_unhealthy
 from lattice.api.operations.nodes import GetNode, get_node
 from lattice.core.machine.commands import ApproveNode, SetBaseline, UnsetBaseline
 from lattice.core.machine.rules.drift import timeout_s
@@ -23,6 +24,8 @@ from lattice.wire.node_names import node_names
 from lattice.wire.nodes import NodeView
 from lattice.wire.times import rfc3339
 
+_FEWEST_DIGITS = 8  # of a fingerprint that is not given in full
+
 
 class DiffQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str
@@ -39,7 +42,7 @@ class BaselineQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class BaselineFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Either `node`, whose present configuration becomes the baseline, or a `fingerprint`."""
+    """Either `node`, whose present configuration becomes the baseline, or a `fingerprint`: in full, or the first digits of one in use."""
 
     vcluster: str
     node: str = ""
@@ -90,6 +93,9 @@ async def diff_nodes(context: Context, request: DiffQuery) -> NodeDiffView:
 
 async def approve_node(context: Context, request: ApproveRequest) -> NodeView:
     """Takes back a node whose drift was remedied and that waits for an operator's word."""
+    drift = context.state.drift.drifts.get(request.id)
+    if drift is not None and drift.verified_at:
+        await refuse_unhealthy(context, request.id)
     heard = context.services.observations.get(request.id)
     command = ApproveNode(node=request.id, is_heard=heard is not None and heard.connected)
     await context.carry_out(command, request.request_id)
@@ -113,7 +119,7 @@ async def set_baseline(context: Context, request: BaselineFields) -> BaselineVie
     if bool(request.node) == bool(request.fingerprint):
         raise ApiError("invalid", "name either a node or a fingerprint", hint="a node's present configuration is taken")
     view = _view(context)
-    fingerprint = _known(context, view, request.node) if request.node else request.fingerprint.lower()
+    fingerprint = _known(context, view, request.node) if request.node else _in_full(view, request.fingerprint.lower())
     parts = view.components(request.node) if request.node else view.components_of(fingerprint)
     baseline = Baseline(
         vcluster=request.vcluster,
@@ -164,6 +170,14 @@ def _known(context: Context, view: View, node: str) -> str:
             hint=f"ask it to: lattice admin conformance refresh {node}",
         )
     return found
+
+
+def _in_full(view: View, given: str) -> str:
+    """The one fingerprint in use that begins so; else what was given."""
+    if len(given) < _FEWEST_DIGITS:
+        return given
+    found = {each for each in view.fingerprints().values() if each.startswith(given)}
+    return found.pop() if len(found) == 1 else given
 
 
 def _baselines(context: Context, view: View) -> list[BaselineView]:

@@ -319,9 +319,10 @@ class NoteDrift(Command, tag="note_drift", frozen=True, kw_only=True):
 
 
 class ClearDrift(Command, tag="clear_drift", frozen=True, kw_only=True):
-    """The node's fingerprint is right again."""
+    """The node's fingerprint is right again, or what it is now is not wrong any more; empty = the one that was expected."""
 
     node: str
+    fingerprint: str = ""
 
 
 class EscalateDrift(Command, tag="escalate_drift", frozen=True, kw_only=True):

@@ -239,9 +239,10 @@ class DriftEscalated(Event, tag="drift_escalated", frozen=True, kw_only=True):
 
 
 class DriftVerified(Event, tag="drift_verified", frozen=True, kw_only=True):
-    """The node is right again and waits for an operator's approval."""
+    """The node is right again and waits for an operator's approval. `fingerprint` as in the command."""
 
     node: str
+    fingerprint: str = ""
 
 
 class DriftCleared(Event, tag="drift_cleared", frozen=True, kw_only=True):

@@ -102,6 +102,36 @@ def test_a_claimed_node_is_sensitive_whatever_its_vcluster() -> None:
     assert world.node("n1").state is NodeState.DRAINING
 
 
+def test_a_node_that_drifted_in_sensitive_use_returns_by_approval_alone_also_after_that_use() -> None:
+    world = World()
+    world.state.put_node(replace(world.node("n1"), claimant="eve"))
+    note(world)
+    world.state.put_node(replace(world.node("n1"), claimant="", state=NodeState.DRAINED))
+    note(world)
+    assert world.state.drift.drifts["n1"].is_sensitive
+    assert world.refused(cmd.UndrainNode(node="n1", is_heard=True)).code == "conflict"
+    world.must(cmd.ClearDrift(node="n1"), actor=ACTOR)
+    assert world.node("n1").state is NodeState.DRAINED
+    world.must(cmd.ApproveNode(node="n1", is_heard=True))
+    assert world.node("n1").state is NodeState.READY
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "detail"),
+    [
+        ("", f"fingerprint {RIGHT} again, waits for approval"),
+        (RIGHT, f"fingerprint {RIGHT} again, waits for approval"),
+        (WRONG, f"fingerprint {WRONG} is no longer against the baseline, waits for approval"),
+    ],
+)
+def test_the_audit_chain_says_which_fingerprint_was_found_to_be_right(fingerprint: str, detail: str) -> None:
+    world = sensitive_world()
+    note(world, drifted(vcluster="hospital"))
+    world.must(cmd.ClearDrift(node="n1", fingerprint=fingerprint), actor=ACTOR)
+    [entry] = entries(world, "conformance.verified")
+    assert entry.detail == detail
+
+
 def test_a_node_becomes_strict_when_it_is_given_to_a_sensitive_vcluster() -> None:
     world = World()
     note(world)
@@ -165,13 +195,19 @@ def test_a_node_that_differs_again_while_it_waits_begins_anew() -> None:
     assert (drift.verified_at, drift.since) == (0, world.at)
 
 
-@pytest.mark.parametrize("node", ["n2", "n9"])
-def test_only_a_node_that_waits_can_be_approved(node: str) -> None:
+@pytest.mark.parametrize(
+    ("node", "message", "hint"),
+    [
+        ("n2", "node n2 waits for no approval", "Waiting: n1."),
+        ("n9", 'unknown node "n9"', "Known: n1, n2, n3."),
+    ],
+)
+def test_only_a_node_that_waits_can_be_approved(node: str, message: str, hint: str) -> None:
     world = sensitive_world()
     note(world, drifted(vcluster="hospital"))
     world.must(cmd.ClearDrift(node="n1"), actor=ACTOR)
     refusal = world.refused(cmd.ApproveNode(node=node, is_heard=True))
-    assert (refusal.message, refusal.hint) == (f"node {node} waits for no approval", "Waiting: n1.")
+    assert (refusal.message, refusal.hint) == (message, hint)
 
 
 def test_an_ordinary_node_is_down_after_a_day_and_only_undrain_brings_it_back() -> None:

@@ -43,7 +43,7 @@ def fill_vcluster(parser: argparse.ArgumentParser) -> None:
 def fill_set(parser: argparse.ArgumentParser) -> None:
     fill_vcluster(parser)
     parser.add_argument("--node", metavar="NODE", help="as this node is now")
-    parser.add_argument("--fingerprint", metavar="F", help="by fingerprint, all 64 digits")
+    parser.add_argument("--fingerprint", metavar="F", help="by fingerprint: all 64 digits, or the first of one in use")
 
 
 def run_status(_options: Options, context: Context) -> int:
@@ -122,6 +122,8 @@ def run_set(options: Options, context: Context) -> int:
         raise UsageError("name either --node or --fingerprint", hint="--node=n1 takes what n1 is now")
     baseline = context.client.set_baseline(options.vcluster_name, node=options.node, fingerprint=options.fingerprint)
     _show(baseline, context)
+    if not baseline.components:
+        context.warn("no node is of this fingerprint now: all that are judged by it have drifted")
     return OK
 
 

@@ -13,7 +13,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import nodes
-from lattice.core.machine.rules.node_moves import moved
+from lattice.core.machine.rules.node_moves import moved, not_found
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.audit import AuditNote
@@ -46,7 +46,8 @@ def note(state: State, command: cmd.NoteDrift, at: int) -> Events | Rejected:
         actual=command.actual,
         since=old.since if old is not None and goes_on else at,
         differences=command.differences,
-        is_sensitive=is_sensitive(node, state.vclusters),
+        # The end of sensitive work on the node does not make it ordinary: it was drained as a sensitive one.
+        is_sensitive=is_sensitive(node, state.vclusters) or (old is not None and old.is_sensitive),
         escalated_at=old.escalated_at if old is not None else 0,
     )
     noted: Events = () if drift == old else (ev.DriftNoted(drift=drift),)
@@ -59,7 +60,7 @@ def clear(state: State, command: cmd.ClearDrift) -> Events | Rejected:
     if old is None or old.verified_at:
         return ()
     if old.is_strict:
-        return (ev.DriftVerified(node=old.node),)
+        return (ev.DriftVerified(node=old.node, fingerprint=command.fingerprint),)
     return (ev.DriftCleared(node=old.node),)
 
 
@@ -96,13 +97,12 @@ def approve(state: State, command: cmd.ApproveNode) -> Events | Rejected:
     """Takes the node back after remediation. A drain that a person asked for stands."""
     drift = state.drift.drifts.get(command.node)
     node = state.nodes.get(command.node)
-    if node is None or drift is None or not drift.is_strict:
+    if node is None:
+        return not_found(state, command.node)
+    if drift is None or not drift.is_strict:
         known = ", ".join(name for name, each in sorted(state.drift.drifts.items()) if each.verified_at)
-        return Rejected(
-            code="conflict" if node is not None else "not_found",
-            message=f"node {command.node} waits for no approval",
-            hint=f"Waiting: {known or 'none'}.",
-        )
+        message = f"node {command.node} waits for no approval"
+        return Rejected(code="conflict", message=message, hint=f"Waiting: {known or 'none'}.")
     if not drift.verified_at:
         return _still_drifted(drift)
     cleared = ev.DriftCleared(node=drift.node)
@@ -124,7 +124,7 @@ def set_baseline(state: State, command: cmd.SetBaseline, actor: str, at: int) ->
         return Rejected(
             code="invalid",
             message=f'"{wanted.fingerprint[:80]}" is no fingerprint',
-            hint="It has 64 hexadecimal digits; `lattice admin conformance status` shows those of the nodes.",
+            hint="It has 64 hexadecimal digits, or is the beginning of one in use: `lattice admin conformance status`.",
         )
     old = state.drift.baselines.get(wanted.vcluster)
     if old is not None and (old.fingerprint, old.components) == (wanted.fingerprint, wanted.components):
@@ -169,11 +169,17 @@ def _note_of(state: State, event: ev.AnyEvent) -> AuditNote | None:
             return _audit("conformance.drift", event.drift, described(event.drift))
         case ev.DriftVerified() | ev.DriftEscalated() if state.drift.drifts[event.node].is_sensitive:
             drift = state.drift.drifts[event.node]
-            is_right = isinstance(event, ev.DriftVerified)
-            detail = f"fingerprint {drift.expected} again, waits for approval" if is_right else described(drift)
-            return _audit("conformance.verified" if is_right else "conformance.escalated", drift, detail)
+            if isinstance(event, ev.DriftVerified):
+                return _audit("conformance.verified", drift, _verified_as(drift, event.fingerprint))
+            return _audit("conformance.escalated", drift, described(drift))
         case _:
             return None
+
+
+def _verified_as(drift: Drift, fingerprint: str) -> str:
+    if fingerprint in ("", drift.expected):
+        return f"fingerprint {drift.expected} again, waits for approval"
+    return f"fingerprint {fingerprint} is no longer against the baseline, waits for approval"
 
 
 def _audit(kind: str, drift: Drift, detail: str) -> AuditNote:
