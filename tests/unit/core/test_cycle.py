@@ -1,7 +1,7 @@
 """State to columns to plan to commands."""
 
 import pytest
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from lattice.core.cycle import Cycle, commands
 from lattice.core.machine.apply import apply
@@ -13,6 +13,7 @@ from lattice.core.model.allocations import Request
 from lattice.core.model.nodes import Share
 from lattice.core.model.observations import Observations
 from lattice.core.scheduler.profiles import Profile
+from lattice.core.scheduler.proposals import Plan
 from tests.properties.commands_generator import CommandGenerator
 from tests.unit.core.scheduler.world import FirstCome, nodes_of
 
@@ -96,6 +97,15 @@ def test_a_snapshot_does_not_move_with_the_state() -> None:
     assert snapshot.nodes.ids == ("n1",)
 
 
+def told(plan: Plan) -> dict[str, object]:
+    """What a plan says; sums of fractions differ in their last bit with the order of the rows."""
+    explanations = {
+        number: replace(each, scores={factor: round(score, 9) for factor, score in each.scores.items()})
+        for number, each in plan.explanations.items()
+    }
+    return {**asdict(plan), "explanations": explanations}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_no_command_leaves_the_columns_behind_the_state(seed: int) -> None:
     state, followed = State.empty(), Cycle()
@@ -109,4 +119,4 @@ def test_no_command_leaves_the_columns_behind_the_state(seed: int) -> None:
             followed.note(state, outcome.events)
     loaded = Cycle()
     loaded.load(state)
-    assert asdict(followed.plan(None, generator.at)) == asdict(loaded.plan(None, generator.at))
+    assert told(followed.plan(None, generator.at)) == told(loaded.plan(None, generator.at))

@@ -14,6 +14,7 @@ from lattice.core.machine.groups import evolve_group, with_use
 from lattice.core.machine.node_story import StoryEntry, registration_entry
 from lattice.core.machine.specified import evolve_specification
 from lattice.core.machine.state import SnapshotPointer, State
+from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
 from lattice.core.model.efficiency import held_amounts
 from lattice.core.model.ledger import Ledger, run_amounts
@@ -474,6 +475,9 @@ def _evolve_node(state: State, event: _NodeEvent, at: int) -> None:
 
 def _node_moved(state: State, event: ev.NodeMoved, at: int) -> None:
     node = state.nodes[event.node]
+    is_order = event.trigger in (NodeTrigger.DRAIN, NodeTrigger.DRAIN_URGENT)
+    is_hidden = event.drain_wanted and not is_order and node.drain_words != (event.reason, event.by)
+    drained_for, drained_by = node.drain_words if is_hidden else ("", "")
     state.put_node(
         replace(
             node,
@@ -486,6 +490,8 @@ def _node_moved(state: State, event: ev.NodeMoved, at: int) -> None:
             boot_failures=event.boot_failures,
             former_boot=event.former_boot,
             wipe=event.wipe,
+            drained_for=drained_for,
+            drained_by=drained_by,
             changed_at=at,
         )
     )

@@ -66,7 +66,7 @@ NODE_TABLE: dict[tuple[N, NodeTrigger], N] = {
     (N.BOOTING, _T.GIVEN_UP): N.DOWN,
     **{(state, _T.DRAIN): N.DRAINING for state in (N.READY, N.DEGRADED, N.BOOTING)},
     **{(state, _T.DRAIN): state for state in (N.DOWN, N.UNKNOWN)},  # remembered: it comes back drained
-    **{(state, _T.DRAIN): state for state in (N.DRAINING, N.DRAINED)},  # only while it waits for a wipe: it stays so
+    **{(state, _T.DRAIN): state for state in (N.DRAINING, N.DRAINED)},  # for another reason, or instead of a wipe alone
     **{(state, _T.DRAIN_URGENT): N.DRAINING for state in (N.READY, N.DEGRADED, N.BOOTING, N.DRAINING)},
     **{(state, _T.DRAIN_URGENT): state for state in (N.DOWN, N.UNKNOWN, N.DRAINED)},
     (N.DRAINING, _T.EMPTIED): N.DRAINED,

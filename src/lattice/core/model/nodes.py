@@ -105,11 +105,18 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     boot_failures: int = 0  # in a row
     former_boot: str = ""  # while it waits for a reboot: of the boot that is to end
     wipe: Wipe | None = None
+    drained_for: str = ""  # the words of whoever drained it, where the reason says something else by now
+    drained_by: str = ""
 
     @property
     def awaits_reboot(self) -> bool:
         """It was ordered to reboot, and its agent is still that of the boot before."""
         return bool(self.former_boot) and self.former_boot == self.boot_id
+
+    @property
+    def drain_words(self) -> tuple[str, str]:
+        """Why a drained node was drained, and by whom."""
+        return (self.drained_for, self.drained_by) if self.drained_by else (self.reason, self.reason_by)
 
     @property
     def is_kept_back(self) -> bool:

@@ -107,7 +107,7 @@ def approve(state: State, command: cmd.ApproveNode) -> Events | Rejected:
         return _still_drifted(drift)
     cleared = ev.DriftCleared(node=drift.node)
     if node.down_cause is DownCause.DRIFT:
-        stands = node.drain_wanted and node.reason_by != ACTOR
+        stands = node.drain_wanted and node.drain_words[1] != ACTOR
         return (moved(node, NodeTrigger.UNDRAIN, drain=stands), cleared)
     if not _is_ours(node):
         return (cleared,)
@@ -198,7 +198,7 @@ def _events(decision: Events | Rejected) -> Events:
 
 def _is_ours(node: Node) -> bool:
     """Whether drift drained the node, not a person."""
-    return node.drain_wanted and node.reason_by == ACTOR
+    return node.drain_wanted and node.drain_words[1] == ACTOR
 
 
 def _still_drifted(drift: Drift) -> Rejected:

@@ -4,10 +4,16 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger, next_node_state
+from lattice.core.model.drift import ACTOR as CONFORMANCE
 from lattice.core.model.nodes import DegradeCause, DownCause, Node, NodeState, Wipe
 
 _OF_BOOTS = (NodeTrigger.BOOT_FAILED, NodeTrigger.BOOTS_EXHAUSTED)
 _BOOTED = (NodeTrigger.CONFIRMED, NodeTrigger.CONFIRMED_DRAINING, NodeTrigger.ENABLE)
+
+
+def is_automatic(actor: str) -> bool:
+    """Whether a program of ours drained the node, which a person's drain outlives."""
+    return actor == CONFORMANCE or actor.startswith("check/")
 
 
 def moved(
@@ -31,7 +37,7 @@ def moved(
     drain_wanted = node.drain_wanted if drain is None else drain
     actor = actor or by
     if drain_wanted and node.drain_wanted and not reason:
-        reason, by = node.reason, node.reason_by  # the operator's words stay as long as the drain does
+        reason, by = node.drain_words  # the operator's words stay as long as the drain does
     failures = node.boot_failures + 1 if trigger in _OF_BOOTS else 0 if trigger in _BOOTED else node.boot_failures
     return ev.NodeMoved(
         node=node.id,
@@ -60,7 +66,7 @@ def emptied(node: Node, before: ev.NodeMoved | None = None) -> ev.NodeMoved:
         drain_wanted=before.drain_wanted if before else node.drain_wanted,
         reason=before.reason if before else node.reason,
         by=before.by if before else node.reason_by,
-        boot_failures=node.boot_failures,
+        boot_failures=before.boot_failures if before else node.boot_failures,
         wipe=before.wipe if before else node.wipe,
     )
 

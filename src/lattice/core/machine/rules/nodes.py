@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import node_wipes, runs
-from lattice.core.machine.rules.node_moves import moved, not_found, then_emptied
+from lattice.core.machine.rules import node_hints, node_wipes, runs
+from lattice.core.machine.rules.node_moves import is_automatic, moved, not_found, then_emptied
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger, next_node_state
 from lattice.core.model.allocations import AllocationState, StopIntent
@@ -62,7 +62,8 @@ def fail_boot(state: State, command: cmd.FailBoot, actor: str = "") -> Events | 
     if node is None or node.state is not NodeState.BOOTING:
         return Rejected(code="stale", message=f"node {command.node} is not Booting")
     tries = node.boot_failures + 1
-    reason = f"boot {tries} of {MAX_BOOTS} failed: {command.reason or 'not ready in time'}"
+    place = f"{tries} of {MAX_BOOTS}" if tries <= MAX_BOOTS else f"number {tries} in a row"
+    reason = f"boot {place} failed: {command.reason or 'not ready in time'}"
     if tries >= MAX_BOOTS:
         return (moved(node, NodeTrigger.BOOTS_EXHAUSTED, reason=reason, actor=actor),)
     shown, cause = "" if node.drain_wanted else reason, DownCause.SILENCE
@@ -74,14 +75,11 @@ def reboot(state: State, command: cmd.RebootNode, actor: str) -> Events | Reject
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
-    hints = {DownCause.OPERATOR: "It is disabled: enable it first.", DownCause.DRIFT: "It has drifted: undrain it."}
-    hint = hints.get(node.down_cause) if node.down_cause is not None else None
-    if node.state is NodeState.DRAINED and node.wipe is not None:
-        hint = "It waits to be wiped."
-    if hint is None and next_node_state(node.state, NodeTrigger.REBOOT) is None:
-        hint = "It waits to be wiped." if node.state is NodeState.QUARANTINE else "Drain it first."
-    if hint is not None:
-        return Rejected(code="conflict", message=f"node {node.id} is {node.state} and cannot be rebooted", hint=hint)
+    waits_for_wipe = node.state is NodeState.DRAINED and node.wipe is not None
+    is_kept_down = node.down_cause in (DownCause.OPERATOR, DownCause.DRIFT)
+    if waits_for_wipe or is_kept_down or next_node_state(node.state, NodeTrigger.REBOOT) is None:
+        message = f"node {node.id} is {node.state} and cannot be rebooted"
+        return Rejected(code="conflict", message=message, hint=node_hints.to_reboot(node))
     return (moved(node, NodeTrigger.REBOOT, actor=actor, note=command.reason),)
 
 
@@ -151,8 +149,8 @@ def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | R
     has_drifted = node.down_cause is DownCause.DRIFT
     if is_silent or has_drifted or next_node_state(node.state, NodeTrigger.ENABLE) is None:
         cause = f" ({node.down_cause})" if node.down_cause else ""
-        hint = "It returns by itself when its agent is heard again." if is_silent else "Use undrain for drained nodes."
-        return Rejected(code="conflict", message=f"node {node.id} is {node.state}{cause}, not disabled", hint=hint)
+        message = f"node {node.id} is {node.state}{cause}, not disabled"
+        return Rejected(code="conflict", message=message, hint=node_hints.back_into_service(node))
     return (moved(node, NodeTrigger.ENABLE, actor=actor, note=command.reason),)
 
 
@@ -162,7 +160,9 @@ def drain(state: State, command: cmd.DrainNode, actor: str) -> Events | Rejected
         return not_found(state, command.node)
     trigger = NodeTrigger.DRAIN_URGENT if command.urgent else NodeTrigger.DRAIN
     ended = _ended_urgently(state, node) if command.urgent else ()
-    if node.drain_wanted and node.state in (NodeState.DRAINING, NodeState.DRAINED) and not ended:
+    why, by = node.drain_words if node.drain_wanted else ("", "")
+    is_news = not node.drain_wanted or _is_news(command, actor, why, by)
+    if not is_news and not ended and node.state is not NodeState.BOOTING:
         return ()
     if next_node_state(node.state, trigger) is None:
         return Rejected(code="conflict", message=f"node {node.id} is {node.state} and cannot be drained")
@@ -171,11 +171,17 @@ def drain(state: State, command: cmd.DrainNode, actor: str) -> Events | Rejected
         trigger,
         drain=True,
         cause=node.down_cause,
-        reason=command.reason,
-        by=actor,
+        reason=command.reason if is_news and command.reason else why,
+        by=actor if is_news else by,
+        actor=actor,
         lost=tuple(event.number for event in ended),
     )
     return (*then_emptied(node, move), *ended)
+
+
+def _is_news(command: cmd.DrainNode, actor: str, why: str, by: str) -> bool:
+    """Of a node that is drained already: a person's order makes it that person's drain, or gives another reason for it."""
+    return not is_automatic(actor) and (is_automatic(by) or command.reason not in ("", why))
 
 
 def _ended_urgently(state: State, node: Node) -> tuple[ev.AllocationStopping, ...]:
@@ -202,7 +208,8 @@ def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events |
     if node.state is NodeState.DOWN and node.down_cause is DownCause.DRIFT:
         return (moved(node, NodeTrigger.UNDRAIN, drain=False, actor=actor, note=command.reason),)
     if node.state is not NodeState.DRAINED:
-        return Rejected(code="conflict", message=f"node {node.id} is {node.state}, not Drained")
+        message = f"node {node.id} is {node.state}, not Drained"
+        return Rejected(code="conflict", message=message, hint=node_hints.back_into_service(node))
     if node.wipe is not None:
         return Rejected(
             code="conflict",
