@@ -33,6 +33,10 @@ KEYS = {
 }
 
 
+# Without a grace a node is Down as soon as it is silent. A time-out of nothing means the one that is configured.
+_MAY_BE_NONE = frozenset({"grace_s", "sensitive_grace_s", "borrowed_grace_s"})
+
+
 class NodeTimers:
     """Reads the state at each question; `told` is what agents were promised when they registered."""
 
@@ -51,7 +55,9 @@ class NodeTimers:
         made_of = tuple(settings.get(key) for key in KEYS.values())
         if made_of != self._made_of:
             changed = {
-                name: float(text) for name, text in zip(KEYS, made_of, strict=True) if text is not None and float(text)
+                name: float(text)
+                for name, text in zip(KEYS, made_of, strict=True)
+                if text is not None and (float(text) or name in _MAY_BE_NONE)
             }
             known = {name: getattr(self._fallback, name) for name in KEYS}
             self._current = TimerSettings(**{**known, **changed})
@@ -61,7 +67,8 @@ class NodeTimers:
     @property
     def shortest_s(self) -> float:
         timers = self.current
-        return min(timers.timeout_s, timers.grace_s, timers.borrowed_grace_s, timers.boot_timeout_s)
+        all_of_them = (timers.timeout_s, timers.grace_s, timers.borrowed_grace_s, timers.boot_timeout_s)
+        return min(each for each in all_of_them if each)
 
     def wait_s(self, node: Node) -> float:
         """How long after its last sign of life the node's state changes."""

@@ -3,6 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from lattice.config.machine_status.problems import Findings
+from lattice.config.machine_status.reading import settings_of
+from lattice.config.machine_status.slurm_conf import read_slurm_conf
 from lattice.control.node_timers import NodeTimers, TimerSettings
 from lattice.control.node_watch import NodeWatch
 from lattice.core.machine.commands import (
@@ -272,6 +275,22 @@ async def test_timers_that_are_changed_while_the_cluster_runs_hold_at_once() -> 
     assert world.node("n1").state is NodeState.DEGRADED
     await watch.pass_s(4)
     assert world.node("n1").state is NodeState.DOWN
+
+
+@scenario
+async def test_without_a_grace_a_node_is_down_when_its_timeout_is_over() -> None:
+    """What a SlurmConf comes to whose time-out is hardly longer than its interval."""
+    world = World()
+    await world.prepare("n1")
+    watch = Watch(world)
+    conf = read_slurm_conf("HeartBeatInterval = 10\nHeartBeatTimeout = 12\n", "SlurmConf", Findings())
+    for key, value in settings_of(conf).items():
+        await world.do(SetSetting(key=key, value=value))
+    await watch.pass_s(11)
+    assert world.node("n1").state is NodeState.READY
+    await watch.pass_s(2)  # one look makes it Degraded, the next one Down
+    assert world.node("n1").state is NodeState.DOWN
+    assert watch.timers.shortest_s == 12
 
 
 @scenario
