@@ -26,7 +26,7 @@ from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, Re
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.allocations import PartPhase
 from lattice.core.model.health import HealthReport
-from lattice.core.model.nodes import DownCause, NodeState
+from lattice.core.model.nodes import DegradeCause, DownCause, Node, NodeState
 from lattice.core.model.observations import Beat, Observations
 from lattice.ports.agents import (
     AgentLinks,
@@ -119,7 +119,7 @@ class AgentSessions:
         self.steps.registered(node, registration.steps)
         self.observations.greet(node, self.clock.monotonic_s(), registration.process)
         self.counts["registrations"] += 1
-        session.interval_s = seconds_setting(state, INTERVAL, self.settings.heartbeat_interval_s)
+        session.interval_s = self._interval_s()
         return Greeting(
             session=session.id,
             wanted=tuple(key for key in wanted_runs(state, node) if key not in strange),
@@ -201,7 +201,7 @@ class AgentSessions:
         self.steps.report(node, report)
 
     def beat(self, node: str, session: int, beat: Beat) -> bool:
-        if self.collectors is not None:
+        if self.collectors is not None and self._current(node, session) is not None:
             self.collectors.heard_directly(node)
         return self.hear(node, session, beat)
 
@@ -219,7 +219,7 @@ class AgentSessions:
         return self._hear(current, beat, self.clock.monotonic_s() - age_s)
 
     def _hear(self, current: _Session, beat: Beat, now: float) -> bool:
-        if not current.allowance.take(now):
+        if not self._may_be_heard(current, now):
             self.counts["surplus_heartbeats"] += 1
             return False
         node = current.node
@@ -232,16 +232,27 @@ class AgentSessions:
             self.inventories.heard(node, beat.fingerprint)
         if current.is_confirmed:
             record = self.replica.state.nodes.get(node)
-            if record is not None and record.state is NodeState.DEGRADED:
+            # What a check began, a heartbeat does not end: nothing of it may reach the log.
+            if record is not None and _is_silent(record):
                 self._recover(node)
         return True
 
     def _allowance(self, node: str) -> Allowance:
         allowance = self._allowances.get(node)
         if allowance is None:
-            per_s = beats_per_s(self.settings.heartbeat_interval_s)
-            allowance = self._allowances[node] = Allowance(per_s, filled_at=self.clock.monotonic_s())
+            allowance = self._allowances[node] = Allowance(0.0, filled_at=self.clock.monotonic_s())
+        allowance.per_s = beats_per_s(self._interval_s())
         return allowance
+
+    def _interval_s(self) -> float:
+        return seconds_setting(self.replica.state, INTERVAL, self.settings.heartbeat_interval_s)
+
+    def _may_be_heard(self, current: _Session, now: float) -> bool:
+        if current.allowance.take(now):
+            return True
+        # Perhaps nodes were told to beat more often since it registered.
+        current.allowance.per_s = beats_per_s(self._interval_s())
+        return False
 
     def closed(self, node: str, session: int) -> None:
         if self._current(node, session) is None:
@@ -275,6 +286,10 @@ class AgentSessions:
             _log.warning("recovery not recorded: %s", error, extra={"node_id": node})
         finally:
             del self._recovering[node]
+
+
+def _is_silent(node: Node) -> bool:
+    return node.state is NodeState.DEGRADED and node.degrade_cause is DegradeCause.SILENCE
 
 
 def _actor(node: str) -> str:

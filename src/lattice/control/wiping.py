@@ -1,7 +1,8 @@
 """Has nodes wiped that owe it: asks the site's wiper, and records what came of it. Leader only.
 
-A wipe that another leader began is begun again; its time-out counts from when it was asked for, whoever leads. Without a wiper a node
-is quarantined, until an operator answers for having wiped it by hand.
+A wipe that another leader began is begun again; its time-out counts, whoever leads, from when it could be performed: a node that
+still worked, or was Down, when it was asked for has all its time afterwards. Without a wiper a node is quarantined, until an operator answers
+for having wiped it by hand.
 """
 
 import asyncio
@@ -101,7 +102,8 @@ class Wiping:
                 f"no wiper is configured: wipe it by hand, then `lattice admin node wipe {node.id} --force`"
             )
         limit_s = seconds_setting(self._replica.state, TIMEOUT, self._timeout_s)
-        left_s = limit_s - max(0, self._clock.now_ms() - wipe.since) / 1000
+        began = max(wipe.since, node.changed_at)
+        left_s = limit_s - max(0, self._clock.now_ms() - began) / 1000
         if left_s <= 0:
             raise WipeFailed(f"not confirmed within {limit_s:g} s")
         order = WipeOrder(node=node.id, address=node.address, why=wipe.why, since=wipe.since, tries=wipe.tries)

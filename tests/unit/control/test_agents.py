@@ -17,7 +17,7 @@ from lattice.core.machine.commands import (
     ReportPart,
 )
 from lattice.core.model.allocations import AllocationState, Cause, PartPhase
-from lattice.core.model.nodes import NodeState
+from lattice.core.model.nodes import DegradeCause, NodeState
 from lattice.core.model.observations import Beat, Observations
 from lattice.ports.agents import (
     Greeting,
@@ -337,6 +337,35 @@ async def test_a_heartbeat_brings_a_degraded_node_back_once() -> None:
         await task
     assert world.node("n1").state is NodeState.READY
     assert world.replica.proposed.count(RecoverNode(node="n1")) == 1
+
+
+@scenario
+async def test_heartbeats_of_a_node_whose_checks_fail_never_reach_the_log() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    await world.do(DegradeNode(node="n1", cause=DegradeCause.CHECK, reason="scratch is full"))
+    before = len(world.replica.proposed)
+    for seq in (1, 2, 3):
+        desk.sessions.beat("n1", greeting.session, Beat(seq=seq))
+        for task in list(desk.sessions._recovering.values()):
+            await task
+    assert world.replica.proposed[before:] == []
+    assert world.node("n1").state is NodeState.DEGRADED
+
+
+@scenario
+async def test_nodes_that_are_told_to_beat_more_often_are_heard_as_often() -> None:
+    world = World()
+    await world.prepare("n1")
+    desk = Desk(world)
+    greeting = await desk.connect("n1")
+    world.state.settings["node.heartbeat_interval_s"] = "0.5"
+    for seq in range(1, 101):
+        world.clock.pass_s(0.5)
+        desk.sessions.beat("n1", greeting.session, Beat(seq=seq))
+    assert desk.sessions.counts["heartbeats"] >= 99
 
 
 @scenario

@@ -135,6 +135,21 @@ async def test_a_new_leader_goes_on_with_a_wipe_and_its_time() -> None:
 
 
 @scenario
+async def test_a_node_that_still_worked_when_its_wipe_was_asked_for_has_all_its_time_afterwards() -> None:
+    world = World()
+    await world.prepare("n1")
+    allocation = await world.running("n1")
+    await world.do(WipeNode(node="n1"), actor="op")
+    world.clock.pass_s(7200)
+    await world.ended(allocation, "n1")
+    wiper = FakeWiper()
+    loop = asyncio.create_task(Wiping(world.replica, world.clock, wiper, timeout_s=1800).run())
+    await until(lambda: wiper.orders or world.node("n1").state is NodeState.QUARANTINE)
+    assert [limit_s for _, limit_s in wiper.orders] == [1800]
+    loop.cancel()
+
+
+@scenario
 async def test_an_order_to_wipe_again_replaces_the_wipe_that_hangs() -> None:
     world = await sensitive_world(require=True)
     wiper = FakeWiper()
