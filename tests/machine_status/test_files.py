@@ -4,7 +4,17 @@ import pytest
 
 from lattice.config.machine_status.reading import GivenFile, read_files
 from lattice.core.model.specifications import Specification
-from tests.machine_status.sample_files import NODE_SPEC_CONF, SLURM_CONF, asked, errors, read_all, read_conf, read_spec
+from tests.machine_status.sample_files import (
+    NODE_SPEC_CONF,
+    PARTITION_PLACE,
+    SLURM_CONF,
+    SPEC_PLACE,
+    asked,
+    errors,
+    read_all,
+    read_conf,
+    read_spec,
+)
 
 PLAIN = Specification(
     os="Linux.2.4.7-10",
@@ -116,6 +126,37 @@ def test_a_wrong_line_is_named_with_its_reason_and_nothing_is_taken(line: str, r
     assert found[0].startswith(f"nodes:2: {reason}"), found
 
 
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ("CPUs=two", "CPUs=two: a whole number from 1 on is wanted"),
+        ("CPUs=", "CPUs= has no value: is the line cut off?"),
+        ("Partition=77", "Partition=77: partitions are numbers from 0 to 31, apart by commas"),
+    ],
+)
+@pytest.mark.parametrize("followers", ["", "Name=b\nName=c\n"])
+def test_wrong_defaults_are_reported_once_at_their_own_line(fields: str, reason: str, followers: str) -> None:
+    assert errors(read_spec(f"Name=a\nName=DEFAULT {fields}\n{followers}")) == [f"nodes:2: {reason}"]
+
+
+@pytest.mark.parametrize("first", ["Nmae=b CPUs=2", "CPUs=2 Name=b Numbr=1"])
+def test_a_typing_error_in_its_first_line_makes_no_other_file_of_it(first: str) -> None:
+    (found,) = errors(read_spec(f"{first}\nName=a\n"))
+    assert found.startswith('nodes:1: unknown field "N')
+
+
+def test_the_fields_of_a_node_may_come_in_any_order() -> None:
+    assert asked(read_spec("CPUs=2 Name=b\n")).nodes["b"].cpus == 2
+
+
+def test_a_file_that_says_nothing_and_names_no_nodes_anywhere_says_where_they_were_looked_for() -> None:
+    files = [GivenFile(path="conf", text="# nothing\n"), GivenFile(path=SPEC_PLACE, problem="no such file")]
+    assert errors(read_files([*files, GivenFile(path=PARTITION_PLACE, problem="no such file")])) == [
+        "conf: the file names no NodeSpecConf, and there is none at its usual place; "
+        "NodeSpecConf /usr/local/SLURM/NodeSpecConf: no such file"
+    ]
+
+
 def test_every_wrong_line_is_reported_not_only_the_first() -> None:
     found = errors(read_spec("Name=a CPUs=x\nName=b\nName=b\nSpeed=2\n"))
     assert [line.split(": ")[0] for line in found] == ["nodes:1", "nodes:3", "nodes:4"]
@@ -198,6 +239,8 @@ def test_a_partition_zero_that_no_file_names_is_the_vcluster_of_all_nodes() -> N
         ("Number=1 Name=b/c\n", "Name=b/c: up to 63 letters"),
         ("Number=1 Name=a State=MAYBE\n", "State=MAYBE: one of UP, DOWN is wanted"),
         ("Number=1 Name=a MaxTime=0\n", "MaxTime=0: a whole number from 1 on is wanted"),
+        ("Name=DEFAULT MaxTime=soon\nNumber=1 Name=a\n", "MaxTime=soon: a whole number from 1 on is wanted"),
+        ("Name=DEFAULT Number=1\nNumber=2 Name=a\n", "Number is not for DEFAULT"),
         ("Number=1 Name=a Color=red\n", 'unknown field "Color"; known: Number, Name, State, MaxNodes, MaxTime'),
     ],
 )

@@ -9,7 +9,6 @@ from lattice.config.machine_status.values import Reader
 from lattice.core.model.specifications import Specification
 
 FIELDS = ("Name", "OS", "CPUs", "Speed", "RealMemory", "VirtualMemory", "TmpDisk", "Partition")
-FIRST_FIELD = "name"
 
 
 @dataclass
@@ -25,7 +24,7 @@ class NodeSpecConf:
 def read_node_spec_conf(text: str, file: str, findings: Findings) -> NodeSpecConf:
     """What the file says; what is wrong with it is reported."""
     conf = NodeSpecConf(file)
-    for record in read_records(text, file, FIELDS, findings):
+    for record in read_records(text, file, FIELDS, findings, read_specification):
         _add(conf, record, Reader(file, record.line, findings))
     if not conf.nodes and not findings.errors:
         findings.error(file, 0, "the file names no node")

@@ -5,6 +5,7 @@ Number is from 0 to 31, Name that of the vCluster which the partition becomes. S
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lattice.config.machine_status.problems import Findings
@@ -38,7 +39,7 @@ class PartitionConf:
 def read_partition_conf(text: str, file: str, findings: Findings) -> PartitionConf:
     """What the file says; what is wrong with it is reported."""
     conf = PartitionConf(file)
-    for record in read_records(text, file, FIELDS, findings):
+    for record in read_records(text, file, FIELDS, findings, _check_defaults):
         _add(conf, record, Reader(file, record.line, findings))
     return conf
 
@@ -59,18 +60,27 @@ def _add(conf: PartitionConf, record: Record, reader: Reader) -> None:
             reader.report(f'partition "{key}" stands already in line {conf.lines[key]}')
             return
     conf.lines |= {name: record.line, str(number): record.line}
-    state = reader.choice("State", values["State"], ("UP", "DOWN")) if "State" in values else ""
-    minutes = _limit(values, "MaxTime", reader)
+    is_up, max_nodes, max_time_s = _limits(values, reader)
     conf.partitions[number] = Partition(
-        number=number,
-        name=name,
-        is_up=state == "UP" if state else None,
-        max_nodes=_limit(values, "MaxNodes", reader),
-        max_time_s=None if minutes is None else minutes * 60,
+        number=number, name=name, is_up=is_up, max_nodes=max_nodes, max_time_s=max_time_s
     )
 
 
-def _limit(values: dict[str, str], name: str, reader: Reader) -> int | None:
+def _check_defaults(values: Mapping[str, str], reader: Reader) -> None:
+    if "Number" in values:
+        reader.report("Number is not for DEFAULT: each partition has its own")
+    _limits(values, reader)
+
+
+def _limits(values: Mapping[str, str], reader: Reader) -> tuple[bool | None, int | None, int | None]:
+    """State, most nodes and longest time, as far as they are said."""
+    state = reader.choice("State", values["State"], ("UP", "DOWN")) if "State" in values else ""
+    minutes = _limit(values, "MaxTime", reader)
+    is_up = state == "UP" if state else None
+    return is_up, _limit(values, "MaxNodes", reader), None if minutes is None else minutes * 60
+
+
+def _limit(values: Mapping[str, str], name: str, reader: Reader) -> int | None:
     """0 = none."""
     if name not in values:
         return None

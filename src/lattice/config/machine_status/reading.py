@@ -6,15 +6,17 @@ Nothing is read here: whoever has the files hands them in, is told which others 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lattice.config.machine_status.node_spec_conf import NodeSpecConf, read_node_spec_conf
+from lattice.config.machine_status.node_spec_conf import FIELDS, NodeSpecConf, read_node_spec_conf
 from lattice.config.machine_status.partition_conf import Partition, PartitionConf, read_partition_conf
 from lattice.config.machine_status.problems import Findings
 from lattice.config.machine_status.records import plain_lines
-from lattice.config.machine_status.slurm_conf import SlurmConf, read_slurm_conf
+from lattice.config.machine_status.slurm_conf import PARAMETERS, SlurmConf, read_slurm_conf
 from lattice.core.model.specifications import MAX_PARTITION, Specification
 from lattice.slurm.hostlists import fold
 
 LONGEST_GRACE_S = 60.0
+_FIELDS = frozenset(name.lower() for name in FIELDS)
+_PARAMETERS = frozenset(name.lower() for name in PARAMETERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +75,21 @@ def read_files(given: list[GivenFile]) -> Reading:
 
 
 def _is_node_spec_conf(text: str) -> bool:
-    first = next((line for _, line in plain_lines(text, "", Findings())), "")
-    return first.split("=")[0].strip().lower() == "name"
+    """By what most of its lines begin with; a first line with a typing error makes no other file of it."""
+    nodes = settings = 0
+    for _, line in plain_lines(text, "", Findings()):
+        nodes += any(word.partition("=")[0].lower() in _FIELDS for word in line.split())
+        settings += line.partition("=")[0].strip().lower() in _PARAMETERS
+    return nodes > settings
 
 
 def _read_named(conf: SlurmConf, others: Mapping[str, GivenFile], findings: Findings) -> Reading:
     spec, named = others[conf.node_spec_conf], others[conf.partition_conf]
     nodes, partitions = NodeSpecConf(spec.path), None
     if spec.text is None:
-        findings.error(conf.file, conf.lines.get("NodeSpecConf", 0), f"NodeSpecConf {spec.path}: {spec.problem}")
+        line = conf.lines.get("NodeSpecConf", 0)
+        named_where = "" if line else "the file names no NodeSpecConf, and there is none at its usual place; "
+        findings.error(conf.file, line, f"{named_where}NodeSpecConf {spec.path}: {spec.problem}")
     else:
         nodes = read_node_spec_conf(spec.text, spec.path, findings)
     if named.text is not None:

@@ -1,13 +1,15 @@
 """Lines of `Field=Value` records: NodeSpecConf and PartitionConf.
 
 One record per line, fields apart by spaces or tabs. `#` in column one makes a comment. A record whose name is DEFAULT gives
-values to the records that follow; another one replaces the fields that it names and leaves the others.
+values to the records that follow; another one replaces the fields that it names and leaves the others. What is wrong with it is
+reported at its own line, not at those of the records that would have had it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lattice.config.machine_status.problems import Findings
+from lattice.config.machine_status.values import Reader
 
 MAX_FIELD = 1024
 DEFAULT = "DEFAULT"
@@ -35,7 +37,13 @@ def plain_lines(text: str, file: str, findings: Findings) -> Iterator[tuple[int,
         findings.warn(file, text.count("\n") + 1, "the last line has no end: has the file been cut off?")
 
 
-def read_records(text: str, file: str, names: tuple[str, ...], findings: Findings) -> Iterator[Record]:
+def read_records(
+    text: str,
+    file: str,
+    names: tuple[str, ...],
+    findings: Findings,
+    check_defaults: Callable[[Mapping[str, str], Reader], object],
+) -> Iterator[Record]:
     """The records in their order, without those that only set defaults. What cannot be read is reported and left out."""
     known = {name.lower(): name for name in names}
     defaults: dict[str, str] = {}
@@ -44,7 +52,11 @@ def read_records(text: str, file: str, names: tuple[str, ...], findings: Finding
         if values is None:
             continue
         if values.get("Name") == DEFAULT:
-            defaults |= {name: value for name, value in values.items() if name != "Name"}
+            given = {name: value for name, value in values.items() if name != "Name"}
+            before = len(findings.errors)
+            check_defaults(given, Reader(file, line, findings))
+            if len(findings.errors) == before:
+                defaults |= given
             continue
         yield Record(line=line, values={**defaults, **values}, written=frozenset(values))
 
