@@ -168,6 +168,8 @@ class AgentSessions:
         if current is not None:
             _log.info("agent connected", extra={"node_id": node})
             self.observations.admit(node)
+            if self.health is not None:
+                self.health.opened(node)
             if self.collectors is not None:
                 self.collectors.opened(node, session, current.collector_address, current.interval_s)
             self.on_opened(node)

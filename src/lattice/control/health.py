@@ -73,9 +73,16 @@ class HealthBook:
         self._look_at(node)
 
     def is_fit(self, node: str) -> bool:
-        """Whether nothing that the node said on this stream keeps it from becoming Ready."""
+        """Whether nothing that the node said on this stream keeps it from becoming Ready, or from staying so: such a node is confirmed here."""
         known = self._known.get(node)
-        return known is None or not known.is_current or not unfit_because(known.report.checks)
+        if known is None or not known.is_current:
+            return True
+        return not unfit_because(known.report.checks) and _next(known.report).action is Action.NONE
+
+    def opened(self, node: str) -> None:
+        """The node's stream is confirmed: what it said before can be settled now."""
+        if node in self._known:
+            self._look_at(node)
 
     # What others ask.
 
@@ -126,10 +133,15 @@ class HealthBook:
         decided = Decision() if node is None or known is None else self._decide(node, known)
         if decided.action is Action.NONE:
             return
-        actor = f"check/{decided.check}" if decided.check else f"node/{name}"
+        # A node that boots with a failed check is never Ready for a moment: the scheduler would use it.
+        then = _next(known.report) if known is not None and decided.action is Action.CONFIRM else Decision()
+        steps = [decided] if then.action is Action.NONE else [decided, then]
+        check = then.check or decided.check
         try:
             # A refusal means that the record has moved on: its next event brings the node here again.
-            await self._replica.propose(_command(name, decided), actor=actor)
+            await self._replica.propose_many(
+                [_command(name, step) for step in steps], f"check/{check}" if check else f"node/{name}"
+            )
         except BaseException:
             self._due[name] = None
             raise
@@ -148,6 +160,11 @@ class HealthBook:
         for event in events:
             if isinstance(event, NodeMoved) and event.node in self._known:
                 self._look_at(event.node)
+
+
+def _next(report: HealthReport) -> Decision:
+    """What the report asks for as soon as the node is Ready."""
+    return decide_action(report.checks, NodeState.READY, is_degraded_by_check=False)
 
 
 def _command(node: str, decided: Decision) -> AnyCommand:

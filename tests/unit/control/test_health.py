@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from lattice.control import health
 from lattice.control.health import HealthBook
-from lattice.core.machine.commands import DegradeNode, RecoverNode, RegisterNode, UndrainNode
+from lattice.core.machine.commands import AnyCommand, DegradeNode, RecoverNode, RegisterNode, UndrainNode
+from lattice.core.machine.outcomes import Outcome
 from lattice.core.model.health import CheckStanding, Consequence, HealthReport, Verdict
 from lattice.core.model.nodes import DegradeCause, NodeState
 from lattice.ports.log import LogFull
@@ -138,6 +139,39 @@ async def test_a_node_that_boots_is_confirmed_when_its_guards_pass() -> None:
     world.links.open.add("n1")
     await book.hear(check(verdict=Verdict.PASSED, ready=True))
     assert book.state() is NodeState.READY
+
+
+@pytest.mark.parametrize(
+    ("consequence", "state"), [(Consequence.DRAIN, NodeState.DRAINED), (Consequence.DEGRADE, NodeState.DEGRADED)]
+)
+def test_a_node_that_boots_with_a_failed_check_is_never_ready_for_a_moment(
+    consequence: Consequence, state: NodeState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def boot() -> None:
+        world = World()
+        await world.prepare()
+        book = Book(world)
+        await world.do(RegisterNode(node="n1", hardware=HARDWARE))
+        book.book.begin("n1")
+        book.book.opened("n1")
+        await book.hear(check(consequence))
+        assert not book.book.is_fit("n1")
+        assert book.state() is NodeState.BOOTING
+        world.links.open.add("n1")
+        batches: list[int] = []
+        one_by_one = world.replica.propose_many
+
+        async def in_one(commands: Sequence[AnyCommand], actor: str) -> list[Outcome]:
+            batches.append(len(commands))
+            return await one_by_one(commands, actor)
+
+        monkeypatch.setattr(world.replica, "propose_many", in_one)
+        book.book.opened("n1")
+        await book.book.settle()
+        assert (book.state(), world.node("n1").reason_by) == (state, "check/disk")
+        assert batches == [2]
+
+    asyncio.run(boot())
 
 
 @scenario
