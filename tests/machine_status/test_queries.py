@@ -234,7 +234,7 @@ async def test_a_dry_run_says_what_would_change_and_changes_nothing(world: World
     more = (await import_text(world, text.replace("9999", "1024").replace("Name=n2", "Name=n2 CPUs=3"))).json()
     assert [(change["name"], change["change"]) for change in more["changes"]] == [
         ("n1", "RealMemory 9999 -> 1024"),
-        ("n2", "CPUs 0 -> 3"),
+        ("n2", "CPUs any -> 3"),
     ]
 
 
@@ -259,6 +259,20 @@ async def test_whoever_has_errors_in_the_files_is_told_all_and_nothing_is_taken(
         '/site/nodes:3: node "lx1" stands already in line 1',
     ]
     assert "lx1" not in world.state.nodes
+
+
+@in_world
+async def test_a_misspelt_parameter_is_named_beside_the_error_that_it_leads_to(world: World) -> None:
+    files = [
+        {"path": "/site/conf", "text": "NodeSpecCnof = /site/nodes\nDefaultPartition = none\n"},
+        {"path": SPEC_PLACE, "problem": "no such file or directory"},
+        {"path": PARTITION_PLACE, "problem": "no such file or directory"},
+    ]
+    refused = await world.call("POST", "/nodes/import", {"files": files}, token=world.admin)
+    first, error, warning = refused.error["message"].split("\n")
+    assert first == "one error in the files; nothing was imported"
+    assert error.startswith("/site/conf: the file names no NodeSpecConf")
+    assert warning.startswith('/site/conf:1: unknown parameter "NodeSpecCnof" is not used')
 
 
 @in_world

@@ -110,7 +110,7 @@ class NodeHooks:
                 case NodeMoved():
                     self._moved(event, envelope.at)
                 case NodeSpecified() | NodeMeasured():
-                    self._judged(event.node, event.shortfall, envelope.at)
+                    self._judged(event.node, event.shortfall, envelope)
                 case _:
                     pass
 
@@ -124,14 +124,14 @@ class NodeHooks:
             state=event.state,
             previous=previous,
             cause=event.down_cause or "",
-            reason=event.reason,
-            by=event.by,
+            reason=event.note or event.reason,
+            by=event.actor or event.by,
             severity=EFFECTS[event.trigger].severity,
             alert=EFFECTS[event.trigger].told(event.node, event.note or event.reason),
         )
         self._queue(told, str(event.state))
 
-    def _judged(self, node: str, shortfall: str, at: int) -> None:
+    def _judged(self, node: str, shortfall: str, envelope: Envelope) -> None:
         if bool(shortfall) == (node in self._unfit):
             return
         if shortfall:
@@ -142,7 +142,10 @@ class NodeHooks:
             _log.info("node has what it must have", extra={"node_id": node})
         trigger = UNFIT if shortfall else FIT
         state = str(self._replica.state.nodes[node].state)
-        self._queue(NodeEventTold(at=at, node=node, trigger=trigger, state=state, reason=shortfall), trigger)
+        told = NodeEventTold(
+            at=envelope.at, node=node, trigger=trigger, state=state, reason=shortfall, by=envelope.actor
+        )
+        self._queue(told, trigger)
 
     def _queue(self, told: NodeEventTold, what: str) -> None:
         wanted = self._settings.states

@@ -54,6 +54,21 @@ async def test_a_move_is_told_with_where_from_why_and_by_whom() -> None:
 
 
 @scenario
+async def test_the_way_back_is_told_with_why_and_by_whom_too() -> None:
+    world = World()
+    hooks, program = await watched(world)
+    await world.do(DrainNode(node="n1", reason="fan"))
+    await world.do(UndrainNode(node="n1", is_heard=True, reason="new fan"), "ada")
+    specifications = ImportNodes(specifications=(Specification(cpus=64),), nodes=(("n1", 0),))
+    await world.do(specifications, "bob")
+    await hooks.tell()
+    assert [(event["trigger"], event["by"], event["reason"]) for event in program.events[2:]] == [
+        ("undrain", "ada", "new fan"),
+        ("unfit", "bob", "CPUs 4 below the specified 64"),
+    ]
+
+
+@scenario
 async def test_a_shortfall_is_told_and_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     world = World()

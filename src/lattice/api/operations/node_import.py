@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, refused
-from lattice.config.machine_status.problems import MOST_SHOWN, Problem
+from lattice.config.machine_status.problems import MOST_SHOWN, Findings
 from lattice.config.machine_status.reading import GivenFile, MachineImport, PartitionPlan, Reading, read_files
 from lattice.core.machine.commands import ImportNodes
 from lattice.core.machine.events import NodeSpecified, SettingSet, VclusterSet
@@ -40,7 +40,7 @@ async def import_nodes(context: Context, request: NodeImport) -> NodeImportView:
         raise BadField("files", f"{len(request.files)} are given", limit=f"from 1 to {MOST_FILES}")
     reading = read_files([GivenFile(path=file.path, text=file.text, problem=file.problem) for file in request.files])
     if reading.findings.errors:
-        raise _unreadable(reading.findings.errors)
+        raise _unreadable(reading.findings)
     if reading.asked is None:
         return _needing(reading, request)
     async with context.services.administration:
@@ -51,10 +51,13 @@ async def import_nodes(context: Context, request: NodeImport) -> NodeImportView:
     return view
 
 
-def _unreadable(errors: list[Problem]) -> ApiError:
+def _unreadable(findings: Findings) -> ApiError:
+    """All errors, and behind them what was only strange: a misspelt parameter may be why a file is not found."""
+    errors = findings.errors
     shown = [str(problem) for problem in errors[:MOST_SHOWN]]
     if len(errors) > MOST_SHOWN:
         shown.append(f"... and {len(errors) - MOST_SHOWN} more")
+    shown += [f"{problem} (warning)" for problem in findings.warnings[:MOST_SHOWN]]
     count = "one error" if len(errors) == 1 else f"{len(errors)} errors"
     return ApiError("invalid", "\n".join((f"{count} in the files; nothing was imported", *shown)))
 
@@ -184,4 +187,6 @@ def _alike(changes: "Iterator[tuple[str, str]] | list[tuple[str, str]]") -> list
 def _text(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(map(str, value)) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value) or "any"
+    if not value:
+        return "any"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -205,7 +205,7 @@ _SignOfLife = cmd.RegisterNode | cmd.ConfirmNode | cmd.FailBoot | cmd.DegradeNod
 def _decide_sign(state: State, command: _SignOfLife, actor: str) -> Decision:
     match command:
         case cmd.RegisterNode():
-            return specifications.measured(state, command, nodes.register(state, command, actor))
+            return specifications.measured(state, command, nodes.register(state, command, actor), actor)
         case cmd.ConfirmNode():
             return nodes.confirm(state, command, actor)
         case cmd.FailBoot():
@@ -262,6 +262,6 @@ def _decide_node(state: State, command: _NodeCommand | _DriftCommand, actor: str
         case cmd.FinishWipe():
             return node_wipes.finish(state, command, actor)
         case cmd.ImportNodes():
-            return specifications.import_nodes(state, command, at)
+            return specifications.import_nodes(state, command, at, actor)
         case _:
             return _decide_drift(state, command, actor, at)

@@ -216,6 +216,7 @@ class NodeSpecified(Event, tag="node_specified", frozen=True, kw_only=True):
     node: str
     specification: Specification
     shortfall: str = ""
+    by: str = ""
 
 
 class NodeMeasured(Event, tag="node_measured", frozen=True, kw_only=True):
@@ -224,6 +225,7 @@ class NodeMeasured(Event, tag="node_measured", frozen=True, kw_only=True):
     node: str
     figures: Figures | None = None
     shortfall: str = ""
+    by: str = ""
 
 
 class DriftNoted(Event, tag="drift_noted", frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ def evolve_specification(state: State, event: ev.NodeSpecified | ev.NodeMeasured
             _specified(state, event, at)
         case ev.NodeMeasured():
             node = state.nodes[event.node]
-            _tell(state, node, event.shortfall, at)
+            _tell(state, node, event, at)
             state.put_node(replace(node, figures=event.figures, shortfall=event.shortfall))
         case _:
             assert_never(event)
@@ -32,21 +32,22 @@ def _specified(state: State, event: ev.NodeSpecified, at: int) -> None:
     node = state.nodes.get(event.node)
     if node is None:
         node = Node(id=event.node, hardware=Hardware(cpus=0, memory_mb=0), changed_at=at)
-        entry = StoryEntry(at=at, trigger=DECLARED, from_state=node.state, to_state=node.state)
+        entry = StoryEntry(at=at, trigger=DECLARED, from_state=node.state, to_state=node.state, by=event.by)
         state.stories.tell(node.id, entry)
     if not node.registered_at:
         node = replace(node, hardware=_declared(event.specification))
-    _tell(state, node, event.shortfall, at)
+    _tell(state, node, event, at)
     state.put_node(replace(node, specification=event.specification, shortfall=event.shortfall))
 
 
-def _tell(state: State, node: Node, shortfall: str, at: int) -> None:
+def _tell(state: State, node: Node, event: ev.NodeSpecified | ev.NodeMeasured, at: int) -> None:
     """A node that may not work, or may again, is part of its story; its state is what it was."""
-    if shortfall == node.shortfall:
+    if event.shortfall == node.shortfall:
         return
-    trigger = UNFIT if shortfall else FIT
-    why = shortfall or "has what it must have"
-    state.stories.tell(node.id, StoryEntry(at=at, trigger=trigger, from_state=node.state, to_state=node.state, why=why))
+    trigger = UNFIT if event.shortfall else FIT
+    why = event.shortfall or "has what it must have"
+    entry = StoryEntry(at=at, trigger=trigger, from_state=node.state, to_state=node.state, by=event.by, why=why)
+    state.stories.tell(node.id, entry)
 
 
 def _declared(specification: Specification) -> Hardware:

@@ -20,7 +20,7 @@ Events = tuple[ev.AnyEvent, ...]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
-def import_nodes(state: State, command: cmd.ImportNodes, at: int) -> Events | Rejected:
+def import_nodes(state: State, command: cmd.ImportNodes, at: int, actor: str = "") -> Events | Rejected:
     """Everything that the files change, or the first thing that cannot be."""
     refusal = _check(command)
     if refusal is not None:
@@ -28,7 +28,7 @@ def import_nodes(state: State, command: cmd.ImportNodes, at: int) -> Events | Re
     events: list[ev.AnyEvent] = []
     for position, (name, place) in enumerate(command.nodes, start=1):
         wanted = replace(command.specifications[place], position=position)
-        events += _specified(state, name, wanted)
+        events += _specified(state, name, wanted, actor)
     for outcome in _others(state, command, at):
         if isinstance(outcome, Rejected):
             return outcome
@@ -54,15 +54,16 @@ def _check(command: cmd.ImportNodes) -> Rejected | None:
     return None
 
 
-def _specified(state: State, name: str, wanted: Specification) -> Events:
+def _specified(state: State, name: str, wanted: Specification, actor: str) -> Events:
     node = state.nodes.get(name)
     if node is None:
-        return (ev.NodeSpecified(node=name, specification=wanted, shortfall=shortfall(wanted, None, NO_FIGURES)),)
+        lacks = shortfall(wanted, None, NO_FIGURES)
+        return (ev.NodeSpecified(node=name, specification=wanted, shortfall=lacks, by=actor),)
     heard = node.hardware if node.registered_at else None
     lacks = shortfall(wanted, heard, node.figures or NO_FIGURES)
     if node.specification == wanted and node.shortfall == lacks:
         return ()
-    return (ev.NodeSpecified(node=name, specification=wanted, shortfall=lacks),)
+    return (ev.NodeSpecified(node=name, specification=wanted, shortfall=lacks, by=actor),)
 
 
 def _others(state: State, command: cmd.ImportNodes, at: int) -> Iterator[Events | Rejected]:
@@ -74,7 +75,7 @@ def _others(state: State, command: cmd.ImportNodes, at: int) -> Iterator[Events 
             yield administration.set_vcluster(state, cmd.SetVcluster(vcluster=vcluster, create=old is None), at)
 
 
-def measured(state: State, command: cmd.RegisterNode, registered: Events) -> Events:
+def measured(state: State, command: cmd.RegisterNode, registered: Events, actor: str = "") -> Events:
     """What follows a registration: other figures than before, or another judgement of them."""
     node = state.nodes.get(command.node)
     old, lacked = (node.figures, node.shortfall) if node is not None else (None, "")
@@ -83,7 +84,7 @@ def measured(state: State, command: cmd.RegisterNode, registered: Events) -> Eve
     lacks = "" if wanted is None else shortfall(wanted, command.hardware, figures or NO_FIGURES)
     if (figures, lacks) == (old, lacked):
         return registered
-    return (*registered, ev.NodeMeasured(node=command.node, figures=figures, shortfall=lacks))
+    return (*registered, ev.NodeMeasured(node=command.node, figures=figures, shortfall=lacks, by=actor))
 
 
 def _invalid(message: str) -> Rejected:
