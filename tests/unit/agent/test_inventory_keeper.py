@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lattice.agent.discovery.hardware_file import HardwareFile, overlay
+from lattice.agent.discovery.hardware_file import MAX_FILE, HardwareFile, overlay
 from lattice.agent.discovery.keeper import InventoryKeeper, document_of, in_thread
 from lattice.agent.discovery.tools import MOST_OUTPUT, ToolFailed, ToolHung, run_tool
 from lattice.core.model.inventory import (
@@ -157,11 +157,17 @@ def test_tables_are_merged_and_lists_replaced() -> None:
     assert laid.board == Board(bios_version="1", bmc_version="7")
     with pytest.raises(UnusableInventory, match="known: cpus"):
         overlay(base, b'{"bios": "1"}')
+    with pytest.raises(UnusableInventory, match=r'board has no "bios_verion"; known: vendor'):
+        overlay(base, b'{"board": {"bios_verion": "1"}}')
 
 
 def test_a_hardware_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnusableInventory, match=r"cannot read .*gone"):
         HardwareFile(tmp_path / "gone").laid_over(FOUND)
+    long = tmp_path / "long"
+    long.write_text('{"board": {"bios_version": "' + "x" * MAX_FILE + '"}}')
+    with pytest.raises(UnusableInventory, match="long: more than 1048576 bytes"):
+        HardwareFile(long).laid_over(FOUND)
 
 
 def test_a_document_that_would_be_too_long_loses_its_longest_lists() -> None:

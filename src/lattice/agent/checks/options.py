@@ -184,6 +184,9 @@ def _changed(check: Check, table: CheckTable) -> Check:
     strange = sorted(set(given) - set(_PERTINENT.get(name, ())))
     if strange:
         raise UnusableChecks(f"[{name}]: {', '.join(strange)} means nothing to this check")
+    for field, value in given.items():
+        if isinstance(value, int | float):
+            _at_least(name, field, value, 0)
     if table.user and check.program is None:
         raise UnusableChecks(f"[{name}]: a built-in check has no user of its own")
     words = {

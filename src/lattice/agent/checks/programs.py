@@ -30,6 +30,7 @@ GATE = (
     "IFS= read -r _ || exit 126; ulimit -c 0; most=$1; shift; "
     '[ "$most" = 0 ] || { ulimit -u "$most" || ulimit -p "$most"; } 2>/dev/null; exec "$@" </dev/null'
 )
+MAX_SHOWN = 100
 _STATUSES = {"ok": Verdict.PASSED, "warn": Verdict.WARNED, "fail": Verdict.FAILED}
 _ORDER = (Verdict.PASSED, Verdict.WARNED, Verdict.FAILED)
 
@@ -228,9 +229,11 @@ def _structured(line: str) -> tuple[Verdict | None, str]:
             found = json.loads(line)
         except (ValueError, RecursionError):
             found = None
-        if isinstance(found, dict):
-            status, text = found.get("status"), found.get("text", "")
+        if isinstance(found, dict) and "status" in found:
+            status, text = found["status"], found.get("text", "")
             verdict = _STATUSES.get(status) if isinstance(status, str) else None
-            if verdict is not None:
-                return verdict, text if isinstance(text, str) else ""
+            if verdict is None:
+                # A word that nobody knows may well mean that all is lost.
+                return Verdict.FAILED, f"said {line[:MAX_SHOWN]}: its status is none of {', '.join(_STATUSES)}"
+            return verdict, text if isinstance(text, str) else ""
     return None, line.partition("|")[0].strip()

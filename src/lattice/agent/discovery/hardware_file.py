@@ -5,9 +5,23 @@ from typing import Any
 
 import msgspec
 
-from lattice.core.model.inventory import Inventory, UnusableInventory, decode_inventory, encode_inventory
+from lattice.core.model.inventory import (
+    Board,
+    Cpus,
+    Inventory,
+    Software,
+    UnusableInventory,
+    decode_inventory,
+    encode_inventory,
+)
+from lattice.core.model.memory import MemoryTopology
 
 MAX_FILE = 1 << 20
+# Words of a table that mean nothing are mistyped ones: unlike an agent's, this document is written by hand.
+_TABLES = {
+    part: kind.__struct_fields__
+    for part, kind in (("cpus", Cpus), ("memory", MemoryTopology), ("board", Board), ("software", Software))
+}
 
 
 def overlay(base: Inventory, document: bytes) -> Inventory:
@@ -21,6 +35,10 @@ def overlay(base: Inventory, document: bytes) -> Inventory:
         raise UnusableInventory(
             f'there is no part "{strange[0][:40]}"; known: {", ".join(Inventory.__struct_fields__)}'
         )
+    for part, fields in _TABLES.items():
+        table = given.get(part)
+        if isinstance(table, dict) and (unknown := sorted(set(table) - set(fields))):
+            raise UnusableInventory(f'{part} has no "{unknown[0][:40]}"; known: {", ".join(fields)}')
     merged = _merged(msgspec.json.decode(encode_inventory(base)), given)
     return decode_inventory(msgspec.json.encode(merged))
 
@@ -47,7 +65,9 @@ class HardwareFile:
         self._seen = self._mark()
         try:
             with open(self.path, "rb") as file:
-                document = file.read(MAX_FILE)
+                document = file.read(MAX_FILE + 1)
+            if len(document) > MAX_FILE:
+                raise UnusableInventory(f"more than {MAX_FILE} bytes")
             found = overlay(base, document)
         except OSError as error:
             raise UnusableInventory(f"cannot read {self.path}: {error.strerror}") from error
