@@ -189,12 +189,12 @@ class Collection:
     # What it gathers itself
 
     def _collect(self, order: pb.Collect) -> None:
-        was_gathering = self.gatherer.is_gathering
+        former_s = self.gatherer.interval_s
         self.gatherer.assign(order.interval_s, order.limit_s, dict(zip(order.members, order.tickets, strict=True)))
         if not self.gatherer.is_gathering:
             self._stop(self._round, self._limit)
-        elif not was_gathering:
-            self._begin()
+        elif self.gatherer.interval_s != former_s:
+            self._begin()  # not when the former interval is over, which may be long
 
     def _begin(self) -> None:
         """Asks everybody; the next time when the collector above asks, or else by the clock."""

@@ -7,7 +7,12 @@ nobody waits for it any more until it answers: one dead node must not make the o
 from collections.abc import Mapping
 from typing import Protocol
 
-from lattice.wire.collecting import GatheredShare
+from lattice.wire.collecting import MAX_SHARES, GatheredShare
+
+# What others brought, in one message to the server. Whoever brings more than there is room for is not heard; the others are.
+MOST_BROUGHT_BYTES = 8 << 20
+_ROW_BYTES = 16
+_MOST_AGE_MS = (1 << 32) - 1
 
 
 class MemberLine(Protocol):
@@ -31,7 +36,7 @@ class Gatherer:
         self._awaited: set[int] = set()
         self._late: set[int] = set()
         self._beats: dict[int, tuple[float, bytes]] = {}
-        self._brought: dict[str, tuple[float, GatheredShare]] = {}
+        self._brought: dict[int, _Brought] = {}  # by the member that brought it: nobody replaces what another one said
 
     @property
     def is_gathering(self) -> bool:
@@ -44,6 +49,8 @@ class Gatherer:
         for member, line in list(self._lines.items()):
             if member not in self._tickets:
                 self.leave(member, line)
+                self._beats.pop(member, None)
+                self._brought.pop(member, None)
                 line.close()
         if not self.is_gathering:
             self.began_s = None
@@ -83,10 +90,14 @@ class Gatherer:
 
     def bring(self, member: int, shares: list[GatheredShare], now_s: float) -> None:
         """A collector below has ended its round; what it brought before and was not sent yet is outdated."""
-        if member in self._lines:
-            for share in shares:
-                self._brought[share.collector] = (now_s, share)
-            self._settle(member)
+        if member not in self._lines:
+            return
+        brought = _Brought(now_s, [share for share in shares if share.is_sound])
+        others = [each for name, each in self._brought.items() if name != member]
+        has_room = sum(each.size for each in others) + brought.size <= MOST_BROUGHT_BYTES
+        if has_room and sum(len(each.shares) for each in others) + len(brought.shares) < MAX_SHARES:
+            self._brought[member] = brought
+        self._settle(member)
 
     def _settle(self, member: int) -> None:
         self._awaited.discard(member)
@@ -109,7 +120,9 @@ class Gatherer:
             share.members.append(member)
             share.ages_ms.append(age_ms)
             share.beats.append(beat)
-        shares = [share, *(_older(brought, now_s - at_s) for at_s, brought in self._brought.values())]
+        shares = [share]
+        for brought in self._brought.values():
+            shares += (_older(each, now_s - brought.at_s) for each in brought.shares)
         self._beats.clear()
         self._brought.clear()
         return shares
@@ -120,10 +133,20 @@ class Gatherer:
         self._late.clear()
 
 
+class _Brought:
+    """What one member brought at once."""
+
+    def __init__(self, at_s: float, shares: list[GatheredShare]) -> None:
+        self.at_s = at_s
+        self.shares = shares
+        self.size = sum(len(beat) + _ROW_BYTES for share in shares for beat in share.beats)
+
+
 def _age_ms(now_s: float, at_s: float) -> int:
-    return max(0, int((now_s - at_s) * 1000))
+    return min(_MOST_AGE_MS, max(0, int((now_s - at_s) * 1000)))
 
 
 def _older(share: GatheredShare, by_s: float) -> GatheredShare:
-    by_ms = max(0, int(by_s * 1000))
-    return GatheredShare(share.collector, share.members, [age + by_ms for age in share.ages_ms], share.beats)
+    by_ms = _age_ms(by_s, 0.0)
+    ages_ms = [min(_MOST_AGE_MS, age + by_ms) for age in share.ages_ms]
+    return GatheredShare(share.collector, share.members, ages_ms, share.beats)

@@ -1,7 +1,7 @@
 """Nodes and collectors over TCP: the agent's listener, and the way to its own collector.
 
 Whoever connects has to show a ticket at once; until then next to nothing is read. A knock is answered without one: it tells no more than
-that an agent is here, and makes one that has no server look for it.
+that an agent is here, and whether it has a server.
 """
 
 import asyncio
@@ -205,7 +205,7 @@ class TcpLine:
                     await loop.create_connection(lambda way=way: way, self._host, self._port)  # type: ignore[misc]
                 self._way = way
                 await way.lost.wait()
-            except OSError as error:
+            except (OSError, ValueError, OverflowError) as error:  # also of an address that is none
                 _log.debug("no way to the collector at %s:%d: %s", self._host, self._port, error)
             finally:
                 self._way = None

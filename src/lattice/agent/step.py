@@ -399,9 +399,10 @@ def fence_after_s(state: AgentState) -> float:
     """Early enough that the work is gone before the server gives the node up.
 
     The server counts from the last heartbeat that reached it, the agent from the last sign of a server:
-    two intervals cover the difference.
+    two intervals cover the difference. A node that beats only when it is asked knows no interval.
     """
-    return max(state.down_after_s / 2, state.down_after_s - 2 * state.heartbeat_interval_s)
+    half_s, margin_s = state.down_after_s / 2, 2 * state.heartbeat_interval_s
+    return max(half_s, state.down_after_s - margin_s) if margin_s else half_s
 
 
 def _fence(state: AgentState) -> Instructions:

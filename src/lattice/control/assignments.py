@@ -66,14 +66,18 @@ class Assignments:
     def clear(self) -> None:
         self._rows.clear()
 
-    def believed(self, share: Share, counts: Counter[str]) -> Iterator[tuple[Assignment, Beat, float]]:
-        """The heartbeats of this share that are genuine, with their ages in seconds."""
+    def believed(self, share: Share, counts: Counter[str], seen: set[int]) -> Iterator[tuple[Assignment, Beat, float]]:
+        """The heartbeats of this share that are genuine, with their ages in seconds.
+
+        `seen` are the numbers that the same message had already: a seal costs time, and nobody answers twice in a round.
+        """
         rows, name = self._rows, share.collector
         for member, age_ms, sealed in zip(share.members, share.ages_ms, share.beats, strict=True):
             row = rows.get(member)
-            if row is None or row.share != name:
+            if row is None or row.share != name or member in seen:
                 counts["refused"] += 1
                 continue
+            seen.add(member)
             plain = unseal(row.key, sealed)
             beat = None if plain is None else _read(plain)
             if beat is None:

@@ -3,6 +3,7 @@
 What holds: a node reports through one collector at the most. What it is told last makes everything before it void, because each
 assignment has a number, a ticket and a key of its own; a heartbeat under any other is refused and counted. Losing a collector costs
 no node its state: nodes send their heartbeats here when they are not asked in time, and those of a lost collector get a fresh time-out.
+A node that its collector says nothing of is asked itself before it counts as silent.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from lattice.control.assignments import Assignments
 from lattice.control.heartbeats import Allowance, beats_per_s
 from lattice.control.loop import Alarm, keep_turning
 from lattice.control.settings import seconds_setting
+from lattice.control.strays import Strays
 from lattice.core.machine.state import State
 from lattice.core.model.collectors import DIRECTLY, depth_of, levels, may_bring, shares
 from lattice.core.model.observations import Beat, Observations
@@ -105,6 +107,7 @@ class CollectorTree:
         self._above: dict[str, str] = {}
         self._given: dict[str, str] = {}
         self._heard: dict[str, float] = {}
+        self.strays = Strays(observations)
         self._generation = 0
         self._named: tuple[str, tuple[str, ...]] = ("", ())
         self._asked: tuple[str, str, float] | None = None
@@ -117,7 +120,7 @@ class CollectorTree:
     def reset(self) -> None:
         """Starts afresh; for a server that takes over."""
         self._assignments.clear()
-        for gone in (self._open, self._above, self._given, self._heard, self.suspended):
+        for gone in (self._open, self._above, self._given, self._heard, self.strays, self.suspended):
             gone.clear()
         self._observations.via.clear()
         self._asked = None
@@ -155,26 +158,33 @@ class CollectorTree:
         if post is None or not post.allowance.take(now):
             self.counts["surplus"] += 1
             return False
+        seen: set[int] = set()
         for share in brought:
             # More than all there is: not worth looking at one by one.
             if len(share.members) > len(self._assignments) or not self._may_bring(carrier, share.collector):
                 self.counts["refused"] += len(share.members)
                 continue
-            self._heard[share.collector] = now
-            self._take_share(share)
+            self._take_share(share, seen, now)
         return True
 
     def _may_bring(self, carrier: str, collector: str) -> bool:
         return collector in self._above and may_bring(carrier, collector, self._above)
 
-    def _take_share(self, share: Share) -> None:
+    def _take_share(self, share: Share, seen: set[int], now: float) -> None:
         via, taken = self._observations.via, 0
-        for row, beat, age_s in self._assignments.believed(share, self.counts):
+        for row, beat, age_s in self._assignments.believed(share, self.counts, seen):
+            if row.node == share.collector and self._is_new(row.node, beat):
+                # Only its own heartbeat says that a collector lives: shares can be brought in its name.
+                self._heard[row.node] = now
             self._hear(row.node, row.session, beat, age_s=age_s)
             via[row.node] = row.through
             taken += 1
         self.counts["taken"] += taken
         self.counts["shares"] += 1
+
+    def _is_new(self, node: str, beat: Beat) -> bool:
+        known = self._observations.get(node)
+        return known is None or beat.seq > known.seq
 
     # Whom they gather
 
@@ -201,6 +211,10 @@ class CollectorTree:
         if asked != self._asked:
             self._is_due = True
         self._ask_all(now)
+        if is_held_up:
+            self.strays.bear(now, self._timeout_s())
+        if self.strays.search(now, self._timeout_s(), self._given, self._open):
+            self._is_due = True
         for collector in self._above:
             if is_held_up:
                 self._heard[collector] = now
@@ -233,7 +247,9 @@ class CollectorTree:
         fan_out = int(setting_value(self._state.settings, FAN_OUT))
         above = self._above = levels(collectors, fan_out, self._above)
         members = [node for node in self._open if node not in above and node not in self.suspended]
-        self._given = shares(collectors, members, self._given)
+        self.strays.keep_those_of(above, self._open)
+        shared = shares(collectors, [node for node in members if node not in self.strays], self._given)
+        self._given = shared | dict.fromkeys((node for node in members if node in self.strays), DIRECTLY)
         self._heard = {name: self._heard.get(name, now) for name in above}
         interval_s = self._interval_s()
         fresh = [node for node, target in self._targets() if self._assign(node, target, interval_s)]
@@ -385,4 +401,5 @@ class CollectorTree:
         if post is not None:
             self._void(post)
         self.suspended.discard(node)
+        self.strays.discard(node)
         self._observations.via.pop(node, None)

@@ -33,7 +33,7 @@ class Probing:
         self._addresses = addresses
         self._knock = knock
         self._every_s = every_s
-        self._answering: set[str] = set()
+        self._cut_off: set[str] = set()
         self.counts: Counter[str] = Counter()
 
     async def run(self) -> None:
@@ -53,18 +53,20 @@ class Probing:
         ]
         gate = asyncio.Semaphore(AT_ONCE)
         answers = await asyncio.gather(*(self._probe(name, gate) for name in down))
-        found = frozenset(name for name, alive in zip(down, answers, strict=True) if alive)
-        for name in sorted(found - self._answering):
+        found = {name: alive for name, alive in zip(down, answers, strict=True) if alive is not None}
+        # One that has a server is Down for another reason, which is known.
+        cut_off = {name for name, alive in found.items() if not alive.is_served}
+        for name in sorted(cut_off - self._cut_off):
             _log.warning(
                 "the node is Down and its agent answers: is its way to the servers open?", extra={"node_id": name}
             )
-        self._answering = set(found)
+        self._cut_off = cut_off
         self.counts["answered"] += len(found)
         self.counts["silent"] += len(down) - len(found)
-        return found
+        return frozenset(found)
 
-    async def _probe(self, name: str, gate: asyncio.Semaphore) -> bool:
+    async def _probe(self, name: str, gate: asyncio.Semaphore) -> Alive | None:
         async with gate:
             answer = await self._knock(self._addresses[name], WITHIN_S)
         # Somebody else may have the address by now.
-        return answer is not None and answer.node == name
+        return answer if answer is not None and answer.node == name else None

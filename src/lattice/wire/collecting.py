@@ -8,15 +8,23 @@ import asyncio
 import contextlib
 import hmac
 from hashlib import blake2s
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 SEAL_BYTES = 8
 KEY_BYTES = 16
 MAX_FRAME = 8 << 20
 MAX_FIRST_FRAME = 64  # before a ticket was shown
+MAX_BEAT = 512  # with its seal
+MAX_SHARES = 4096
 _LENGTH_BYTES = 4
+
+# What others say is handed on to the server, which ends the stream of whoever sends nonsense: it is looked at before.
+Uint32 = Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
+SealedBeat = Annotated[bytes, Meta(max_length=MAX_BEAT)]
+NodeName = Annotated[str, Meta(max_length=253)]
 
 
 class BadFrame(ValueError):
@@ -37,22 +45,27 @@ class Ask(Struct, frozen=True, tag="a", array_like=True):
 class Answer(Struct, frozen=True, tag="b", array_like=True):
     """A node: its sealed heartbeat."""
 
-    beat: bytes
+    beat: SealedBeat
 
 
 class GatheredShare(Struct, frozen=True, array_like=True):
     """Columns of one share; ages in milliseconds."""
 
-    collector: str
-    members: list[int]
-    ages_ms: list[int]
-    beats: list[bytes]
+    collector: NodeName
+    members: list[Uint32]
+    ages_ms: list[Uint32]
+    beats: list[SealedBeat]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the columns are alike."""
+        return len(self.members) == len(self.ages_ms) == len(self.beats)
 
 
 class Bring(Struct, frozen=True, tag="g", array_like=True):
     """A collector, to the one above it: what it gathered, and what those below it brought."""
 
-    shares: list[GatheredShare]
+    shares: Annotated[list[GatheredShare], Meta(max_length=MAX_SHARES)]
 
 
 class Knock(Struct, frozen=True, tag="k", array_like=True):
@@ -116,7 +129,7 @@ def unseal(key: bytes, sealed: bytes) -> bytes | None:
 
 
 async def knock(address: str, within_s: float) -> Alive | None:
-    """Who listens there, if anybody does; the agent looks for a server at once when it has none."""
+    """Who listens there, if anybody does."""
     host, _, port = address.rpartition(":")
     writer: asyncio.StreamWriter | None = None
     try:

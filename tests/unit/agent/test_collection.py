@@ -12,7 +12,21 @@ from lattice.agent.collection import Collection
 from lattice.agent.collector_lines import Listener, TcpSwitchboard
 from lattice.agent.hollow.switchboard import HollowSwitchboard
 from lattice.testing.waiting import NotInTime
-from lattice.wire.collecting import Alive, Bring, Frame, Frames, GatheredShare, Hello, encode, knock, unseal
+from lattice.wire.collecting import (
+    MAX_BEAT,
+    MAX_SHARES,
+    Alive,
+    Answer,
+    BadFrame,
+    Bring,
+    Frame,
+    Frames,
+    GatheredShare,
+    Hello,
+    encode,
+    knock,
+    unseal,
+)
 from lattice.wire.pb import agent_pb2 as pb
 
 INTERVAL_S = 0.05
@@ -266,6 +280,51 @@ def test_strangers_are_shown_out(said: bytes) -> None:
         c1.collection.closed()
         listener.close()
         assert c1.brought(1) == []
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Answer(b"x" * (MAX_BEAT + 1)),
+        Bring([GatheredShare("c2", [-1], [0], [b"x"])]),
+        Bring([GatheredShare("c2", [1], [2**32], [b"x"])]),
+        Bring([GatheredShare("c2", [1], [0], [b"x" * (MAX_BEAT + 1)])]),
+        Bring([GatheredShare("c" * 300, [], [], [])]),
+        Bring([GatheredShare("c2", [], [], [])] * (MAX_SHARES + 1)),
+    ],
+    ids=["long answer", "no number", "no age", "long heartbeat", "long name", "many shares"],
+)
+def test_nonsense_is_not_read_whoever_says_it(said: Frame) -> None:
+    with pytest.raises(BadFrame):
+        Frames().feed(encode(said))
+
+
+def test_a_collector_with_an_address_that_is_none_is_tried_again_and_the_node_reports_itself() -> None:
+    async def scenario() -> None:
+        n1 = Node("n1", TcpSwitchboard())
+        for address in ("127.0.0.1:99999", "a..b:1", "x" * 70 + ".example:1"):
+            line = TcpSwitchboard().connect(address, 1, 1, asked=lambda: None, lost=lambda: None)
+            await asyncio.sleep(0.05)
+            assert not line._task.done()
+            line.close()
+        assert n1.collection.is_direct()
+
+    run(scenario())
+
+
+def test_a_shorter_interval_begins_at_once() -> None:
+    async def scenario() -> None:
+        _, nodes, addresses = cluster("c1", "n1", stands=True)
+        c1, n1 = nodes["c1"], nodes["n1"]
+        c1.report_to("", member=9)
+        c1.collect(1, interval_s=3600.0, limit_s=3600.0)
+        n1.report_to("c1", addresses["c1"], member=1)
+        await until(lambda: not n1.collection.is_direct(), "asked")
+        c1.posted.clear()
+        c1.collect(1)
+        await until(lambda: len(c1.brought(1)) > 2, "rounds at the new interval")
 
     run(scenario())
 

@@ -1,7 +1,7 @@
 """A collector's rounds with a clock of the test's own: when a round ends, what it holds, and how old that is."""
 
-from lattice.agent.collector import Gatherer
-from lattice.wire.collecting import GatheredShare
+from lattice.agent.collector import MOST_BROUGHT_BYTES, Gatherer
+from lattice.wire.collecting import MAX_BEAT, MAX_SHARES, GatheredShare
 
 
 class Line:
@@ -116,3 +116,36 @@ def test_what_collectors_below_bring_grows_older_on_its_way() -> None:
     own, below = gatherer.take(None, 102.0)
     assert rows(own) == {1: (2000, b"one")}
     assert (below.collector, rows(below)) == ("c2", {7: (1750, b"seven")})
+
+
+def test_no_member_spoils_what_the_others_bring() -> None:
+    gatherer, _ = gathering(1, 2, 3, 4, 5)
+    gatherer.begin(100.0)
+    gatherer.bring(1, [GatheredShare("c2", [7], [0], [b"seven"])], 100.0)
+    gatherer.bring(2, [GatheredShare("c2", [], [], [])], 100.0)  # in another's name
+    gatherer.bring(3, [GatheredShare("c3", [1, 2], [0], [b"x"])], 100.0)  # makes no sense
+    rows_too_many = 1 + MOST_BROUGHT_BYTES // MAX_BEAT
+    members = list(range(rows_too_many))
+    gatherer.bring(4, [GatheredShare("c4", members, [0] * rows_too_many, [b"x" * MAX_BEAT] * rows_too_many)], 100.0)
+    gatherer.bring(5, [GatheredShare("c5", [], [], [])] * MAX_SHARES, 100.0)
+    assert gatherer.is_complete(100.0)
+    _, *brought = gatherer.take(None, 100.0)
+    assert [(share.collector, share.beats) for share in brought] == [("c2", [b"seven"]), ("c2", [])]
+    assert gatherer.take(None, 101.0)[1:] == []
+
+
+def test_nothing_grows_older_than_can_be_said() -> None:
+    gatherer, _ = gathering(1)
+    gatherer.bring(1, [GatheredShare("c2", [7], [2**32 - 1], [b"seven"])], 100.0)
+    _, below = gatherer.take(None, 200.0)
+    assert below.ages_ms == [2**32 - 1]
+
+
+def test_what_was_gathered_from_a_member_goes_with_it() -> None:
+    gatherer, _ = gathering(1, 2)
+    gatherer.answer(1, b"one", 1.0)
+    gatherer.answer(2, b"two", 1.0)
+    gatherer.bring(2, [GatheredShare("c2", [7], [0], [b"seven"])], 1.0)
+    gatherer.assign(10.0, 15.0, {1: 101})
+    (share,) = gatherer.take(None, 1.0)
+    assert rows(share) == {1: (0, b"one")}

@@ -317,6 +317,15 @@ def test_a_fenced_run_is_stopped_before_the_server_gives_the_node_up() -> None:
     assert step(state, tick(172.0, heard_s=100.0)) == []
 
 
+def test_a_node_that_beats_only_when_asked_ends_its_fenced_runs_with_half_the_time_left() -> None:
+    state = running_state(fence=True)
+    state.heartbeat_interval_s = 0.0
+    step(state, Acknowledged(key=KEY, seq=1))
+    step(state, Disconnected())
+    assert step(state, tick(144.0, heard_s=100.0)) == []
+    assert step(state, tick(146.0, heard_s=100.0)) == [StopRun(key=KEY, grace_s=0.0, why="fenced")]
+
+
 def test_a_run_without_a_fence_survives_any_silence() -> None:
     state = running_state()
     step(state, Disconnected())

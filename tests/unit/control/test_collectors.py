@@ -216,6 +216,66 @@ def test_a_collector_that_brings_nothing_is_set_aside_until_it_is_heard_again() 
     assert site.gathers("c2") == {"n1", "n2", "c1"}
 
 
+def test_only_its_own_heartbeat_says_that_a_collector_lives() -> None:
+    site = Site("c[1-3]", "c1", "c2", "c3", "n1", fan_out=1)
+    below = next(name for name in ("c2", "c3") if site.told(name).collector == "c1")
+    recorded = site.share(below, [(below, 1)])
+    for seq in range(1, 25):
+        site.clock.pass_s(1)
+        site.tree.look(site.clock.monotonic_s())
+        # The one above, or whoever brings it something, says that the other goes on; and repeats what it said once.
+        empty = Share(collector=below, members=[], ages_ms=[], beats=[])
+        site.tree.take("c1", [empty, recorded, site.share("c1", [("c1", seq)])])
+    assert below in site.tree.suspended
+
+
+def test_a_heartbeat_counts_once_in_a_message() -> None:
+    site = Site("c1", "c1", "n1")
+    good = site.share("c1", [("n1", 1)])
+    many = Share(collector="c1", members=[*good.members] * 2, ages_ms=[0, 0], beats=[b"forged", *good.beats])
+    site.tree.take("c1", [many, many])
+    assert (site.tree.counts["forged"], site.tree.counts["refused"]) == (1, 3)
+
+
+def test_a_node_that_its_collector_says_nothing_of_is_asked_itself_before_it_is_silent() -> None:
+    site = Site("c1", "c1", "n1", "n2")
+    for seq in range(1, 27):
+        site.clock.pass_s(1)
+        site.tree.take("c1", [site.share("c1", [("n2", seq), ("c1", seq)])])
+        site.tree.look(site.clock.monotonic_s())
+    assert list(site.tree.strays.unheard_through.items()) == [("n1", "c1")]
+    site.tree.plan()
+    assert (site.told("n1").collector, site.told("n1").interval_s) == ("", INTERVAL_S)
+    assert site.gathers("c1") == {"n2"}
+    site.tree.plan()
+    assert site.gathers("c1") == {"n2"}  # not at the next change either
+    for seq in range(27, 400):  # and is tried again some day
+        site.clock.pass_s(1)
+        site.tree.take("c1", [site.share("c1", [("n2", seq), ("c1", seq)])])
+        site.observations.touch("n1", site.clock.monotonic_s())
+        site.tree.look(site.clock.monotonic_s())
+    site.tree.plan()
+    assert site.gathers("c1") == {"n1", "n2"}
+
+
+def test_nobody_has_gone_astray_when_the_server_was_held_up_or_the_collector_is_another() -> None:
+    site = Site("c[1-2]", "c1", "c2", "n1", "n2")
+    site.clock.pass_s(60)
+    site.tree.look(site.clock.monotonic_s())
+    assert site.tree.strays.count == 0
+    for seq in range(1, 27):
+        site.clock.pass_s(1)
+        site.tree.take("c1", [site.share("c1", [("c1", seq)])])
+        site.tree.take("c2", [site.share("c2", [("c2", seq)])])
+        site.tree.look(site.clock.monotonic_s())
+    assert site.tree.strays.count == 2
+    site.tree.closed("c1")
+    site.tree.plan()
+    assert len(site.tree.strays.unheard_through) == 1  # the other one's collector is gone
+    site.open("n1", "n2")
+    assert not site.tree.strays.unheard_through
+
+
 def test_a_server_that_was_held_up_blames_no_collector() -> None:
     site = Site("c1", "c1", "n1")
     site.clock.pass_s(60)

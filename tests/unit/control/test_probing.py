@@ -1,7 +1,9 @@
 """Nodes that are Down are knocked at: who answers is told apart from who is gone."""
 
+import pytest
+
 from lattice.control.probing import Probing
-from lattice.core.machine.commands import DownNode
+from lattice.core.machine.commands import DisableNode, DownNode
 from lattice.core.model.nodes import DownCause
 from lattice.wire.collecting import Alive
 from tests.unit.control.world import World, scenario
@@ -25,3 +27,18 @@ async def test_only_nodes_that_are_down_are_knocked_at_and_only_their_own_agents
     assert knocked == ["b:1", "c:1", "d:1"]
     assert await probing.probe() == {"n2"}
     assert probing.counts == {"answered": 2, "silent": 4}
+
+
+@scenario
+async def test_only_an_agent_without_a_server_is_worth_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    await world.do(DisableNode(node="n1", reason="new fans"))
+    await world.do(DownNode(node="n2", cause=DownCause.HARDWARE, reason="test"))
+
+    async def knock(address: str, within_s: float) -> Alive | None:
+        return Alive(address, address == "n1")
+
+    probing = Probing(world.replica, {"n1": "n1", "n2": "n2"}, knock)
+    assert await probing.probe() == {"n1", "n2"}
+    assert [getattr(record, "node_id", "") for record in caplog.records if "is Down" in record.message] == ["n2"]
