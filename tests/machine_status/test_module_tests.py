@@ -3,6 +3,7 @@
 import pytest
 
 from lattice.config.machine_status.debug_flags import FLAGS, loggers_of
+from lattice.core.model.settings import SETTINGS, check_setting
 from tests.machine_status.sample_files import SLURM_CONF, asked, errors, read_all, read_conf
 
 
@@ -68,6 +69,12 @@ def test_a_port_that_is_not_privileged_is_warned_of() -> None:
 def test_port_numbers_with_invalid_values(port: str) -> None:
     _, findings = read_conf(f"MachStatusPort = {port}\n")
     assert str(findings.errors[0]) == f"conf:1: MachStatusPort={port}: a port from 1 to 65535 is wanted"
+
+
+def test_the_setting_knows_the_debug_options_of_the_file() -> None:
+    assert SETTINGS["node.debug"].flags == tuple(FLAGS)
+    assert check_setting("node.debug", "init,msg") is None
+    assert check_setting("node.debug", "init,loud") is not None
 
 
 @pytest.mark.parametrize("flag", FLAGS)

@@ -136,10 +136,14 @@ def test_the_heartbeats_of_the_file_win_over_the_configuration(cluster: LocalClu
 
 
 def test_manager_with_debug_options_including_invalid_values(cluster: LocalCluster, tmp_path: Path) -> None:
-    conf = site(tmp_path, "Name=n1\n", MachStatusDebug="sched,loud")
+    conf = site(tmp_path, "Name=n1\n", MachStatusDebug="msg,sched,loud")
     done = cluster.cli("admin", "node", "import", str(conf))
     assert 'MachStatusDebug: unknown flag "loud" is not used' in done.stderr
-    wait_log(cluster, "debug flags are sched")
+    wait_log(cluster, "debug flags are msg,sched")
+    for told in ("heard: heartbeat", "a cycle of "):
+        wait_log(cluster, told)
+    refused = cluster.cli("admin", "config", "set", "node.debug=loud", check=False)
+    assert "It takes some of init, msg, node, sched, api, all" in refused.stderr
     cluster.cli("admin", "node", "import", str(site(tmp_path, "Name=n1\n", MachStatusDebug="")))
     wait_log(cluster, "debug flags are off")
 

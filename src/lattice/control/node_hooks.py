@@ -16,6 +16,7 @@ from lattice.control.loop import Alarm, keep_turning
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.events import AnyEvent, NodeMeasured, NodeMoved, NodeSpecified
 from lattice.core.machine.node_effects import EFFECTS
+from lattice.core.machine.transitions import NodeTrigger
 from lattice.ports.clock import Clock
 from lattice.ports.replica import Replica
 from lattice.ports.site_program import ProgramFailed, SiteProgram
@@ -26,6 +27,10 @@ UNFIT = "unfit"
 FIT = "fit"
 
 _log = logging.getLogger(__name__)
+
+
+_LEVELS = {"critical": logging.ERROR, "warning": logging.WARNING}
+_EVERYDAY = frozenset({NodeTrigger.REGISTERED, NodeTrigger.CONFIRMED})  # of every node whenever servers are started
 
 
 class NodeEventTold(Struct, frozen=True, kw_only=True):
@@ -129,6 +134,7 @@ class NodeHooks:
             severity=EFFECTS[event.trigger].severity,
             alert=EFFECTS[event.trigger].told(event.node, event.note or event.reason),
         )
+        _log_move(told)
         self._queue(told, str(event.state))
 
     def _judged(self, node: str, shortfall: str, envelope: Envelope) -> None:
@@ -157,3 +163,11 @@ class NodeHooks:
             self.counts["lost"] += 1
         self._waiting.append(told)
         self._alarm.ring()
+
+
+def _log_move(told: NodeEventTold) -> None:
+    level = _LEVELS.get(told.severity, logging.DEBUG if told.trigger in _EVERYDAY else logging.INFO)
+    why = f": {told.reason}" if told.reason else ""
+    by = f" (by {told.by})" if told.by else ""
+    move = f"{told.previous or 'Unknown'} -> {told.state}, {told.trigger}{why}{by}"
+    _log.log(level, "%s", told.alert or move, extra={"node_id": told.node})

@@ -140,7 +140,9 @@ class NodeWatch:
             if self._deadline(node) > now:
                 self._watch(node)
             else:
-                commands.append(self._verdict(node, now))
+                verdict = self._verdict(node, now)
+                _log.debug("its time as %s is over: %s", node.state, verdict.reason, extra={"node_id": name})
+                commands.append(verdict)
         return commands
 
     def _verdict(self, node: Node, now: float) -> _Verdict:

@@ -5,6 +5,7 @@ costs, up to the merge time. Placements are proposals: what no longer holds is c
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -50,6 +51,8 @@ from lattice.ports.clock import Clock
 from lattice.ports.conformance import NO_STANDING, Standing
 from lattice.ports.replica import Replica
 from lattice.ports.scheduling import Outlook, SchedulingStatus
+
+_log = logging.getLogger(__name__)
 
 ACTOR = "scheduler"
 FAILED = "the scheduler's last cycle failed; an administrator finds the cause in `lattice admin scheduler status`"
@@ -212,6 +215,7 @@ class Scheduling:
             outcomes = await self._replica.propose_many(commands(made), ACTOR, based_on=based_on)
             placed = sum(isinstance(outcome, Accepted) for outcome in outcomes)
         self._note_cycle(planned_s, placed, len(made.placements) - placed)
+        _log.debug("a cycle of %.1f ms considered %d and started %d", planned_s * 1000, made.considered, placed)
         return placed
 
     def _signals(self, now: int) -> Signals:

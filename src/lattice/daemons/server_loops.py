@@ -1,6 +1,7 @@
 """The loops of a server, built from its configuration and run as tasks. Leader only."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -49,6 +50,8 @@ from lattice.quorum.object_snapshots import SnapshotUploads
 from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.collecting import knock
 from lattice.wire.slurm_variables import SlurmSettings
+
+_log = logging.getLogger(__name__)
 
 
 class Links(AgentLinks, StepLinks, InventoryLinks, CollectingLinks, CheckLinks, Protocol):
@@ -214,6 +217,7 @@ class Loops:
             self._tasks.append(asyncio.create_task(self.uploads.run(), name="SnapshotUploads"))
         if self.auditing is not None:
             self._tasks.append(asyncio.create_task(self.auditing.run(), name="Auditing"))
+        _log.debug("this server leads: %s begin", ", ".join(task.get_name() for task in self._tasks))
 
     async def stop(self) -> None:
         for task in self._tasks:

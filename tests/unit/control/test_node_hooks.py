@@ -147,3 +147,21 @@ async def test_without_a_script_nothing_waits() -> None:
     await world.do(DrainNode(node="n1"))
     await hooks.tell()
     assert hooks.counts == {}
+
+
+@scenario
+async def test_moves_are_in_the_log_and_those_that_raise_an_alert_as_such(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger=node_hooks.__name__)
+    world = World()
+    await watched(world)
+    await world.do(DrainNode(node="n1", reason="fan"), "ada")
+    await world.do(DownNode(node="n2", cause=DownCause.HARDWARE, reason="PSU"), "bmc")
+    assert [(record.levelname, record.message, record.__dict__["node_id"]) for record in caplog.records] == [
+        ("INFO", "Ready -> Draining, drain: fan (by ada)", "n1"),
+        ("INFO", "Draining -> Drained, emptied: fan (by ada)", "n1"),
+        (
+            "ERROR",
+            "Node n2 is down, its hardware failed: PSU. After the repair: `lattice node enable n2`.",
+            "n2",
+        ),
+    ]

@@ -167,7 +167,11 @@ class DeskSession:
         message = None if self._link is None or self._failure else await self._link.next_message()
         if self._failure is not None:
             raise self._failure
-        return None if message is None else message.SerializeToString()
+        if message is None:
+            return None
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("told: %s", message.WhichOneof("body"), extra={"node_id": self._node})
+        return message.SerializeToString()
 
     async def over(self) -> None:
         """An agent that reads nothing does not keep its closed stream open."""
@@ -218,7 +222,9 @@ class DeskSession:
         self._settled.set()
 
     async def _take(self, message: pb.AgentMessage, link: Link) -> None:
-        match message.WhichOneof("body"):
+        body = message.WhichOneof("body")
+        _log.debug("heard: %s", body, extra={"node_id": self._node})
+        match body:
             case "heartbeat" | "collected_beats":
                 if not self._hear_beats(message):
                     await asyncio.sleep(SLOWED_DOWN_S)

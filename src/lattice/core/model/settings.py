@@ -12,9 +12,10 @@ DEFAULT_VCLUSTER = "submission.default_vcluster"
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    kind: str  # "seconds", "count", "bool", "text" or "nodes"
+    kind: str  # "seconds", "count", "bool", "text", "nodes" or "flags"
     default: str
     help: str
+    flags: tuple[str, ...] = ()  # those that it may name
 
 
 SETTINGS: dict[str, Setting] = {
@@ -68,7 +69,12 @@ SETTINGS: dict[str, Setting] = {
     "node.collector_fan_out": Setting(
         kind="count", default="64", help="collectors that report to the servers, or to any one collector"
     ),
-    "node.debug": Setting(kind="text", default="", help="debug flags of the servers: init, msg, node, sched, api, all"),
+    "node.debug": Setting(
+        kind="flags",
+        default="",
+        help="debug flags of the servers: init, msg, node, sched, api, all",
+        flags=("init", "msg", "node", "sched", "api", "all"),
+    ),
     DEFAULT_VCLUSTER: Setting(
         kind="text", default="", help="where submissions go that name no vCluster; empty = as configured"
     ),
@@ -109,6 +115,8 @@ def check_setting(key: str, value: str) -> tuple[str, str] | None:
         good = value.isascii() and value.isdigit() and len(value) < 12
     elif setting.kind == "nodes":
         good = len(value) <= MAX_TEXT and _is_node_set(value)
+    elif setting.kind == "flags":
+        good = not value or all(flag in setting.flags for flag in value.split(","))
     elif setting.kind == "text":
         good = len(value) <= MAX_TEXT and value.isprintable()
     else:
@@ -120,8 +128,9 @@ def check_setting(key: str, value: str) -> tuple[str, str] | None:
         "count": "a whole number",
         "seconds": "a number of seconds",
         "nodes": "names of nodes, as in n1,n[3-5]",
+        "flags": f"some of {', '.join(setting.flags)}, apart by commas",
     }.get(setting.kind, f"up to {MAX_TEXT:,} printable characters")
-    return f'"{value[:80]}" is no value for {key}', f"It takes {wanted}; the default is {setting.default}."
+    return f'"{value[:80]}" is no value for {key}', f"It takes {wanted}; the default is {setting.default or 'none'}."
 
 
 def _is_node_set(value: str) -> bool:
