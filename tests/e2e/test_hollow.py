@@ -23,7 +23,7 @@ TIMEOUT_S = 8.0
 TIMINGS = {
     "node_agent.heartbeat_interval_s": str(INTERVAL_S),
     "node_agent.heartbeat_timeout_s": str(TIMEOUT_S),
-    "node_agent.grace_period_s": "60",
+    "node_agent.grace_period_s": "300",
 }
 UP = ["registered", "confirmed"]
 
