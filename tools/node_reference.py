@@ -17,6 +17,12 @@ CONFORMANCE = (
         "{value} sensitive nodes differ from their baseline and were drained. Remedy them within 4 h, then `lattice admin node approve NODE`.",
     ),
     (
+        "ConformanceDriftPersists",
+        "critical",
+        'sum(lattice_conformance_drifted_nodes{stage="persistent"}) > 0',
+        "{value} nodes still differ from their baseline after a reboot. See `lattice admin conformance status`; runbook: conformance.",
+    ),
+    (
         "ConformanceDriftEscalated",
         "critical",
         'sum(lattice_conformance_drifted_nodes{stage="escalated"}) > 0',

@@ -124,7 +124,32 @@ def test_what_could_not_be_told_is_told_later_and_later_and_only_the_newest_word
     run(scenario)
 
 
-def test_a_new_leader_tells_everything_again_but_not_what_is_right_again(manager: StateManager) -> None:
+def test_a_drift_that_outlasts_a_reboot_is_an_alert(manager: StateManager) -> None:
+    async def scenario() -> None:
+        world, remediation = await prepared(manager)
+        for boot in ("b1", "b2"):
+            await world.do(RegisterNode(node="n1", hardware=HARDWARE, boot_id=boot))
+            await world.do(drifted("n1"))
+        await remediation.tell()
+        assert manager.components["n1"]["FlagMsg"] == f"conformance_drift_persists: expected={RIGHT}, actual={WRONG}"
+        assert flags(manager) == ["Alert", "OK"]
+
+    run(scenario)
+
+
+def test_what_a_leader_could_not_tell_any_more_the_next_one_tells(manager: StateManager) -> None:
+    async def scenario() -> None:
+        world, remediation = await prepared(manager)
+        await world.do(drifted("n1"))
+        await remediation.tell()
+        await world.do(ClearDrift(node="n1"))
+        await Remediation(world.replica, world.clock, OpenChami(manager.url)).tell()
+        assert (flags(manager), manager.components["n1"]["FlagMsg"]) == (["OK", "OK"], "conformance restored")
+
+    run(scenario)
+
+
+def test_a_new_leader_tells_everything_again_but_not_what_has_been_right_for_long(manager: StateManager) -> None:
     async def scenario() -> None:
         world, _ = await prepared(manager)
         vcluster = Vcluster(name="hospital", scheduler=SENSITIVE, nodes=("n2",))
@@ -132,6 +157,7 @@ def test_a_new_leader_tells_everything_again_but_not_what_is_right_again(manager
         await world.do(drifted("n1"))
         await world.do(drifted("n2"))
         await world.do(ClearDrift(node="n2"))
+        world.clock.pass_s(3600)
         again = Remediation(world.replica, world.clock, OpenChami(manager.url))
         await again.tell()
         assert (flags(manager), again.counts["told"]) == (["Warning", "OK"], 1)

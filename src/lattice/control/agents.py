@@ -98,6 +98,9 @@ class AgentSessions:
         self._left(node)
         if self.health is not None:
             self.health.begin(node)
+        known_as = self.replica.state.nodes.get(node)
+        if self.inventories is not None and known_as is not None and known_as.boot_id != registration.boot_id:
+            self.inventories.forget(node)
         command = RegisterNode(
             node=node,
             hardware=registration.hardware,

@@ -202,8 +202,9 @@ def _is_news(node: Node, drift: Drift | None, verdict: Verdict, actual: str, vcl
     if drift is None or drift.verified_at:
         return True
     sensitive = drift.is_sensitive or is_sensitive(node, vclusters)
-    known = (drift.vcluster, drift.expected, drift.actual, drift.is_sensitive)
-    return known != (verdict.vcluster, verdict.expected, actual, sensitive) or (sensitive and node.state in _TAKES_WORK)
+    known = (drift.vcluster, drift.expected, drift.actual, drift.is_sensitive, drift.boot_id)
+    found = (verdict.vcluster, verdict.expected, actual, sensitive, node.boot_id)
+    return known != found or (sensitive and node.state in _TAKES_WORK)
 
 
 def _due_at(state: State, drift: Drift) -> int | None:

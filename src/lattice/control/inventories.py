@@ -116,6 +116,16 @@ class Inventories:
                 callback(node)
         return True
 
+    def forget(self, node: str) -> None:
+        """What the node said before its machine was booted anew may not be so any more: it is not known until it says it again."""
+        report = self._reports.pop(node, None)
+        if report is None:
+            return
+        self._let_go(report)
+        self._is_fresh, self._fitness = False, None
+        for callback in self._callbacks:
+            callback(node)
+
     def _fitness_of(self, inventory: Inventory) -> dict[tuple[str, int], float]:
         """Nodes of one kind differ in names only: each kind is worked out once."""
         gpus = gpu_topology(inventory)

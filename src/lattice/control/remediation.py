@@ -14,6 +14,7 @@ from msgspec import Struct
 from lattice.control.loop import Alarm, keep_turning
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope
+from lattice.core.machine.drift_fold import CONFORMS, VERIFIED
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.drift import Drift
 from lattice.core.model.nodes import DownCause, NodeState
@@ -25,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 _TROUBLES = frozenset({NodeTrigger.GIVEN_UP, NodeTrigger.BOOTS_EXHAUSTED, NodeTrigger.WIPE_FAILED})
 _RETURNS = frozenset({NodeTrigger.CONFIRMED, NodeTrigger.CONFIRMED_DRAINING})
+_ENDS = frozenset({CONFORMS, VERIFIED})
+TOLD_AGAIN_MS = 3_600_000  # the end of a drift; its beginning is told for as long as it lasts
 _LOST = {NodeState.FAILED: "node_failed", NodeState.QUARANTINE: "wipe_failed"}
 
 
@@ -68,6 +71,8 @@ class Remediation:
         for drift in self._replica.state.drift.drifts.values():
             self._say_drift(drift)
         for node in self._replica.state.nodes.values():
+            if self._conforms_since(node.id):
+                self._say(node.id, Flag.OK, "conformance restored")
             if node.state in _LOST or node.down_cause is DownCause.SILENCE:
                 self._say(node.id, Flag.ALERT, f"{_LOST.get(node.state, 'node_down')}: {node.reason}")
 
@@ -125,6 +130,13 @@ class Remediation:
                 case _:
                     continue
 
+    def _conforms_since(self, node: str) -> bool:
+        """Whether its drift ended so lately that the leader before may not have told."""
+        ends = [entry.at for entry in self._replica.state.node_story(node) if entry.trigger in _ENDS]
+        drift = self._replica.state.drift.drifts.get(node)
+        is_right = drift is None or drift.verified_at > 0
+        return is_right and bool(ends) and self._clock.now_ms() - ends[-1] < TOLD_AGAIN_MS
+
     def _say_return(self, node: str) -> None:
         if not self._is_news(node):
             return
@@ -149,6 +161,8 @@ class Remediation:
         found = f"expected={drift.expected}, actual={drift.actual}"
         if drift.escalated_at:
             self._say(drift.node, Flag.ALERT, f"conformance_drift_timeout: {found}")
+        elif drift.is_persistent:
+            self._say(drift.node, Flag.ALERT, f"conformance_drift_persists: {found}")
         else:
             self._say(drift.node, Flag.WARNING, f"conformance_drift: {found}")
 

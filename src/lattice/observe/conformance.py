@@ -54,17 +54,25 @@ class ConformanceFigures(Collector):
 
 
 def _drifted(state: State) -> Metric:
-    """By stage; the time of one that is `escalated` is over, one that `waits` is right again and not approved."""
+    """By stage; one that is `persistent` differed after a reboot too, the time of one that is `escalated` is over, one that `waits` is right again and not approved."""
     family = GaugeMetricFamily(
         "lattice_conformance_drifted_nodes",
-        "Nodes that differ from their baseline: open; escalated (not remedied in time); waits (right again, not approved)",
+        "Nodes that differ from their baseline: open; persistent (after a reboot too); escalated (not remedied in time); waits (right again, not approved)",
         labels=["stage", "sensitive"],
     )
     found: Counter[tuple[str, str]] = Counter()
     for drift in state.drift.drifts.values():
-        stage = "waits" if drift.verified_at else "escalated" if drift.escalated_at else "open"
+        stage = (
+            "waits"
+            if drift.verified_at
+            else "escalated"
+            if drift.escalated_at
+            else "persistent"
+            if drift.is_persistent
+            else "open"
+        )
         found[stage, str(drift.is_sensitive).lower()] += 1
-    for stage in ("open", "escalated", "waits"):
+    for stage in ("open", "persistent", "escalated", "waits"):
         for sensitive in ("false", "true"):
             family.add_metric([stage, sensitive], found[stage, sensitive])
     return family

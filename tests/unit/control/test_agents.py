@@ -3,6 +3,7 @@
 import pytest
 
 from lattice.control.agents import AgentSessions, SessionSettings
+from lattice.control.inventories import Inventories
 from lattice.control.node_timers import NodeTimers, TimerSettings
 from lattice.control.steps import StepBook, StepSettings
 from lattice.core.machine.commands import (
@@ -486,3 +487,17 @@ async def test_a_flood_of_heartbeats_is_dropped_whatever_stream_it_comes_on() ->
     world.clock.pass_s(10)
     assert desk.sessions.beat("n1", again.session, Beat(seq=2))
     assert desk.sessions.counts["heartbeats"] == 21
+
+
+@scenario
+async def test_what_a_node_said_of_itself_is_forgotten_when_its_machine_was_booted_and_not_before() -> None:
+    world = World()
+    await world.prepare()
+    desk = Desk(world)
+    book = desk.sessions.inventories = Inventories(desk, world.clock)  # type: ignore[arg-type]
+    for boot, is_known in (("b1", False), ("b1", True), ("b2", False)):
+        registration = Registration(node="n1", hardware=HARDWARE, boot_id=boot)
+        session = (await desk.sessions.register(registration)).session
+        assert ("n1" in book.fingerprints()) is is_known
+        desk.sessions.inventory("n1", session, b'{"software": {"kernel": "6.1"}}', "")
+        assert "n1" in book.fingerprints()

@@ -155,6 +155,18 @@ def test_a_refresh_reaches_those_that_are_connected(known: Known) -> None:
     assert not known.book.refresh("gone")
 
 
+def test_what_a_node_said_before_a_reboot_is_not_known_until_it_says_it_again(known: Known) -> None:
+    one = known.tell("n1")
+    known.tell("n2")
+    known.book.forget("n1")
+    known.book.forget("n9")
+    assert (known.book.fingerprints(), known.book.get("n1")) == ({"n2": one}, None)
+    assert known.changes == ["n1", "n2", "n1"]
+    known.tell("n1")
+    assert known.book.fingerprints() == {"n1": one, "n2": one}
+    assert len(known.book.documents) == 1
+
+
 def test_documents_of_like_nodes_are_kept_once(known: Known) -> None:
     for number in range(100):
         known.tell(f"n{number}")

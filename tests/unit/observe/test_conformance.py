@@ -18,6 +18,7 @@ def figures() -> ConformanceFigures:
     state.drift.put(drift("n1"))
     state.drift.put(drift("n2", escalated_at=5))
     state.drift.put(drift("n3", is_sensitive=True, verified_at=5))
+    state.drift.put(drift("n4", is_persistent=True))
     prints = {"n1": "b", "n2": "b", "n3": "a", "n4": "c"}
     return ConformanceFigures(lambda: state, lambda: prints, lambda: {"noted": 7, "told": 3, "failed": 2})
 
@@ -35,6 +36,7 @@ def test_groups_drifts_by_stage_and_signals_are_shown() -> None:
         "lattice_conformance_unknown_nodes 1.0",
         'lattice_conformance_drifted_nodes{sensitive="false",stage="open"} 1.0',
         'lattice_conformance_drifted_nodes{sensitive="true",stage="open"} 0.0',
+        'lattice_conformance_drifted_nodes{sensitive="false",stage="persistent"} 1.0',
         'lattice_conformance_drifted_nodes{sensitive="false",stage="escalated"} 1.0',
         'lattice_conformance_drifted_nodes{sensitive="true",stage="waits"} 1.0',
         "lattice_conformance_drift_total 7.0",

@@ -18,7 +18,8 @@ def evolve_drift(state: State, event: DriftEvent, at: int) -> None:
     match event:
         case ev.DriftNoted():
             book.put(event.drift)
-            _tell(state, event.drift.node, DRIFTED, described(event.drift), at)
+            still = ", still so after a reboot" if event.drift.is_persistent else ""
+            _tell(state, event.drift.node, DRIFTED, described(event.drift) + still, at)
         case ev.DriftEscalated():
             book.put(replace(book.drifts[event.node], escalated_at=at))
             _tell(state, event.node, ESCALATED, "not remedied in time", at)

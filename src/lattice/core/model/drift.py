@@ -47,7 +47,8 @@ class Baseline(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Drift(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A node that differs from its baseline, since when, and how far the response has come.
 
-    `verified_at`: its fingerprint is right again, and it waits for an operator's approval.
+    `verified_at`: its fingerprint is right again, and it waits for an operator's approval. `boot_id`: the boot of its machine in which
+    it was last found to differ; `is_persistent`: it was found so after a boot that should have remedied it.
     """
 
     node: str
@@ -59,6 +60,8 @@ class Drift(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_sensitive: bool = False
     escalated_at: int = 0
     verified_at: int = 0
+    boot_id: str = ""
+    is_persistent: bool = False
 
     @property
     def is_strict(self) -> bool:

@@ -56,6 +56,7 @@ def test_an_ordinary_node_stays_in_service_and_its_work_goes_on() -> None:
         actual=WRONG,
         since=world.at,
         differences=(KERNEL,),
+        boot_id=world.node("n1").boot_id,
     )
 
 
@@ -76,6 +77,21 @@ def test_the_same_drift_is_noted_once_and_another_one_keeps_its_beginning() -> N
     assert (world.state.drift.drifts["n1"].since, world.state.drift.drifts["n1"].actual) == (began, OTHER)
     note(world, drifted(actual=OTHER, expected="d" * 64))
     assert world.state.drift.drifts["n1"].since == world.at
+
+
+def test_a_drift_that_a_reboot_did_not_end_is_persistent_until_it_ends() -> None:
+    world = World()
+    note(world)
+    began = world.at
+    world.state.put_node(replace(world.node("n1"), boot_id="next"))
+    note(world)
+    drift = world.state.drift.drifts["n1"]
+    assert (drift.is_persistent, drift.boot_id, drift.since) == (True, "next", began)
+    assert world.state.node_story("n1")[-1].why == "kernel 6.2 (expected 6.1), still so after a reboot"
+    note(world, drifted(actual=OTHER))
+    assert world.state.drift.drifts["n1"].is_persistent
+    note(world, drifted(actual=OTHER, expected="d" * 64))
+    assert not world.state.drift.drifts["n1"].is_persistent
 
 
 @pytest.mark.parametrize("command", [drifted("n9"), drifted(vcluster="nowhere"), drifted(actual=RIGHT)])

@@ -49,9 +49,15 @@ def note(state: State, command: cmd.NoteDrift, at: int) -> Events | Rejected:
         # The end of sensitive work on the node does not make it ordinary: it was drained as a sensitive one.
         is_sensitive=is_sensitive(node, state.vclusters) or (old is not None and old.is_sensitive),
         escalated_at=old.escalated_at if old is not None else 0,
+        boot_id=node.boot_id,
+        is_persistent=goes_on and old is not None and (old.is_persistent or _has_booted(node, old)),
     )
     noted: Events = () if drift == old else (ev.DriftNoted(drift=drift),)
     return noted + (_drained(state, drift) if drift.is_sensitive else ())
+
+
+def _has_booted(node: Node, drift: Drift) -> bool:
+    return bool(drift.boot_id) and node.boot_id != drift.boot_id
 
 
 def clear(state: State, command: cmd.ClearDrift) -> Events | Rejected:
