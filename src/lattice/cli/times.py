@@ -52,7 +52,7 @@ def parse_moment(text: str, now: float, *, past: bool = False) -> str:
         return rfc3339(present - _delta(relative[1:]))
     if past and _PARTS.match(words):
         return rfc3339(present - _delta(words))
-    return rfc3339(_clock_moment(words, present, past=past) or _absolute(text))
+    return rfc3339(_clock_moment(words, present, past=past) or _absolute(text, past=past))
 
 
 def _delta(text: str) -> timedelta:
@@ -77,10 +77,10 @@ def _clock_moment(words: str, present: datetime, *, past: bool) -> datetime | No
     return moment
 
 
-def _absolute(text: str) -> datetime:
+def _absolute(text: str, *, past: bool) -> datetime:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        hint = "write 2026-03-01T10:00:00Z, 2026-03-01, 16:30 or now+2h"
+        hint = f"write 2026-03-01T10:00:00Z, 2026-03-01, 16:30 or {'2h (ago)' if past else 'now+2h'}"
         raise UsageError(f'cannot read "{text}" as a time', hint=hint) from None
     return moment if moment.tzinfo is not None else moment.astimezone()

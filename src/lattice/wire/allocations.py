@@ -7,6 +7,7 @@ import zstandard
 from msgspec import UNSET, Struct, UnsetType
 
 from lattice.core.model.allocations import (
+    AWAITS_RELEASE,
     Allocation,
     AllocationState,
     Cause,
@@ -225,6 +226,8 @@ def waiting_reason(record: Allocation, explained: str) -> str:
         return _stopping_reason(record)
     if record.state is not AllocationState.PENDING:
         return ""
+    if record.hold is Hold.OPERATOR and record.message.endswith(AWAITS_RELEASE):
+        return record.message
     return _HELD.get(record.hold) or waiting_sentence(record.waits_for) or explained
 
 

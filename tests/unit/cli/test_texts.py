@@ -115,3 +115,10 @@ def test_columns_are_aligned_and_sparse_ones_left_out() -> None:
     assert table(rows, columns, wide=False, coloured=False) == "NAME  X\na     -\nbbb   -\n"
     assert table(rows, columns, wide=True, coloured=False).splitlines()[0] == "NAME  X  WHY"
     assert sheet([("a", "1"), ("long name", "")]) == "a:          1\nlong name:  -\n"
+
+
+def test_a_time_that_cannot_be_read_is_answered_with_those_that_can() -> None:
+    for past, hint in ((True, "16:30 or 2h (ago)"), (False, "16:30 or now+2h")):
+        with pytest.raises(UsageError) as refused:
+            parse_moment("yesterday", 0.0, past=past)
+        assert refused.value.hint.endswith(hint)

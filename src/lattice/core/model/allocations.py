@@ -59,6 +59,9 @@ class RequeuePolicy(StrEnum):
     ALWAYS = "always"
 
 
+AWAITS_RELEASE = "sensitive work waits for an operator to release it"  # ends the message of what is held for that
+
+
 class Hold(StrEnum):
     """Who keeps a pending allocation from starting."""
 

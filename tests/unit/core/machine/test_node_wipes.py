@@ -10,6 +10,7 @@ from lattice.core.model.allocations import AllocationState, Cause, Hold, Request
 from lattice.core.model.audit import AuditKey, key_id
 from lattice.core.model.nodes import DegradeCause, Hardware, Node, NodeState, Share, Wipe
 from lattice.core.model.tenants import SENSITIVE, NodeSharing
+from lattice.wire.allocations import waiting_reason
 from tests.unit.core.machine.world import World
 
 HARDWARE = Hardware(cpus=4, memory_mb=4096)
@@ -130,6 +131,7 @@ def test_sensitive_work_that_lost_its_node_waits_for_an_operator() -> None:
     record = world[number]
     assert (record.state, record.hold) == (AllocationState.PENDING, Hold.OPERATOR)
     assert record.message.endswith("; sensitive work waits for an operator to release it")
+    assert waiting_reason(record, "") == record.message
     world.must(cmd.ReleaseAllocation(number=number, as_operator=True))
     world.place(number, "n2")
     assert world[number].state is AllocationState.STARTING

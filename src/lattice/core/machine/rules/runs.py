@@ -15,6 +15,7 @@ from lattice.core.machine.rules import node_wipes, prologues
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import AllocationTrigger
 from lattice.core.model.allocations import (
+    AWAITS_RELEASE,
     Allocation,
     AllocationState,
     Cause,
@@ -258,7 +259,7 @@ def _told(state: State, event: ev.AnyEvent) -> ev.AnyEvent:
         return replace(event, message=message)
     if record.vcluster not in state.audit.sensitive or not (event.counted or was_drained):
         return replace(event, message=message)
-    return replace(event, message=f"{message}; sensitive work waits for an operator to release it", hold=Hold.OPERATOR)
+    return replace(event, message=f"{message}; {AWAITS_RELEASE}", hold=Hold.OPERATOR)
 
 
 def _current_part(allocation: Allocation | None, run: int, node: str) -> Part | None:
