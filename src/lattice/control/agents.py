@@ -218,8 +218,12 @@ class AgentSessions:
     def hear(self, node: str, session: int, beat: Beat, *, age_s: float = 0.0) -> bool:
         """Notes a heartbeat; `age_s` for one that was under way so long, because a collector has brought it."""
         current = self._current(node, session)
-        if current is None or beat.session not in (0, session):
+        if current is None:
             self.counts["stale_heartbeats"] += 1
+            return True
+        if beat.session not in (0, session):
+            # No agent mixes its sessions up: somebody repeats what was recorded, or guesses.
+            self.counts["forged_heartbeats"] += 1
             return True
         return self._hear(current, beat, self.clock.monotonic_s() - age_s)
 

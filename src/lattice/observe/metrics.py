@@ -309,7 +309,7 @@ class _HeartbeatFigures(Collector):
         counts = self._read()
         heard = CounterMetricFamily(
             "lattice_heartbeats",
-            "Heartbeats: taken; stale (a former session or an old number); surplus (too many); forged (of nobody's node)",
+            "Heartbeats: taken; stale (an old number, or on a stream that was replaced); surplus (too many); forged (made for another session)",
             labels=["outcome"],
         )
         for outcome, key in self._OUTCOMES.items():

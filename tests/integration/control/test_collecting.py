@@ -90,7 +90,8 @@ def test_what_is_forged_repeated_or_not_of_the_share_is_counted_and_changes_noth
             await c1.bring(sealed(told, 5))
             await c1.until(lambda: tree.counts["taken"] == 1)
             forged = seal(other.key, pb.Heartbeat(seq=9).SerializeToString())
-            await c1.bring((told.member, forged), (told.member, b"x"))
+            await c1.bring((told.member, forged))
+            await c1.bring((told.member, b"x"))
             await c1.until(lambda: tree.counts["forged"] == 2)
             await n2.bring(sealed(told, 6), collector="c1")  # a plain node that plays the collector
             await c1.bring(sealed(told, 6), collector="n2")

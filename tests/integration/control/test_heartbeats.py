@@ -25,7 +25,7 @@ def test_a_beat_that_was_recorded_and_is_sent_again_is_refused_and_counted() -> 
         again = FakeAgent("n1", rig.endpoint)
         async with again.connected():
             await again.send(heartbeat=recorded)
-            await again.until(lambda: count(rig, "stale_heartbeats") == 2)
+            await again.until(lambda: count(rig, "forged_heartbeats") == 1)
             assert count(rig, "heartbeats") == 1
 
     served(test)
