@@ -170,3 +170,11 @@ def test_a_machine_with_a_real_gpu_as_its_agent_described_it() -> None:
     device = gpu_topology(found).gpus[0]
     assert (device.model, device.memory_bytes >> 30, device.compute_capability) == ("H200", 140, "9.0")
     assert memory_topology(found).domains[0].attached_gpus == (0,)
+
+
+def test_what_a_strange_node_says_of_itself_is_bounded_and_printable() -> None:
+    drivers = {f"vendor{number:04}": "1" for number in range(1000)} | {"a" * 10_000: "2"}
+    found = components(Inventory(drivers=drivers, board=Board(bios_version="\x1b[31mred\nbmc=7")))
+    assert len(found) == 256
+    assert max(map(len, found)) == 128
+    assert found["bios"] == "?[31mred?bmc=7"

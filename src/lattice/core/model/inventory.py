@@ -17,6 +17,8 @@ from lattice.core.model.memory import MemoryTopology
 
 MAX_DOCUMENT_BYTES = 256 << 10
 MAX_COMPONENT = 4096
+MAX_COMPONENTS = 256
+MAX_NAME = 128
 
 # Boot parameters that differ from node to node by nature: where it boots from, who it is, where its console is logged.
 _OWN_PARAMETERS = frozenset(
@@ -213,7 +215,13 @@ def components(inventory: Inventory) -> dict[str, str]:
         "base_image": software.base_image,
         "memory": _memory_kinds(inventory.memory),
     }
-    return {name: value[:MAX_COMPONENT] for name, value in found.items() if value}
+    # They come to stand in the log, in reasons and on screens, whatever a node says.
+    kept = sorted((name, value) for name, value in found.items() if value)[:MAX_COMPONENTS]
+    return {_line(name, MAX_NAME): _line(value, MAX_COMPONENT) for name, value in kept}
+
+
+def _line(text: str, most: int) -> str:
+    return "".join(each if each.isprintable() else "?" for each in text[:most])
 
 
 def inventory_fingerprint(inventory: Inventory) -> str:
