@@ -107,6 +107,7 @@ async def test_the_last_response_is_a_time_in_seconds(world: World) -> None:
         (["OS>Linux.2.4.7-9"], ["lx01", "lx02", "lx03", "lx04", "lx05", "lx06"]),
         (["Group=g1", "Name>n1"], ["n2"]),
         (["TmpDisk=16384", "CPUs=1"], ["lx04"]),
+        (["Name>" + "9" * 5000, "State=idle"], ["n1", "n2"]),
     ],
 )
 def test_filter_on_any_field_with_any_comparison(conditions: list[str], names: list[str]) -> None:
@@ -164,6 +165,8 @@ async def test_pages_go_on_behind_the_last_node_seen(world: World) -> None:
         ({"filter": "State"}, 'cannot read the filter "State"', "write Field=Value"),
         ({"filter": "CPUs>two"}, 'CPUs is a number, "two" is none', ""),
         ({"filter": "State=asleep"}, 'unknown state "asleep"', "known: IDLE, BUSY, DRAINING, DRAINED, DOWN, Unknown"),
+        ({"filter": "Partition=two"}, 'no partition "two"', "write Partition=2, or Partition= for those"),
+        ({"filter": "Partition!=32"}, 'no partition "32"', "write Partition=2"),
         ({"filter": "Name=lx[1"}, 'cannot read "lx[1" as names of nodes', ""),
         ({"nodes": "n9"}, 'unknown node "n9"', "known: n[1-2]"),
     ],

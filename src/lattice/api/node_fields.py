@@ -10,11 +10,13 @@ from lattice.api.errors import ApiError
 from lattice.core.model.node_records import NodeRecord, Status, record_of, release_order, status_of
 from lattice.core.model.nodes import Node, NodeState
 from lattice.core.model.observations import Observation
+from lattice.core.model.specifications import MAX_PARTITION
 from lattice.slurm.hostlists import BadHostlist, expand
 from lattice.wire.nodes import holding_of
 
 Kind = Literal["text", "number", "list", "state"]
 _PIECES = re.compile(r"(\d+)")
+_LONGEST_NUMBER = 1_000  # digits; longer ones are ordered as words
 _FILTER = re.compile(r"\s*([A-Za-z]+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 
@@ -176,6 +178,8 @@ def _equality(field: Field, value: str) -> Test:
     if field.kind == "number":
         number = _bound(field, value)
         return lambda row: read(row) == number
+    if field.name == "Partition":
+        _check_partition(value)
     if field.kind == "list":
         return lambda row: value in read(row).split(",")
     if field.name == "Name":
@@ -197,6 +201,12 @@ def _state_test(value: str) -> Test:
         known = ", ".join((*Status, *(state for state in NodeState if state.upper() not in Status.__members__)))
         raise ApiError("invalid", f'unknown state "{value[:80]}"', hint=f"known: {known}")
     return lambda row: row.node.state is own
+
+
+def _check_partition(value: str) -> None:
+    if value and not (len(value) <= 2 and value.isascii() and value.isdigit() and int(value) <= MAX_PARTITION):
+        hint = f"write Partition=2, or Partition= for those that are in none; numbers go from 0 to {MAX_PARTITION}"
+        raise ApiError("invalid", f'no partition "{value[:40]}"', hint=hint)
 
 
 def _names(value: str) -> list[str]:
@@ -224,7 +234,10 @@ def _orders(field: Field) -> Callable[[Any], Any]:
 @lru_cache(maxsize=1 << 17)
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Orders names as people do: n2 before n10."""
-    return tuple((0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in _PIECES.split(text.lower()))
+    return tuple(
+        (0, int(piece), "") if piece.isdecimal() and len(piece) <= _LONGEST_NUMBER else (1, 0, piece)
+        for piece in _PIECES.split(text.lower())
+    )
 
 
 def release_key(text: str) -> tuple[str, tuple[int, ...]]:

@@ -96,6 +96,13 @@ def test_a_failure_of_hardware_is_reported(api: FakeApi, cli: Cli) -> None:
     assert api.last().json == {"reason": "PSU 2"}
 
 
+@pytest.mark.parametrize("order", ["drain", "undrain", "disable", "enable", "reboot", "fault"])
+def test_every_order_takes_a_yes_and_a_reason(order: str, api: FakeApi, cli: Cli) -> None:
+    api.on("POST", f"/nodes/{order}", {"items": went(1, 2, "Ready")})
+    assert cli("node", order, "nid[001-002]", "--yes", "--reason=fan").code == 0
+    assert api.last().json == {"nodes": "nid[001-002]", "reason": "fan"}
+
+
 @pytest.mark.parametrize(
     ("line", "path", "asked"),
     [

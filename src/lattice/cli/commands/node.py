@@ -44,20 +44,16 @@ class Order:
 def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes and sets of them: n1 nid[001-128,200]")
     parser.add_argument("--reason", metavar="TEXT", help="why; shown with the node and in its story")
-
-
-def fill_asking(parser: argparse.ArgumentParser) -> None:
-    fill(parser)
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask first")
+    parser.add_argument("-y", "--yes", action="store_true", help="ask nothing; every order takes it, for scripts")
 
 
 def fill_drain(parser: argparse.ArgumentParser) -> None:
-    fill_asking(parser)
+    fill(parser)
     parser.add_argument("--urgent", action="store_true", help="end what runs there now and queue it again")
 
 
 def fill_wipe(parser: argparse.ArgumentParser) -> None:
-    fill_asking(parser)
+    fill(parser)
     parser.add_argument(
         "--force", action="store_true", help="again, or although no wiper is there: it was done by hand"
     )
@@ -189,7 +185,7 @@ UNDRAIN = Command(
     run=run_undrain,
     examples=("lattice node undrain n1", 'lattice node undrain "nid[001-128]"'),
 )
-DISABLE = Command(options=Options, fill=fill_asking, run=run_disable, examples=("lattice node disable n1 --yes",))
+DISABLE = Command(options=Options, fill=fill, run=run_disable, examples=("lattice node disable n1 --yes",))
 ENABLE = Command(options=Options, fill=fill, run=run_enable, examples=("lattice node enable n1",))
 REBOOT = Command(
     options=Options,
