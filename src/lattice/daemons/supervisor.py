@@ -232,7 +232,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run_parser.add_argument("--epilogue", default=Options.epilogue)
     run_parser.add_argument("--checks", default=Options.checks)
     run_parser.add_argument("--check-dir", default=Options.check_dir)
-    run_parser.add_argument("--hardware-dir", default=Options.hardware_dir)
+    run_parser.add_argument("--hardware-dir", type=folder, default=Options.hardware_dir)
     run_parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     run_parser.add_argument("--no-restart", action="store_true")
     run_parser.add_argument("--until-stdin-closes", action="store_true")
@@ -269,6 +269,12 @@ def size_mb(text: str) -> int:
         return parse_size_mb(text)
     except BadUnit as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def folder(text: str) -> str:
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a directory")
+    return text
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     [
         (("--nodes", "x"), "--nodes: 'x' is not a number from 0 to 1000"),
         (("--rest-port", "99999"), "--rest-port: '99999' is not a number from 0 to 65535"),
+        (("--hardware-dir", "/nowhere/at/all"), "--hardware-dir: '/nowhere/at/all' is not a directory"),
         (("--node-memory", "much"), "--node-memory"),
     ],
 )
