@@ -272,7 +272,7 @@ def size_mb(text: str) -> int:
 
 
 def folder(text: str) -> str:
-    if not os.path.isdir(text):
+    if text and not os.path.isdir(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a directory")
     return text
 
