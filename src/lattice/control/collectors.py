@@ -156,6 +156,8 @@ class CollectorTree:
         now = self._clock.monotonic_s()
         post = self._open.get(carrier)
         if post is None or not post.allowance.take(now):
+            if post is not None:
+                post.allowance.per_s = beats_per_s(self._interval_s())  # which may be another one by now
             self.counts["surplus"] += 1
             return False
         seen: set[int] = set()

@@ -62,6 +62,7 @@ class NodeWatch:
         self._why_not_ready = why_not_ready
         self._is_crowded = is_crowded
         self._crowded_since: float | None = None
+        self._last_crowd = 0.0
         self._fresh_since = 0.0
         self._booting: dict[str, float] = {}  # since when
         self._due: list[tuple[float, str]] = []
@@ -118,10 +119,12 @@ class NodeWatch:
                     self._watch(node)
 
     def _bear_with_crowds(self, now: float) -> None:
-        """While agents stand in line to register nobody is blamed for it, up to a limit: some may never come."""
+        """While agents stand in line to register nobody is blamed for it, up to a limit: some may never come, and others come for ever."""
         if not self._is_crowded():
-            self._crowded_since = None
+            if now - self._last_crowd >= self._timers.current.timeout_s:
+                self._crowded_since = None
             return
+        self._last_crowd = now
         if self._crowded_since is None:
             self._crowded_since = now
         if now - self._crowded_since <= CROWD_MOST_S:

@@ -156,6 +156,16 @@ def test_a_collector_that_floods_the_server_is_heard_a_few_times_only() -> None:
     assert site.tree.counts["refused"] == 1000
 
 
+def test_a_collector_that_is_told_to_bring_more_often_is_heard_as_often() -> None:
+    site = Site("c1", "c1")
+    site.state.settings["node.heartbeat_interval_s"] = "0.5"
+    taken = 0
+    for _ in range(100):
+        site.clock.pass_s(0.5)
+        taken += site.tree.take("c1", [])
+    assert taken >= 99
+
+
 def test_a_lost_collector_costs_its_nodes_nothing_and_they_are_shared_out_again() -> None:
     site = Site("c[1-3]", "c1", "c2", "c3", *(f"n{number}" for number in range(9)))
     lost = site.gathers("c1")

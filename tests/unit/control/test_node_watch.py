@@ -395,3 +395,14 @@ async def test_nobody_is_blamed_while_agents_stand_in_line_but_not_for_ever() ->
     assert world.node("n1").state is NodeState.DEGRADED
     await watch.pass_s(92)
     assert world.node("n1").state is NodeState.DOWN
+
+
+@scenario
+async def test_agents_that_come_in_crowds_for_ever_keep_nobody_from_being_called_silent() -> None:
+    world = World()
+    await world.prepare("n1")
+    watch = Watch(world)
+    for second in range(400):
+        watch.is_crowded = second % 5 == 0
+        await watch.pass_s(1)
+    assert world.node("n1").state is NodeState.DEGRADED
