@@ -201,6 +201,15 @@ def test_an_approval_leaves_the_drain_of_an_operator() -> None:
     assert world.state.drift.drifts == {}
 
 
+def test_an_approval_leaves_a_drain_that_an_operator_made_his_own() -> None:
+    world = sensitive_world()
+    note(world, drifted(vcluster="hospital"))
+    world.must(cmd.DrainNode(node="n1"), actor="op")
+    world.must(cmd.ClearDrift(node="n1"), actor=ACTOR)
+    world.must(cmd.ApproveNode(node="n1", is_heard=True))
+    assert (world.node("n1").state, world.node("n1").reason_by) == (NodeState.DRAINED, "op")
+
+
 def test_a_node_that_differs_again_while_it_waits_begins_anew() -> None:
     world = sensitive_world()
     note(world, drifted(vcluster="hospital"))

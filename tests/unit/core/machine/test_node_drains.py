@@ -26,6 +26,13 @@ def test_another_reason_for_a_drain_is_kept_with_the_node_and_in_its_story() -> 
     assert (entry.trigger, entry.by, entry.why) == ("drain", "bob", "fan 3 and 4")
 
 
+def test_another_reason_for_a_disabling_is_kept_too() -> None:
+    world, _ = world_in("Down/operator")
+    assert world.must(cmd.DisableNode(node="n1")) == ()
+    world.must(cmd.DisableNode(node="n1", reason="sold"), actor="bob")
+    assert shown(world.node("n1")) == ("Down", "sold", "bob")
+
+
 def test_the_same_drain_again_is_no_news() -> None:
     world = World()
     drain(world, "fan 3")

@@ -133,7 +133,7 @@ def disable(state: State, command: cmd.DisableNode, actor: str, at: int) -> Even
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
-    if node.down_cause is DownCause.OPERATOR:
+    if node.down_cause is DownCause.OPERATOR and command.reason in ("", node.reason):
         return ()
     move = moved(node, NodeTrigger.DISABLE, cause=DownCause.OPERATOR, reason=command.reason, by=actor)
     return _with_losses(state, node, move, f"node {node.id} was disabled", at)
