@@ -402,7 +402,7 @@ async def test_agents_that_come_in_crowds_for_ever_keep_nobody_from_being_called
     world = World()
     await world.prepare("n1")
     watch = Watch(world)
-    for second in range(400):
+    for second in range(350):
         watch.is_crowded = second % 5 == 0
         await watch.pass_s(1)
     assert world.node("n1").state is NodeState.DEGRADED
