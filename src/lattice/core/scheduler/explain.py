@@ -193,7 +193,7 @@ class Explanations(WaitingTable):
             now = self.room.now
             return f'reservation "{record.name}" lasts from {_clock(start, now)} to {_clock(stop, now)}: {figures}'
         if demand.request.require_conformance and len(unkept) >= demand.least:
-            alike = largest_alike(self.room, unkept)
+            alike = max(1, largest_alike(self.room, unkept))  # a node of which nothing is known is a group of one
             return f"insufficient conformance group: {alike} of {demand.least} requested nodes are alike; {figures}"
         return f"all suitable nodes occupied: {figures}"
 

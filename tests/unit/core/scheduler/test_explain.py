@@ -186,3 +186,5 @@ def test_a_conformance_group_that_is_too_small_is_named() -> None:
     number = world.submit(Request(nodes=3, require_conformance=True))
     text = reason(world.plan(), number)
     assert text.startswith("insufficient conformance group: 2 of 3 requested nodes are alike; 3 of 3 nodes free")
+    world.cycle.signals = Signals(fingerprints={})
+    assert reason(world.plan(), number).startswith("insufficient conformance group: 1 of 3 requested nodes are alike")
