@@ -216,6 +216,7 @@ class CollectorTree:
         if is_held_up:
             self.strays.bear(now, self._timeout_s())
         if self.strays.search(now, self._timeout_s(), self._given, self._open):
+            self.counts["stray"] = self.strays.count
             self._is_due = True
         for collector in self._above:
             if is_held_up:

@@ -339,6 +339,9 @@ class _CollectorFigures(Collector):
         yield brought
         yield CounterMetricFamily("lattice_collected_shares", "Shares that collectors brought", counts.get("shares", 0))
         yield CounterMetricFamily("lattice_collectors_lost", "Collectors that brought nothing", counts.get("lost", 0))
+        yield CounterMetricFamily(
+            "lattice_collector_strays", "Nodes that were not heard through their collectors", counts.get("stray", 0)
+        )
         knocks = CounterMetricFamily(
             "lattice_probes", "Knocks at nodes that are Down, answered by their agent or not", labels=["outcome"]
         )

@@ -253,7 +253,8 @@ def test_a_node_that_its_collector_says_nothing_of_is_asked_itself_before_it_is_
         site.clock.pass_s(1)
         site.tree.take("c1", [site.share("c1", [("n2", seq), ("c1", seq)])])
         site.tree.look(site.clock.monotonic_s())
-    assert list(site.tree.strays.unheard_through.items()) == [("n1", "c1")]
+    assert site.tree.strays.unheard_through == {"n1": "c1"}
+    assert site.tree.counts["stray"] == 1
     site.tree.plan()
     assert (site.told("n1").collector, site.told("n1").interval_s) == ("", INTERVAL_S)
     assert site.gathers("c1") == {"n2"}
