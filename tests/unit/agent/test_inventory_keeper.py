@@ -109,6 +109,36 @@ def test_a_change_is_told_without_being_asked() -> None:
     keeping(act, look=lambda: other, every_s=0.02)
 
 
+def troubled(*failures: bool) -> Callable[[], Inventory]:
+    """A machine whose driver does not answer in those of the looks; the last one stands for all further ones."""
+    left = list(failures)
+
+    def look() -> Inventory:
+        fails = left.pop(0) if len(left) > 1 else left[0]
+        return replace(FOUND, board=Board(), problems=("the driver does not answer",)) if fails else FOUND
+
+    return look
+
+
+def test_a_source_that_fails_for_once_is_asked_again_before_it_is_believed() -> None:
+    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
+        keeper.refresh()
+        assert await desk.after(1) == FOUND
+
+    keeping(act, look=troubled(True, True, False), again_s=0.0)
+
+
+def test_a_source_that_goes_on_failing_is_believed_and_looked_at_more_often() -> None:
+    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
+        keeper.refresh()
+        assert (await desk.after(1)).problems == ("the driver does not answer",)
+        async with asyncio.timeout(30):
+            while await desk.after(len(desk.told)) != FOUND:
+                await desk.after(len(desk.told) + 1)
+
+    keeping(act, look=troubled(True, True, True, True, False), again_s=0.0, troubled_s=0.02)
+
+
 def test_a_synthetic_hardware_file_is_followed_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "hardware.json"
     path.write_text('{"board": {"bios_version": "2"}}')

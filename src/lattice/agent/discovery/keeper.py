@@ -23,6 +23,9 @@ from lattice.wire.pb import agent_pb2 as pb
 LOOK_EVERY_S = 6 * 3600.0
 POLL_S = 1.0
 LOOK_WITHIN_S = 120.0
+AGAIN_S = 5.0  # after a look in which a source failed that had not before
+TRIES = 3
+TROUBLED_S = 600.0  # between looks while a source fails
 MARK_BYTES = 8
 _LONG_PARTS = ("scratch", "drives", "nics", "gpu_links", "problems")
 
@@ -41,12 +44,16 @@ class InventoryKeeper:
         every_s: float = LOOK_EVERY_S,
         look: Callable[[], Inventory] = discover,
         poll_s: float = POLL_S,
+        again_s: float = AGAIN_S,
+        troubled_s: float = TROUBLED_S,
     ) -> None:
         self._post = post
         self._hardware = hardware
         self._every_s = every_s
         self._look = look
         self._poll_s = poll_s
+        self._again_s = again_s
+        self._troubled_s = troubled_s
         self._asked = asyncio.Event()
         self._hand_over(first)
 
@@ -75,7 +82,7 @@ class InventoryKeeper:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         await self._take(lambda: complete(self.inventory))
-        due_s = loop.time() + self._every_s
+        due_s = loop.time() + self._pause_s()
         while True:
             wait_s = max(0.0, due_s - loop.time())
             try:
@@ -85,10 +92,14 @@ class InventoryKeeper:
                 if loop.time() < due_s and not (self._hardware and self._hardware.has_changed()):
                     continue
             is_wanted = self._asked.is_set() or loop.time() >= due_s
-            due_s = loop.time() + self._every_s
             self._asked.clear()
             if not await self._take(self._whole) and is_wanted:
                 self.announce()
+            due_s = loop.time() + self._pause_s()
+
+    def _pause_s(self) -> float:
+        """Sooner while some source fails: until it answers, the node may look like another one."""
+        return min(self._every_s, self._troubled_s) if self.inventory.problems else self._every_s
 
     def _whole(self) -> Inventory:
         found = complete(self._look())
@@ -98,6 +109,12 @@ class InventoryKeeper:
         """Looks, and sends when something is different; what cannot be used changes nothing. Whether something was sent."""
         try:
             found = await in_thread(look, LOOK_WITHIN_S)
+            for _ in range(TRIES - 1):
+                if set(found.problems) <= set(self.inventory.problems):
+                    break
+                # A driver that did not answer for once is no other configuration: a node that drifts may be drained.
+                await asyncio.sleep(self._again_s)
+                found = await in_thread(look, LOOK_WITHIN_S)
         except Exception as error:  # noqa: BLE001 - the loop's edge: whatever the hardware says, the agent goes on
             _log.error("the inventory stays as it was: %s", str(error) or "looking took too long")
             return False
