@@ -24,7 +24,6 @@ ACTOR = "rebooting"
 MOST_AT_ONCE = 1_000
 MERGE_S = 0.05  # a set of nodes comes in several entries of the log
 REPEATED_MS = 60_000
-_WAITING = (NodeState.BOOTING, NodeState.DRAINED)
 
 _log = logging.getLogger(__name__)
 
@@ -55,8 +54,9 @@ class Rebooting:
         self._ordered.clear()
         since = self._clock.now_ms() - REPEATED_MS
         for name, node in self._replica.state.nodes.items():
-            # Never one that may have work again. A drained node shows as Drained until its agent is gone.
-            story = self._replica.state.node_story(name) if node.state in _WAITING else ()
+            # Never one that is back from its reboot already, or that may have work again.
+            is_waiting = node.state is NodeState.BOOTING and (node.awaits_reboot or not node.boot_id)
+            story = self._replica.state.node_story(name) if is_waiting else ()
             for entry in story:
                 if entry.trigger == NodeTrigger.REBOOT and entry.at >= since:
                     self._order(name, entry.why, entry.by)

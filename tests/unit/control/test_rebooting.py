@@ -5,10 +5,10 @@ import asyncio
 import msgspec
 
 from lattice.control.rebooting import RebootDocument, Rebooting
-from lattice.core.machine.commands import DisableNode, DrainNode, EnableNode, RebootNode
+from lattice.core.machine.commands import ConfirmNode, DisableNode, DrainNode, EnableNode, RebootNode, RegisterNode
 from lattice.core.model.nodes import NodeState
 from lattice.ports.site_program import ProgramFailed
-from tests.unit.control.world import World, scenario
+from tests.unit.control.world import HARDWARE, World, scenario
 
 
 class FakeProgram:
@@ -81,6 +81,24 @@ async def test_a_server_that_takes_over_repeats_only_what_was_ordered_lately() -
     rebooting.reset()
     await rebooting.perform()
     assert [each.node for each in program.told.get_nowait().nodes] == ["n2"]
+    assert program.told.empty()
+
+
+@scenario
+async def test_a_server_that_takes_over_does_not_reboot_what_is_back_already() -> None:
+    world = await drained_world("n1", "n2", "n3")
+    for node in ("n1", "n2", "n3"):
+        await world.do(RegisterNode(node=node, hardware=HARDWARE, boot_id="before"))
+        await world.do(RebootNode(node=node))
+    await world.do(RegisterNode(node="n2", hardware=HARDWARE, boot_id="after"))
+    await world.do(RegisterNode(node="n3", hardware=HARDWARE, boot_id="after"))
+    await world.do(ConfirmNode(node="n3"))
+    assert [world.node(node).state for node in ("n2", "n3")] == [NodeState.BOOTING, NodeState.DRAINED]
+    program = FakeProgram()
+    rebooting = Rebooting(world.replica, world.clock, program)
+    rebooting.reset()
+    await rebooting.perform()
+    assert [each.node for each in program.told.get_nowait().nodes] == ["n1"]
     assert program.told.empty()
 
 
