@@ -17,6 +17,7 @@ from concurrent.futures import Executor
 import msgspec
 
 from lattice.agent.checks.groups import MARK, MAX_PROCESSES, Fence, Fences
+from lattice.agent.process_end import ended
 from lattice.agent.shim_client import STANDARD_PATH
 from lattice.core.model.health import Outcome, Verdict
 
@@ -92,12 +93,12 @@ class ProgramRunner:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             return Outcome(verdict=Verdict.FAILED, text=f"cannot be run: {why}")
         said = _Said(process)
-        ended = asyncio.create_task(_ended(process.pid))
+        over = asyncio.create_task(ended(process.pid))
         flooded = asyncio.create_task(said.is_flood.wait())
-        done, _ = await asyncio.wait({ended, flooded}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        for task in (ended, flooded):
+        done, _ = await asyncio.wait({over, flooded}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        for task in (over, flooded):
             task.cancel()
-        await self._rest(fence, process, said, STATUS_WITHIN_S if ended in done else REST_WITHIN_S)
+        await self._rest(fence, process, said, STATUS_WITHIN_S if over in done else REST_WITHIN_S)
         if said.is_flood.is_set():
             return Outcome(verdict=Verdict.FAILED, text=f"wrote more than {MAX_SAID >> 20} MiB")
         if not done:
@@ -154,22 +155,6 @@ class ProgramRunner:
         _, pending = await asyncio.wait({said.reading, asyncio.create_task(process.wait())}, timeout=within_s)
         for task in pending:
             task.cancel()
-
-
-async def _ended(pid: int) -> None:
-    """Returns when the process itself has ended, whoever else still holds its pipes."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    over = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_reader(fd, over.set)
-    try:
-        await over.wait()
-    finally:
-        loop.remove_reader(fd)
-        os.close(fd)
 
 
 class _Said:

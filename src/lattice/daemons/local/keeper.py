@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lattice.agent.process_end import ended
 from lattice.daemons.local.commands import environment
 from lattice.daemons.local.layout import open_log
 from lattice.daemons.local.record import Record
@@ -94,22 +95,6 @@ class Keeper:
             )
         finally:
             os.close(log)
-
-
-async def ended(pid: int) -> None:
-    """Wait for the end of a process, ours or not; it may have ended already, and been reaped."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
-    loop.add_reader(fd, over.set)
-    try:
-        await over.wait()
-    finally:
-        loop.remove_reader(fd)
-        os.close(fd)
 
 
 def manner(code: int) -> str:

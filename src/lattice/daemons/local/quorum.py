@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lattice.daemons.local.keeper import ended
+from lattice.agent.process_end import ended
 from lattice.daemons.local.layout import Layout, write_private
 from lattice.daemons.local.options import HOST
 from lattice.daemons.local.processes import Process, find_members, is_alive

@@ -10,10 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from lattice.integrations.site_program.starting import MAX_SAID, CannotStart, start_program
 from lattice.ports.site_program import ProgramFailed
-
-MAX_SAID = 400
-STANDARD_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class CommandProgram:
@@ -33,17 +31,9 @@ class CommandProgram:
             given.write(document)
             given.seek(0)
             try:
-                process = subprocess.Popen(
-                    self._command,
-                    stdin=given,
-                    stdout=subprocess.DEVNULL,
-                    stderr=said,
-                    env={"PATH": STANDARD_PATH, "LANG": "C.UTF-8"},
-                    cwd="/",
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise ProgramFailed(f"{self._command[0]} cannot be started: {error.strerror or error}") from None
+                process = start_program(self._command, stdin=given, stdout=subprocess.DEVNULL, stderr=said)
+            except CannotStart as error:
+                raise ProgramFailed(str(error)) from None
             is_over = self._wait(process)
             said.seek(max(0, said.seek(0, os.SEEK_END) - MAX_SAID))
             shown = said.read().decode(errors="replace").strip()

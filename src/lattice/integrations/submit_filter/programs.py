@@ -17,11 +17,10 @@ from typing import Any
 
 import msgspec
 
+from lattice.integrations.site_program.starting import MAX_SAID, CannotStart, start_program
 from lattice.ports.submit_filter import FilterFailed
 
 MAX_ANSWER_BYTES = 1 << 20
-MAX_SAID = 400
-STANDARD_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class ProgramFilter:
@@ -58,17 +57,11 @@ class ProgramFilter:
 
     def _run(self, question: bytes, timeout_s: float) -> bytes:
         try:
-            process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={"PATH": STANDARD_PATH, "LANG": "C.UTF-8"},
-                cwd="/",
-                start_new_session=True,
+            process = start_program(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
-        except OSError as error:
-            raise FilterFailed(f"{self._command[0]} cannot be started: {error.strerror or error}") from None
+        except CannotStart as error:
+            raise FilterFailed(str(error)) from None
         with process:
             try:
                 answer, said = process.communicate(question, timeout_s)

@@ -15,10 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from lattice.integrations.site_program.starting import MAX_SAID, CannotStart, start_program
 from lattice.ports.wiper import WipeFailed, WipeOrder
-
-MAX_SAID = 400
-STANDARD_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class ProgramWiper:
@@ -69,18 +67,12 @@ class _Run:
             if self._is_over:
                 return None
             try:
-                self._process = subprocess.Popen(
-                    self._command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    env={"PATH": STANDARD_PATH, "LANG": "C.UTF-8"},
-                    cwd="/",
-                    start_new_session=True,
+                self._process = start_program(
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
                 )
-            except OSError as error:
+            except CannotStart as error:
                 self._is_over = True
-                raise WipeFailed(f"{self._command[0]} cannot be started: {error.strerror or error}") from None
+                raise WipeFailed(str(error)) from None
             return self._process
 
     def kill(self) -> None:
