@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 # Not heard for so much of its time-out; then it reports itself for so many time-outs.
 OF_TIMEOUT = 0.75
-TIMEOUTS = 10.0
+TIMEOUTS = 5.0
 SEARCHES_PER_TIMEOUT = 10
 
 
