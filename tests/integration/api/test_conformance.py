@@ -52,6 +52,22 @@ async def test_groups_and_drifts_are_shown_with_what_separates_them(world: World
 
 
 @in_world
+async def test_of_two_groups_of_one_size_the_baseline_comes_first(world: World) -> None:
+    site = await Site(world).begin()
+    site.reports.forget("n3")
+    for right, wrong in ((OLD, NEW), (NEW, OLD)):
+        await world.call("PUT", "/conformance/baselines/default", {"fingerprint": fingerprint(right)}, token=site.olga)
+        for name, parts in {"n1": OLD, "n2": NEW}.items():
+            site.reports.say(name, parts)
+        site.reports.say("n4", NEW)
+        site.reports.say("n5", OLD)
+        await site.loop.look()
+        first, second = (await world.call("GET", "/conformance")).json()["groups"]
+        assert (first["fingerprint"], first["differences"]) == (fingerprint(right), [])
+        assert second["fingerprint"] == fingerprint(wrong)
+
+
+@in_world
 async def test_nodes_show_their_group_and_how_they_stand(world: World) -> None:
     await Site(world).begin()
     nodes = (await world.call("GET", "/nodes")).json()["items"]

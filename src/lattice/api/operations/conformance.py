@@ -221,7 +221,8 @@ def _groups(view: View, baselines: list[BaselineView]) -> tuple[ConformanceGroup
     members: dict[str, list[str]] = {}
     for node, fingerprint in sorted(view.fingerprints().items()):
         members.setdefault(fingerprint, []).append(node)
-    by_size = sorted(members.items(), key=lambda group: (-len(group[1]), group[0]))
+    expected = {each.fingerprint for each in baselines}
+    by_size = sorted(members.items(), key=lambda group: (-len(group[1]), group[0] not in expected, group[0]))
     most = view.components(by_size[0][1][0]) if by_size else {}
     return tuple(
         ConformanceGroupView(
