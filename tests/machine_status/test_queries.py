@@ -265,6 +265,18 @@ async def test_whoever_has_errors_in_the_files_is_told_all_and_nothing_is_taken(
 
 
 @in_world
+async def test_a_partition_that_no_file_names_any_more_is_told(world: World) -> None:
+    await import_text(world, "Name=lx1 Partition=1\nName=lx2 Partition=1\n")
+    again = (await import_text(world, "Name=lx1 Partition=1\n")).json()
+    assert again["warnings"] == []
+    moved = (await import_text(world, "Name=lx1 Partition=2\nName=lx2 Partition=2\n")).json()
+    assert moved["warnings"] == [
+        "vCluster partition1 keeps lx1, though no file puts a node there any more; "
+        "`lattice admin vcluster update partition1 --down` ends it"
+    ]
+
+
+@in_world
 async def test_a_misspelt_parameter_is_named_beside_the_error_that_it_leads_to(world: World) -> None:
     files = [
         {"path": "/site/conf", "text": "NodeSpecCnof = /site/nodes\nDefaultPartition = none\n"},

@@ -1,5 +1,6 @@
 """Imports the nodes, partitions and settings of a site's files: everything, or nothing at all."""
 
+import re
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from lattice.slurm.hostlists import fold
 from lattice.wire.node_imports import ImportChange, NodeImport, NodeImportView
 from lattice.wire.problems import BadField
 
+_OF_PARTITION = re.compile(r"partition\d{1,2}")
 MOST_FILES = 3  # a SlurmConf, a NodeSpecConf, a PartitionConf
 _ITEMS = (
     ("OS", "os"),
@@ -139,8 +141,19 @@ def _view(context: Context, command: ImportNodes, reading: Reading, request: Nod
         unchanged=len(command.nodes) - len(specified),
         changes=tuple(changes),
         unfit=tuple(_alike(lacking)),
-        warnings=tuple(map(str, reading.findings.warnings)),
+        warnings=(*map(str, reading.findings.warnings), *_left_behind(context, command)),
     )
+
+
+def _left_behind(context: Context, command: ImportNodes) -> Iterator[str]:
+    """Partitions of an earlier import that no file names any more, with nodes that are elsewhere now."""
+    named = {vcluster.name for vcluster in command.vclusters}
+    moved = {name for name, _ in command.nodes}
+    for name, vcluster in sorted(context.state.vclusters.items()):
+        nodes = [node for node in vcluster.nodes if node in moved]
+        if nodes and name not in named and _OF_PARTITION.fullmatch(name):
+            hint = f"`lattice admin vcluster update {name} --down` ends it"
+            yield f"vCluster {name} keeps {fold(nodes)}, though no file puts a node there any more; {hint}"
 
 
 def _node_changes(context: Context, specified: list[NodeSpecified]) -> Iterator[tuple[str, str]]:
