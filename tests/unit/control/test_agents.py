@@ -3,6 +3,7 @@
 import pytest
 
 from lattice.control.agents import AgentSessions, SessionSettings
+from lattice.control.health import HealthBook
 from lattice.control.inventories import Inventories
 from lattice.control.node_timers import NodeTimers, TimerSettings
 from lattice.control.steps import StepBook, StepSettings
@@ -18,6 +19,7 @@ from lattice.core.machine.commands import (
     ReportPart,
 )
 from lattice.core.model.allocations import AllocationState, Cause, PartPhase
+from lattice.core.model.health import CheckStanding, Consequence, HealthReport, Verdict
 from lattice.core.model.nodes import DegradeCause, NodeState
 from lattice.core.model.observations import Beat, Observations
 from lattice.ports.agents import (
@@ -501,3 +503,21 @@ async def test_what_a_node_said_of_itself_is_forgotten_when_its_machine_was_boot
         assert ("n1" in book.fingerprints()) is is_known
         desk.sessions.inventory("n1", session, b'{"software": {"kernel": "6.1"}}', "")
         assert "n1" in book.fingerprints()
+
+
+@scenario
+async def test_a_node_that_boots_with_a_failed_check_is_drained_as_soon_as_its_stream_is_confirmed() -> None:
+    world = World()
+    await world.prepare()
+    desk = Desk(world)
+    book = desk.sessions.health = HealthBook(world.replica, world.links, world.clock)  # type: ignore[arg-type]
+    session = (await desk.register("n1")).session
+    failed = CheckStanding(name="fans", verdict=Verdict.FAILED, consequence=Consequence.DRAIN)
+    desk.sessions.health_report("n1", session, HealthReport(checks=(failed,)))
+    assert await desk.sessions.confirm("n1", session)
+    await book.settle()
+    assert world.node("n1").state is NodeState.BOOTING
+    world.links.open.add("n1")
+    desk.sessions.opened("n1", session)
+    await book.settle()
+    assert (world.node("n1").state, world.node("n1").reason_by) == (NodeState.DRAINED, "check/fans")
