@@ -23,7 +23,7 @@ from lattice.cli.times import clock_text
 from lattice_sdk.models import Vcluster
 
 FIELDS = (
-    Field("scheduler", TEXT, "hpc-backfill, ml-training, service-bin-pack or interactive-fifo"),
+    Field("scheduler", TEXT, "hpc-backfill, ml-training, service-bin-pack, interactive-fifo or sensitive-reservation"),
     Field("tenants", LIST_OF_NAMES, "tenants that may use it, with commas (all)"),
     Field("nodes", LIST_OF_NAMES, "nodes that belong to it, with commas (all)"),
     Field("node_sharing", TEXT, "exclusive or shared"),
