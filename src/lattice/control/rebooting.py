@@ -55,7 +55,7 @@ class Rebooting:
         since = self._clock.now_ms() - REPEATED_MS
         for name, node in self._replica.state.nodes.items():
             # Never one that is back from its reboot already, or that may have work again.
-            is_waiting = node.state is NodeState.BOOTING and (node.awaits_reboot or not node.boot_id)
+            is_waiting = node.awaits_reboot or (node.state is NodeState.BOOTING and not node.boot_id)
             story = self._replica.state.node_story(name) if is_waiting else ()
             for entry in story:
                 if entry.trigger == NodeTrigger.REBOOT and entry.at >= since:

@@ -5,7 +5,7 @@ import pytest
 from lattice.core.machine import commands as cmd
 from lattice.core.model.drift import ACTOR
 from lattice.core.model.nodes import Node, NodeState
-from tests.unit.core.machine.test_node_lifecycle import COMMANDS, REBOOTED, command_of, world_in
+from tests.unit.core.machine.test_node_lifecycle import COMMANDS, HARDWARE, REBOOTED, command_of, world_in
 from tests.unit.core.machine.world import World
 
 
@@ -133,3 +133,29 @@ def test_a_node_that_was_drained_while_it_was_down_says_that_it_comes_back_drain
     world, _ = world_in("Down/operator")
     drain(world, "fan 3")
     assert world.refused(COMMANDS["undrain"]).hint == "Use enable. It comes back drained: undrain it then."
+
+
+@pytest.mark.parametrize("urgent", [False, True])
+def test_a_node_that_is_to_be_rebooted_is_not_given_back_before(urgent: bool) -> None:
+    world = World()
+    world.must(cmd.RegisterNode(node="n1", hardware=HARDWARE, boot_id="b1"))
+    drain(world)
+    world.must(cmd.RebootNode(node="n1"))
+    assert drain(world, "fan 3", urgent=urgent).awaits_reboot
+    refused = world.refused(cmd.UndrainNode(node="n1", is_heard=True))
+    assert "was ordered to reboot" in refused.message
+    world.must(REBOOTED)
+    world.must(cmd.UndrainNode(node="n1", is_heard=True))
+    assert world.node("n1").state is NodeState.READY
+
+
+def test_a_reboot_that_nobody_waits_for_any_more_is_forgotten() -> None:
+    world = World()
+    world.must(cmd.RegisterNode(node="n1", hardware=HARDWARE, boot_id="b1"))
+    drain(world)
+    world.must(cmd.RebootNode(node="n1"))
+    drain(world, "fan 3")
+    for order in (cmd.DisableNode(node="n1"), cmd.EnableNode(node="n1"), cmd.ConfirmNode(node="n1")):
+        world.must(order)
+    world.must(cmd.UndrainNode(node="n1", is_heard=True))
+    assert world.node("n1").state is NodeState.READY

@@ -51,10 +51,17 @@ def moved(
         note=note,
         degrade_cause=degraded_by,
         boot_failures=failures,
-        former_boot=node.boot_id if trigger is NodeTrigger.REBOOT else "",
+        former_boot=_boot_to_end(node, trigger),
         wipe=None if trigger is NodeTrigger.WIPED else wipe or node.wipe,
         lost=lost,
     )
+
+
+def _boot_to_end(node: Node, trigger: NodeTrigger) -> str:
+    """A reboot that was ordered is still to come when the node is drained meanwhile."""
+    if trigger is NodeTrigger.REBOOT:
+        return node.boot_id
+    return node.former_boot if trigger in (NodeTrigger.DRAIN, NodeTrigger.DRAIN_URGENT) else ""
 
 
 def emptied(node: Node, before: ev.NodeMoved | None = None) -> ev.NodeMoved:
@@ -67,6 +74,7 @@ def emptied(node: Node, before: ev.NodeMoved | None = None) -> ev.NodeMoved:
         reason=before.reason if before else node.reason,
         by=before.by if before else node.reason_by,
         boot_failures=before.boot_failures if before else node.boot_failures,
+        former_boot=before.former_boot if before else node.former_boot,
         wipe=before.wipe if before else node.wipe,
     )
 

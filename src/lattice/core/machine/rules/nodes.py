@@ -216,6 +216,12 @@ def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events |
             message=f"node {node.id} waits to be wiped: {node.wipe.why}",
             hint=f"It returns when it is wiped; `lattice admin node wipe {node.id} --force` tries again.",
         )
+    if node.awaits_reboot:
+        return Rejected(
+            code="conflict",
+            message=f"node {node.id} was ordered to reboot, and that is still to come",
+            hint="Undrain it when it is back; one that is not to be rebooted any more is disabled and enabled first.",
+        )
     if command.is_heard:
         return (moved(node, NodeTrigger.UNDRAIN, drain=False, actor=actor, note=command.reason),)
     reason = "undrained while its agent was silent"
