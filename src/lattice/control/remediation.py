@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -132,10 +133,12 @@ class Remediation:
 
     def _conforms_since(self, node: str) -> bool:
         """Whether its drift ended so lately that the leader before may not have told."""
-        ends = [entry.at for entry in self._replica.state.node_story(node) if entry.trigger in _ENDS]
         drift = self._replica.state.drift.drifts.get(node)
-        is_right = drift is None or drift.verified_at > 0
-        return is_right and bool(ends) and self._clock.now_ms() - ends[-1] < TOLD_AGAIN_MS
+        if drift is not None and not drift.verified_at:
+            return False
+        since = self._clock.now_ms() - TOLD_AGAIN_MS
+        lately = takewhile(lambda entry: entry.at > since, reversed(self._replica.state.node_story(node)))
+        return any(entry.trigger in _ENDS for entry in lately)
 
     def _say_return(self, node: str) -> None:
         if not self._is_news(node):
