@@ -101,6 +101,26 @@ def test_what_gathers_during_an_append_becomes_the_next_entry() -> None:
     run(scenario())
 
 
+def test_under_load_an_entry_waits_for_company_and_without_load_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with bench() as here:
+            monkeypatch.setattr(group_commit, "SPACING_S", 600.0)
+            for _ in range(3):
+                await here.submit()  # one after the other: each is an entry at once
+            monkeypatch.setattr(group_commit, "SPACING_S", 0.5)
+            here.log.gate.clear()
+            first = here.submit()
+            await asyncio.sleep(0)
+            early = here.submit()
+            here.log.gate.set()
+            await first
+            late = here.submit()  # the first entry is written, the next has not begun
+            await asyncio.gather(early, late)
+            assert [len(entry.envelopes) for entry in here.delivered] == [1, 1, 1, 1, 2]
+
+    run(scenario())
+
+
 def test_an_entry_has_at_most_512_commands() -> None:
     async def scenario() -> None:
         async with bench() as b:
