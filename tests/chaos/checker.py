@@ -138,12 +138,20 @@ def terminal_allocations_say_why(history: History) -> Iterator[str]:
 
 
 def nothing_disappears_before_its_end(history: History) -> Iterator[str]:
-    """What has ended for a while may leave the listings of the living for the archive; at the end all is asked for."""
+    """What has ended for a while may leave the listings of the living for the archive; at the end all is asked for.
+
+    The while counts from the end of the process, which may be told late: while its agent or all servers were away.
+    """
+    last_alive: dict[int, float] = {}
+    for execution in history.executions:
+        last_alive[execution.number] = max(execution.last_alive, last_alive.get(execution.number, 0.0))
     for before, after in pairwise(history.listings):
         if after.at - before.at >= history.archived_after_s:
             continue
         numbers = {seen.number for seen in after.allocations}
         for seen in before.allocations:
+            if last_alive.get(seen.number, after.at) + history.archived_after_s <= after.at:
+                continue
             if seen.number not in numbers and seen.state not in TERMINAL:
                 yield f"{seen.number}, {seen.state} at {before.at:.2f}, is missing from the listing at {after.at:.2f}"
     known = {seen.number for listing in history.listings for seen in listing.allocations}

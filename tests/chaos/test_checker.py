@@ -174,6 +174,14 @@ def test_archived_allocations_may_leave_the_listings_of_the_living() -> None:
     assert check(history) == []
 
 
+def test_an_end_that_was_told_late_may_be_archived_at_once() -> None:
+    history = good()
+    history.archived_after_s = 8
+    history.listings.append(Listing(19.0, (Seen(1, "Completed", 1, ("n1",), "exit"), Seen(2, "Running", 2, ("n1",)))))
+    history.listings.append(Listing(19.6, ()))
+    assert not [found for found in check(history) if found.startswith("nothing_disappears")]
+
+
 def test_every_rule_has_a_planted_violation() -> None:
     assert {rule.__name__ for rule in RULES} == set(PLANTED.values())
 
