@@ -27,7 +27,7 @@ down:  ## stop the local cluster
 
 test: venv  ## run the whole suite; pytest's summary comes last
 	@tools/system-packages test
-	@$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+	@$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
 
 check: venv  ## formatting, lint, types, import contracts, architecture tests
 	@tools/check
