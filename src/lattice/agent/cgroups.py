@@ -254,15 +254,19 @@ class CgroupRoot:
         """Hand the memory controller down to the runs' folders (pure v2)."""
         if self._v2_memory_on:
             return True
+        self._v2_memory_on = self.hand_down("memory")
+        return self._v2_memory_on
+
+    def hand_down(self, controller: str) -> bool:
+        """Whether the groups below have the controller; only in a hierarchy that is the only one."""
         folder = str(self.hierarchies.unified)
         try:
             for part in ("", *self.name.split("/")):
                 folder = f"{folder}/{part}" if part else folder
-                if b"memory" not in read_bytes(f"{folder}/cgroup.subtree_control").split():
-                    write_text(f"{folder}/cgroup.subtree_control", "+memory")
+                if controller.encode() not in read_bytes(f"{folder}/cgroup.subtree_control").split():
+                    write_text(f"{folder}/cgroup.subtree_control", f"+{controller}")
         except OSError:
             return False
-        self._v2_memory_on = True
         return True
 
     def create(self, name: str, memory_mb: int) -> Cgroup:

@@ -34,6 +34,7 @@ from lattice.wire.texts import check_line
 MAX_REASON = 512
 BY_HAND = "reboot it by hand: the site has no program for that (node.reboot_program)"
 _SHOWN = 300  # characters of a list of names in an error
+_UNCHANGED = "nothing was changed; `lattice nodes` lists those there are"
 
 
 class NodeOrder(StrEnum):
@@ -98,7 +99,7 @@ def _command(context: Context, node: str, instruction: Instruction) -> AnyComman
             assert_never(instruction.order)
 
 
-def known_nodes(context: Context, given: str | Sequence[str]) -> tuple[str, ...]:
+def known_nodes(context: Context, given: str | Sequence[str], hint: str = _UNCHANGED) -> tuple[str, ...]:
     """The names of a set. Raises BadField when it cannot be read or is empty, ApiError when any name is not that of a node."""
     names = node_names(given, "nodes")
     if not names:
@@ -109,7 +110,6 @@ def known_nodes(context: Context, given: str | Sequence[str]) -> tuple[str, ...]
         listed = fold(strangers)
         listed = listed if len(listed) <= _SHOWN else f"{listed[:_SHOWN]}..."
         words = f'unknown node "{listed}"' if len(strangers) == 1 else f"{len(strangers):,} unknown nodes: {listed}"
-        hint = "nothing was changed; `lattice nodes` lists those there are"
         raise ApiError("not_found", words, current=f"{len(nodes):,} nodes", hint=hint)
     return names
 

@@ -13,12 +13,11 @@ from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any, cast
 
-import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lattice.daemons.listening import ListenFailed
-from lattice.daemons.rest_server import RestServer
+from lattice.daemons.rest_server import RestServer, server_settings
 
 PEER_USER = "lattice.local_user"
 PATIENCE_S = 1
@@ -78,18 +77,7 @@ class LocalSocket:
 
     def __init__(self, path: Path, app: ASGIApp, mint: Mint) -> None:
         self._path = path
-        settings = uvicorn.Config(
-            LocalAccess(app, mint),
-            http=LocalProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=PATIENCE_S,
-        )
-        self._server = RestServer(settings)
+        self._server = RestServer(server_settings(LocalAccess(app, mint), LocalProtocol, patience_s=PATIENCE_S))
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

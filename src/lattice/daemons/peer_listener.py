@@ -5,13 +5,12 @@ from collections.abc import MutableMapping
 from socket import socket
 from typing import Any, cast
 
-import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lattice.api.rest.peers import PEER
 from lattice.daemons.listening import ListenFailed
-from lattice.daemons.rest_server import RestServer
+from lattice.daemons.rest_server import RestServer, server_settings
 from lattice.quorum.tls import PeerTls, server_of
 
 PATIENCE_S = 1
@@ -37,19 +36,9 @@ class PeerListener:
     """Start it on a bound socket, stop it in the end."""
 
     def __init__(self, app: ASGIApp, tls: PeerTls) -> None:
-        settings = uvicorn.Config(
-            app,
-            http=PeerProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=_IDLE_S,
-            timeout_graceful_shutdown=PATIENCE_S,
-            ssl_context_factory=lambda _config, _default: tls.server,
-        )
+        settings = server_settings(app, PeerProtocol, patience_s=PATIENCE_S)
+        settings.timeout_keep_alive = _IDLE_S
+        settings.ssl_context_factory = lambda _config, _default: tls.server
         self._server = RestServer(settings)
         self._task: asyncio.Task[None] | None = None
 

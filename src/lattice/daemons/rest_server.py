@@ -1,9 +1,12 @@
 """uvicorn as the servers use it."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
+from typing import Literal
 
 import uvicorn
+from starlette.types import ASGIApp
 
 
 class RestServer(uvicorn.Server):
@@ -12,3 +15,20 @@ class RestServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def server_settings(
+    app: ASGIApp, http: type[asyncio.Protocol] | Literal["httptools"], *, patience_s: int
+) -> uvicorn.Config:
+    """What holds for every listener: our own log, no WebSockets, nobody believed about whom they speak for."""
+    return uvicorn.Config(
+        app,
+        http=http,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=patience_s,
+    )

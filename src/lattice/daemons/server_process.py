@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 from socket import socket
 
-import uvicorn
 from grpc import ServerCredentials
 from grpc.aio import Server as GrpcServer
 
@@ -41,7 +40,7 @@ from lattice.daemons.local_socket import LocalSocket
 from lattice.daemons.memory import keep_what_is_loaded
 from lattice.daemons.outlets import Outlets
 from lattice.daemons.recovery import object_snapshots
-from lattice.daemons.rest_server import RestServer
+from lattice.daemons.rest_server import RestServer, server_settings
 from lattice.daemons.server_loops import Loops
 from lattice.daemons.server_tls import ServerTls
 from lattice.integrations.directory.store import DirectoryStore
@@ -293,17 +292,7 @@ class ServerProcess:
 
     async def _start_rest(self, rest_socket: socket) -> None:
         """Answers from the beginning; what cannot be answered before the state is complete is told so."""
-        settings = uvicorn.Config(
-            self._entrance,
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=REST_PATIENCE_S,
-        )
+        settings = server_settings(self._entrance, "httptools", patience_s=REST_PATIENCE_S)
         if self._tls is not None:
             context = self._tls.context
             settings.ssl_context_factory = lambda _config, _default: context

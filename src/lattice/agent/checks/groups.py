@@ -134,7 +134,7 @@ class Fences:
             os.makedirs(folder, exist_ok=True)
             write_text(f"{folder}/pids.max", str(MAX_PROCESSES))
             return folder
-        if self._root is not None and _hand_down_pids(self._root):
+        if self._root is not None and self._root.hand_down("pids"):
             write_text(f"{group.path}/pids.max", str(MAX_PROCESSES))
         return None
 
@@ -147,19 +147,6 @@ def _pids_hierarchy() -> str | None:
         if len(fields) > 4 and len(kind) > 2 and kind[0] == "cgroup" and "pids" in kind[2].split(","):
             return fields[4]
     return None
-
-
-def _hand_down_pids(root: CgroupRoot) -> bool:
-    """Hands the counter of processes down to the groups below the root, where there is one hierarchy alone."""
-    folder = str(root.hierarchies.unified)
-    try:
-        for part in ("", *root.name.split("/")):
-            folder = f"{folder}/{part}" if part else folder
-            if b"pids" not in read_bytes(f"{folder}/cgroup.subtree_control").split():
-                write_text(f"{folder}/cgroup.subtree_control", "+pids")
-    except OSError:
-        return False
-    return True
 
 
 def marked(mark: str) -> list[int]:

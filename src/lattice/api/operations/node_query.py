@@ -8,13 +8,12 @@ from msgspec import Struct
 
 from lattice.api.context import Context
 from lattice.api.cursors import Page, make_cursor, page_size, read_cursor
-from lattice.api.errors import ApiError
 from lattice.api.limits import MAX_PAGE
 from lattice.api.node_fields import Row, choose_fields, find_field, parse_filters, passing, sort_rows
+from lattice.api.node_orders import known_nodes
 from lattice.core.model.node_records import status_of
 from lattice.core.model.nodes import Node
 from lattice.slurm.hostlists import fold
-from lattice.wire.node_names import node_names
 from lattice.wire.node_status import NodeStatus, NodeSummary
 
 PIECE = 256
@@ -91,14 +90,8 @@ def chosen_nodes(context: Context, text: str) -> list[Node]:
     known = context.state.nodes
     if not text:
         return list(known.values())
-    names = node_names(text, "nodes")
-    strangers = [name for name in names if name not in known]
-    if strangers:
-        raise ApiError(
-            "not_found",
-            f"unknown nodes: {fold(strangers)[:300]}" if len(strangers) > 1 else f'unknown node "{strangers[0]}"',
-            hint=f"known: {fold(sorted(known))[:300] or 'none'}",
-        )
+    hint = f"known: {fold(sorted(known))[:300] or 'none'}"
+    names = known_nodes(context, text, hint)
     return [known[name] for name in names]
 
 

@@ -113,7 +113,7 @@ def approve(state: State, command: cmd.ApproveNode) -> Events | Rejected:
         return _still_drifted(drift)
     cleared = ev.DriftCleared(node=drift.node)
     if node.down_cause is DownCause.DRIFT:
-        stands = node.drain_wanted and node.drain_words[1] != ACTOR
+        stands = node.drain_wanted and not _is_ours(node)
         return (moved(node, NodeTrigger.UNDRAIN, drain=stands), cleared)
     if not _is_ours(node):
         return (cleared,)
