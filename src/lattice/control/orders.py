@@ -1,5 +1,7 @@
 """Orders as they follow from the state. Pure: the same state gives the same order, however often it is asked."""
 
+from typing import assert_never
+
 from lattice.control.run_files import early_order, file_names
 from lattice.core.machine.state import State
 from lattice.core.model.allocations import Allocation, AllocationState, Part, StopIntent
@@ -14,17 +16,6 @@ INDEX = "${INDEX}"
 ONE_STEP = "srun"
 NATIVE = SlurmSettings()
 TOKEN_SLACK_S = 600  # from the making of the token to the start of the process, and for clocks that differ
-
-_WHY = {
-    StopIntent.CANCEL: "cancelled",
-    StopIntent.REQUEUE: "requeued",
-    StopIntent.NODE_LOST: "node_lost",
-    StopIntent.PART_FAILED: "part_failed",
-    StopIntent.WALLTIME: "walltime",
-    StopIntent.DRAIN: "drained",
-    StopIntent.ROLLBACK: "rolled_back",
-    None: "stopped",
-}
 
 
 def start_order(
@@ -88,12 +79,37 @@ def _limits(state: State, allocation: Allocation, share: Share) -> tuple[int, in
     return hardware.cpus, allocation.request.memory_mb, hardware.gpus
 
 
+def stop_reason(intent: StopIntent | None) -> str:
+    """The word for the node's log and for the message of a run that had not started."""
+    match intent:
+        case StopIntent.CANCEL:
+            return "cancelled"
+        case StopIntent.REQUEUE:
+            return "requeued"
+        case StopIntent.NODE_LOST:
+            return "node_lost"
+        case StopIntent.PART_FAILED:
+            return "part_failed"
+        case StopIntent.WALLTIME:
+            return "walltime"
+        case StopIntent.DEADLINE:
+            return "deadline"
+        case StopIntent.DRAIN:
+            return "drained"
+        case StopIntent.ROLLBACK:
+            return "rolled_back"
+        case None:
+            return "stopped"
+        case _:
+            assert_never(intent)
+
+
 def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
     return StopOrder(
         number=allocation.number,
         run=allocation.run,
         grace_s=grace_s,
-        why=_WHY[allocation.intent],
+        why=stop_reason(allocation.intent),
     )
 
 
