@@ -1,6 +1,14 @@
-"""Records what this release writes: `python -m tests.upgrades.record 0.1.0` makes the folder of that name, once, at a release.
+"""Records what this release writes: `python -m tests.upgrades.record 0.2.0` makes the folder of that name, once, at a release.
 
-A recorded folder is never written again: it stands for the data folders of clusters that run that release.
+A recorded folder is never written again: it stands for the clusters, agents and clients that run that release.
+::
+
+    data/ snapshot.bin expected.json   a small cluster: its data folder, a backup of it, what it holds
+    walk/ walk.json                    a long log of all kinds of commands, with a snapshot, and what it leads to
+    messages.jsonl                     every message of the wire contract
+    api.jsonl                          requests of clients and their answers, REST and gRPC
+    audit/                             an export of the audit chain, its keys, an archived segment
+    server.yaml server.json            every key of the configuration, and how it is read
 """
 
 import asyncio
@@ -10,30 +18,29 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.allocations import PartPhase, Request
+from lattice.core.model.drift import Baseline, Difference
 from lattice.core.model.nodes import Hardware, Share
-from lattice.core.model.tenants import Project, Tenant, Vcluster
-from lattice.quorum.archive import SqliteArchive
+from lattice.core.model.notifications import Notify, NotifyDefault, Occasion
+from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.steps import StepRecord
+from lattice.core.model.tenants import SENSITIVE, Project, Tenant, Vcluster
 from lattice.quorum.backup_desk import BackupDesk
-from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.object_snapshots import pack
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.snapshots import SnapshotFolder
-from tests.unit.quorum.world import HandClock
+from tests.upgrades.api_examples import record_api
+from tests.upgrades.audit_files import record_audit
+from tests.upgrades.configuration import record_configuration
+from tests.upgrades.replicas import NOW_MS, remove_locks, replica_of
+from tests.upgrades.walk import record_walk
+from tests.upgrades.wire_messages import record_messages
 
 HERE = Path(__file__).parent
 EXPECTED = "expected.json"
-
-
-def replica_of(data: Path) -> LogReplica:
-    return LogReplica(
-        log=SqliteLog(data / "log.db"),
-        archive=SqliteArchive(data / "archive.db"),
-        snapshots=SnapshotFolder(data / "snapshots"),
-        clock=HandClock(1_700_000_000_000),
-    )
 
 
 async def propose(replica: LogReplica, *commands: cmd.AnyCommand) -> int:
@@ -89,7 +96,47 @@ async def ran(replica: LogReplica, name: str, node: str, *, ended: bool) -> int:
     return number
 
 
+def rarities(running: int) -> list[cmd.AnyCommand]:
+    """Commands that random ones seldom get accepted; the last one submits a DAG."""
+    difference = Difference(component="kernel", expected="6.1", actual="6.2")
+    baseline = Baseline(vcluster="batch", fingerprint="a" * 64)
+    step = StepRecord(step=0, run=1, name="mpirun", nodes=("n2",), tasks=4, started_at=NOW_MS, ended_at=NOW_MS + 5)
+    hour = AdvanceReservation(name="course", start_at=NOW_MS + 3_600_000, end_at=NOW_MS + 7_200_000, nodes=("n1",))
+    return [
+        cmd.SetVcluster(vcluster=Vcluster(name="ward", scheduler=SENSITIVE, default_walltime_s=60), create=True),
+        cmd.RecordSteps(number=running, steps=(step,)),
+        cmd.NoteTimeLimit(number=running, run=1, percent=50),
+        cmd.SetNotifyDefault(default=NotifyDefault(user="ada", notify=Notify(on=(Occasion.END,), to=("mail:a@b.c",)))),
+        cmd.SetReservation(reservation=hour, create=True),
+        cmd.SetReservation(reservation=replace(hour, name="gone"), create=True),
+        cmd.DeleteReservation(name="gone"),
+        cmd.SetBaseline(baseline=baseline),
+        cmd.NoteDrift(node="n1", vcluster="batch", expected="a" * 64, actual="b" * 64, differences=(difference,)),
+        cmd.DegradeNode(node="n2", reason="silent"),
+        cmd.RecoverNode(node="n2"),
+        cmd.SubmitDag(
+            name="flow",
+            user="ada",
+            tenant="physics",
+            members=(
+                cmd.DagMember(ref="first", submission=submission("first")),
+                cmd.DagMember(ref="then", submission=submission("then"), needs=((cmd.Edge(ref="first"),),)),
+            ),
+        ),
+    ]
+
+
 async def record(target: Path) -> None:
+    """Everything that a release leaves behind or says."""
+    await record_cluster(target)
+    await record_walk(target)
+    await record_api(target)
+    await record_audit(target)
+    record_messages(target)
+    record_configuration(target)
+
+
+async def record_cluster(target: Path) -> None:
     data = target / "data"
     replica = replica_of(data)
     await replica.start()
@@ -99,6 +146,7 @@ async def record(target: Path) -> None:
     waiting = await propose(replica, submission("waiting", project="lhc", tags=(("k", "v"),)))
     group = await propose(replica, submission("group", tasks=((1, 10, 1),), concurrency=2))
     await propose(replica, cmd.ArchiveAllocations(numbers=(finished,)))
+    flow = await propose(replica, *rarities(running))
     await BackupDesk(replica, data, target, "server", "sqlite").create(str(target / "backup"))
     held = await propose(replica, submission("held"))
     await propose(replica, cmd.HoldAllocation(number=held), cmd.CancelAllocation(number=waiting))
@@ -109,10 +157,10 @@ async def record(target: Path) -> None:
         "waiting": waiting,
         "group": group,
         "held": held,
+        "flow": flow,
     }
     await replica.stop()
-    for leftover in data.glob("*.lock"):
-        leftover.unlink()
+    remove_locks(data)
     pack(target / "backup", target / "snapshot.bin")
     shutil.rmtree(target / "backup")
     (target / EXPECTED).write_text(json.dumps(expected, indent=2) + "\n")

@@ -10,11 +10,13 @@ import pytest
 
 from lattice.core.model.allocations import AllocationState, Hold
 from lattice.core.model.nodes import NodeState
+from lattice.core.model.tenants import SENSITIVE
 from lattice.quorum.object_snapshots import unpack
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.restore import restore
 from tests.unit.quorum.world import run, running
-from tests.upgrades.record import EXPECTED, HERE, propose, record, replica_of, submission
+from tests.upgrades.record import EXPECTED, HERE, propose, record, submission
+from tests.upgrades.replicas import replica_of
 
 RELEASES = sorted(path.parent.name for path in HERE.glob(f"*/{EXPECTED}"))
 
@@ -30,10 +32,25 @@ async def check_before_backup(replica: LogReplica, expected: dict[str, Any]) -> 
     assert state.groups[expected["group"]].size == 10
     assert state.nodes["n3"].state in (NodeState.DRAINING, NodeState.DRAINED)
     assert state.settings["archive.after_s"] == "60"
+    if "flow" in expected:
+        check_rarities(replica, expected)
     archived = await replica.archived(expected["finished"])
     assert archived is not None
     assert archived.exit_code == 3
     assert await replica.archived_payload(expected["finished"]) == b"#!/bin/sh\ntrue\n"
+
+
+def check_rarities(replica: LogReplica, expected: dict[str, Any]) -> None:
+    state = replica.state
+    dag = state.dependencies.dags[expected["flow"]]
+    assert (dag.name, len(dag.members)) == ("flow", 2)
+    assert list(state.reservations) == ["course"]
+    assert state.vclusters["ward"].scheduler == SENSITIVE
+    assert state.drift.baselines["batch"].fingerprint == "a" * 64
+    assert state.drift.drifts["n1"].differences[0].component == "kernel"
+    assert state.nodes["n2"].state is NodeState.READY
+    assert state.notifications.defaults["ada"].notify.to == ("mail:a@b.c",)
+    assert [step.name for step in state.allocations[expected["running"]].steps] == ["mpirun"]
 
 
 @pytest.mark.parametrize("release", RELEASES)
