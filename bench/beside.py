@@ -21,9 +21,9 @@ from bench.server import free_port
 from lattice.api.auth.tokens import sign_token
 from lattice.config.schema import ApiSection, NodeAgentSection, ServerConfig
 from lattice.core.machine.commands import ConfirmNode, PlaceAllocation, RegisterNode
-from lattice.core.model.nodes import Hardware, Share
-from lattice.daemons.server import SWITCH_INTERVAL_S
-from lattice.daemons.server_process import ServerProcess
+from lattice.core.model.nodes.nodes import Hardware, Share
+from lattice.daemons.programs.server import SWITCH_INTERVAL_S
+from lattice.daemons.server.process import ServerProcess
 
 NODES, RUNNING, PENDING = 10_000, 500, 1_000
 CALLS = 600

@@ -11,14 +11,14 @@ from statistics import median
 from msgspec.structs import replace
 
 from bench.queues import Queue, folder, read_queue
-from lattice.core.model.allocations import Allocation, AllocationState, Request
-from lattice.core.model.nodes import Hardware, Node, NodeState, Share, Tenure
-from lattice.core.model.signals import Signals
-from lattice.core.model.tenants import NodeSharing, Tenant, Vcluster
-from lattice.core.scheduler.columns import Columns
+from lattice.core.model.nodes.nodes import Hardware, Node, NodeState, Share, Tenure
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.site.tenants import NodeSharing, Tenant, Vcluster
+from lattice.core.model.work.allocations import Allocation, AllocationState, Request
 from lattice.core.scheduler.plan import plan
-from lattice.core.scheduler.profiles import Profile
 from lattice.core.scheduler.proposals import Plan
+from lattice.core.scheduler.score.profiles import Profile
+from lattice.core.scheduler.tables.columns import Columns
 
 NOW = 1_772_700_000_000
 GROUP_SIZE = 128

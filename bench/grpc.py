@@ -11,7 +11,7 @@ import grpc
 
 from bench.server import free_port, server_on
 from lattice.api.auth.tokens import sign_token
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
+from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
 from lattice.wire.pb import allocations_pb2 as pb
 from lattice.wire.pb import allocations_pb2_grpc as stubs
 

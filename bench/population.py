@@ -16,12 +16,12 @@ from lattice.core.machine.commands import (
 )
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation, Request
-from lattice.core.model.tenants import Tenant, Vcluster
-from lattice.quorum.archive import SqliteArchive
+from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.work.allocations import Allocation, Request
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
-from lattice.quorum.snapshots import SnapshotFolder
-from lattice.wire.allocations import Work, encode_work
+from lattice.quorum.snapshots.folders import SnapshotFolder
+from lattice.wire.work.allocations import Work, encode_work
 
 BATCH = 64
 

@@ -18,8 +18,8 @@ import yaml
 
 from bench.cluster import DEFAULT_TIMINGS, percentile, submission
 from bench.submitting import LUA
-from lattice.quorum.certificates import CertificateFolder
-from lattice.quorum.etcd_client import EtcdClient
+from lattice.quorum.etcd.client import EtcdClient
+from lattice.quorum.trust.certificates import CertificateFolder
 from lattice.testing import LocalCluster, eventually
 from lattice.wire.pb import etcd_pb2 as pb
 from lattice_sdk import Client, Submission

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, cast
 
-from lattice.wire.notifications import webhook_signature
+from lattice.wire.work.notifications import webhook_signature
 
 
 @dataclass(frozen=True)

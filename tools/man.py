@@ -17,7 +17,8 @@ sys.path.insert(0, str(ROOT))
 
 from lattice.cli.parsing import EXIT_CODES, build_parser, load_command  # noqa: E402 - after the width is set
 from lattice.cli.registry import COMMANDS, Branch, Leaf, leaves  # noqa: E402
-from lattice.daemons import agent, hollow, replay, server  # noqa: E402
+from lattice.daemons.agent import hollow  # noqa: E402
+from lattice.daemons.programs import agent, replay, server  # noqa: E402
 from tools.man_files import FILES  # noqa: E402
 
 TARGET = ROOT / "share" / "man"

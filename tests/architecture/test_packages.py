@@ -1,9 +1,9 @@
 """The shape of the packages: where code may stand and what it may lean on."""
 
 import ast
-import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 from tests.architecture.tree import (
@@ -18,7 +18,6 @@ from tests.architecture.tree import (
 )
 
 LATTICE, SDK = PACKAGES
-AGENT = LATTICE / "agent"
 CORE = LATTICE / "core"
 
 # Package documents of public surfaces; everywhere else __init__.py is empty.
@@ -26,9 +25,10 @@ SPEAKING_INITS = {SDK / "__init__.py", LATTICE / "testing" / "__init__.py"}
 
 DRAWERS = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager"}
 
-# The shim must outlive upgrades of everything else, and starts in no time.
-# Not the client: that is the agent's end of the shim's socket.
-STANDARD_LIBRARY_ONLY = re.compile(r"lattice\.agent\.(?:shim(?!_client)\w*|cgroups)")
+# The shim outlives upgrades of everything else and must start fast.
+SHIM = LATTICE / "agent" / "shim"
+# A folder that no longer fits on a screen hides the architecture.
+MODULES_PER_FOLDER = 20
 
 SDK_MAY_USE = {"msgspec", "httpx", "lattice_sdk"}
 # An extra of the library, imported when an export is verified.
@@ -40,10 +40,6 @@ NOT_IN_CORE = {"hash", "id", "open", "input", "print"}
 
 def top(name: str) -> str:
     return name.partition(".")[0]
-
-
-def dotted(path: Path) -> str:
-    return ".".join(path.relative_to(LATTICE.parent).with_suffix("").parts)
 
 
 def test_import_contracts_are_kept() -> None:
@@ -64,6 +60,11 @@ def test_every_folder_with_code_is_a_package() -> None:
     assert {shown(folder) for folder in folders if not (folder / "__init__.py").exists()} == set()
 
 
+def test_no_folder_holds_more_modules_than_fit_on_a_screen() -> None:
+    modules = Counter(path.parent for path in python_under(*PACKAGES) if path.name != "__init__.py")
+    assert {shown(folder): count for folder, count in modules.items() if count > MODULES_PER_FOLDER} == {}
+
+
 def test_no_module_is_a_drawer() -> None:
     found = {
         shown(path)
@@ -81,10 +82,9 @@ def test_the_top_of_lattice_holds_packages_only() -> None:
 def test_shim_needs_only_the_standard_library() -> None:
     foreign = {
         f"{shown(path)}: {name}"
-        for path in python_under(AGENT)
-        if STANDARD_LIBRARY_ONLY.fullmatch(dotted(path))
+        for path in python_under(SHIM)
         for name in imports(path)
-        if top(name) not in sys.stdlib_module_names and not STANDARD_LIBRARY_ONLY.fullmatch(name)
+        if top(name) not in sys.stdlib_module_names and not name.startswith("lattice.agent.shim.")
     }
     assert foreign == set()
 

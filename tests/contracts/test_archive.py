@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lattice.core.model.allocations import Allocation, AllocationState, Request, TaskGroup
-from lattice.core.model.dags import Dag, DagState
-from lattice.ports.archive import ArchivedRecord, ArchiveError, ArchiveFilter
-from lattice.quorum.archive import SqliteArchive
+from lattice.core.model.work.allocations import Allocation, AllocationState, Request, TaskGroup
+from lattice.core.model.work.dags import Dag, DagState
+from lattice.ports.quorum.archive import ArchivedRecord, ArchiveError, ArchiveFilter
+from lattice.quorum.archive.archive import SqliteArchive
 
 Scenario = Callable[[SqliteArchive], Coroutine[Any, Any, None]]
 Opener = Callable[[], SqliteArchive]

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from lattice.integrations.energy.prices import HttpPrices, open_prices
-from lattice.ports.energy import PriceSource, PricesUnavailable
+from lattice.ports.site.energy import PriceSource, PricesUnavailable
 
 MIDNIGHT = 1_772_668_800_000  # 2026-03-05T00:00:00Z
 HOUR = 3_600_000

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lattice.control.remediation import Remediation, RemediationSettings
+from lattice.control.nodes.remediation import Remediation, RemediationSettings
 from lattice.core.machine.commands import (
     ApproveNode,
     ClearDrift,
@@ -19,9 +19,9 @@ from lattice.core.machine.commands import (
     RegisterNode,
     SetVcluster,
 )
-from lattice.core.model.tenants import SENSITIVE, Vcluster
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.integrations.openchami.client import OpenChami
-from lattice.ports.infrastructure import Flag, InfrastructureUnavailable, UnknownComponent
+from lattice.ports.nodes.infrastructure import Flag, InfrastructureUnavailable, UnknownComponent
 from tests.state_manager import StateManager, serving
 from tests.unit.control.world import HARDWARE, World
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lattice.ports.log import Conflict, Entry, Log, LogUnavailable, Trimmed
+from lattice.ports.quorum.log import Conflict, Entry, Log, LogUnavailable, Trimmed
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
 from tests.integration.quorum.etcd_world import Etcd, running_etcd

@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
-from lattice.core.model.notifications import Notification, Occasion
+from lattice.core.model.work.notifications import Notification, Occasion
 from lattice.integrations.mail.sender import MailSender
 from lattice.integrations.webhook.sender import WebhookSender, is_public
 from lattice.ports.clock import SystemClock
-from lattice.ports.notifications import DeliveryFailed, Sender, Undeliverable
-from lattice.wire.notifications import webhook_key
+from lattice.ports.site.notifications import DeliveryFailed, Sender, Undeliverable
+from lattice.wire.work.notifications import webhook_key
 from tests.hooks import Hooks
 from tests.mailbox import Mailbox
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lattice.integrations.directory.store import DirectoryStore
-from lattice.ports.object_store import BadObjectName, ObjectMissing, ObjectStore, ObjectStoreError
+from lattice.ports.quorum.object_store import BadObjectName, ObjectMissing, ObjectStore, ObjectStoreError
 
 
 @pytest.fixture(params=["directory"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lattice.integrations.site_program.program import CommandProgram
-from lattice.ports.site_program import ProgramFailed, SiteProgram
+from lattice.ports.site.site_program import ProgramFailed, SiteProgram
 from lattice.testing.waiting import eventually
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lattice.integrations.wiper.program import ProgramWiper
-from lattice.ports.wiper import WipeFailed, WipeOrder, Wiper
+from lattice.ports.nodes.wiper import WipeFailed, WipeOrder, Wiper
 
 ORDER = WipeOrder(node="n1", address="10.0.0.1:5000", why="sensitive work a7 has left it", since=1_772_700_000_000)
 Maker = Callable[[str], Wiper]

@@ -18,7 +18,7 @@ import yaml
 
 from lattice.daemons.local.credentials import current_user, ensure_secret, write_tokens
 from lattice.daemons.local.layout import Layout
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue, with_authority
+from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue, with_authority
 from lattice.testing import LocalCluster, eventually
 from lattice.testing.local_cluster import is_running
 from tests.integration.quorum.etcd_networks import Network

@@ -13,7 +13,7 @@ from lattice.agent.hollow.injections import Injection
 from lattice.testing import LocalCluster, eventually
 from lattice.testing.hollow import HollowNodes
 from lattice_sdk import Client
-from lattice_sdk.models_nodes import NodeEvent
+from lattice_sdk.models.nodes import NodeEvent
 
 pytestmark = pytest.mark.e2e
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lattice.config.machine_status.reading import GivenFile, read_files
-from lattice.core.model.specifications import Specification
+from lattice.core.model.nodes.specifications import Specification
 from tests.machine_status.sample_files import (
     NODE_SPEC_CONF,
     PARTITION_PLACE,

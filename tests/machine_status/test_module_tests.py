@@ -3,7 +3,7 @@
 import pytest
 
 from lattice.config.machine_status.debug_flags import FLAGS, loggers_of
-from lattice.core.model.settings import SETTINGS, check_setting
+from lattice.core.model.site.settings import SETTINGS, check_setting
 from tests.machine_status.sample_files import SLURM_CONF, asked, errors, read_all, read_conf
 
 

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from lattice.core.model.observations import Beat
+from lattice.core.model.nodes.observations import Beat
 from tests.integration.api.world import Response, World, in_world
 from tests.machine_status.sample_files import NODE_SPEC_CONF, PARTITION_PLACE, SLURM_CONF, SPEC_PLACE
 

@@ -11,7 +11,12 @@ from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import (
+from lattice.core.model.nodes.nodes import Hardware, NodeState, Share
+from lattice.core.model.nodes.specifications import Specification
+from lattice.core.model.site.audit import AuditKey, AuditNote, AuditSeal, key_id
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import SENSITIVE, NodeSharing, OnQuota, Project, Tenant, Vcluster
+from lattice.core.model.work.allocations import (
     Allocation,
     AllocationState,
     Cause,
@@ -21,14 +26,9 @@ from lattice.core.model.allocations import (
     Request,
     RequeuePolicy,
 )
-from lattice.core.model.asked import Asked
-from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal, key_id
-from lattice.core.model.nodes import Hardware, NodeState, Share
-from lattice.core.model.notifications import Notify, NotifyDefault, Occasion
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.specifications import Specification
-from lattice.core.model.steps import StepRecord
-from lattice.core.model.tenants import SENSITIVE, NodeSharing, OnQuota, Project, Tenant, Vcluster
+from lattice.core.model.work.asked import Asked
+from lattice.core.model.work.notifications import Notify, NotifyDefault, Occasion
+from lattice.core.model.work.steps import StepRecord
 from tests.properties.dependency_generator import draw_dag, with_dependencies
 from tests.properties.drift_generator import draw_drift
 from tests.properties.node_generator import AWAY, draw_order, draw_trouble

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.state import State
-from lattice.core.model.dependencies import Clauses, Condition, Dependency, EndedWork, Ending
+from lattice.core.model.work.dependencies import Clauses, Condition, Dependency, EndedWork, Ending
 
 CONDITIONS = tuple(condition for condition in Condition if condition is not Condition.MUTEX)
 REFS = "abcdef"

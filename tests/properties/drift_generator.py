@@ -3,9 +3,9 @@
 from random import Random
 
 from lattice.core.machine import commands as cmd
-from lattice.core.machine.rules.drift import SENSITIVE_TIMEOUT, TIMEOUT
+from lattice.core.machine.rules.nodes.drift import SENSITIVE_TIMEOUT, TIMEOUT
 from lattice.core.machine.state import State
-from lattice.core.model.drift import Baseline, Difference
+from lattice.core.model.nodes.drift import Baseline, Difference
 
 PRINTS = ("a" * 64, "b" * 64, "c" * 64)
 DIFFERENCE = Difference(component="kernel", expected="6.1", actual="6.2")

@@ -11,11 +11,11 @@ from lattice.core.machine.commands import (
     SetSetting,
 )
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.model.allocations import Hold, Request
-from lattice.core.model.observations import Observations
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.signals import Signals
-from lattice.core.model.tenants import NodeSharing, Project
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import NodeSharing, Project
+from lattice.core.model.work.allocations import Hold, Request
 from tests.unit.core.scheduler.world import FirstCome, World
 
 VCLUSTERS = ("default", "shared", "part", "other")

@@ -4,7 +4,7 @@ from random import Random
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.state import State
-from lattice.core.model.nodes import DegradeCause, DownCause, NodeState
+from lattice.core.model.nodes.nodes import DegradeCause, DownCause, NodeState
 
 AWAY = (NodeState.DOWN, NodeState.DRAINED, NodeState.FAILED)
 

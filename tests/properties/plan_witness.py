@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from lattice.core.machine.folded import task_record
+from lattice.core.machine.parts.folded_tasks import task_record
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation, AllocationState, Request
-from lattice.core.model.nodes import Hardware, NodeState, Share
-from lattice.core.model.tenants import NodeSharing, Vcluster
+from lattice.core.model.nodes.nodes import Hardware, NodeState, Share
+from lattice.core.model.site.tenants import NodeSharing, Vcluster
+from lattice.core.model.work.allocations import Allocation, AllocationState, Request
 from lattice.core.scheduler.proposals import Placement, Plan, Reservation
 
 FOREVER = 10**18

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattice.core.model.allocations import Request
-from lattice.core.model.nodes import Hardware
-from lattice.core.model.shares import amounts, suits
-from lattice.core.scheduler.bounds import Bounds
-from lattice.core.scheduler.kinds import KindTable
-from lattice.core.scheduler.tables import Bools, Rows
+from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.work.allocations import Request
+from lattice.core.model.work.shares import amounts, suits
+from lattice.core.scheduler.placement.bounds import Bounds
+from lattice.core.scheduler.tables.kinds import KindTable
+from lattice.core.scheduler.tables.slots import Bools, Rows
 from tests.conftest import SOAK
 from tests.properties.machines import draw_machine, draw_work
 

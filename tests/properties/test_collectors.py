@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattice.core.model.collectors import DIRECTLY, depth_of, levels, may_bring, shares
+from lattice.core.model.nodes.collectors import DIRECTLY, depth_of, levels, may_bring, shares
 
 COLLECTORS = [f"c{number}" for number in range(12)]
 NODES = [f"n{number}" for number in range(60)]

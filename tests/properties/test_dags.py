@@ -6,8 +6,8 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Accepted
-from lattice.core.model.allocations import AllocationState
-from lattice.core.model.dependencies import Condition
+from lattice.core.model.work.allocations import AllocationState
+from lattice.core.model.work.dependencies import Condition
 from tests.conftest import SOAK
 from tests.unit.core.machine.world import World
 

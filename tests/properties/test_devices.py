@@ -5,8 +5,14 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattice.core.model.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor, choose_gpus, intra_node_fitness
-from lattice.core.model.memory import MemoryDomain, MemoryInterconnect, MemoryTopology, choose_cpus, locality_fitness
+from lattice.core.model.nodes.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor, choose_gpus, intra_node_fitness
+from lattice.core.model.nodes.memory import (
+    MemoryDomain,
+    MemoryInterconnect,
+    MemoryTopology,
+    choose_cpus,
+    locality_fitness,
+)
 
 
 @st.composite

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from lattice.core.machine.commands import SetTenant, SetVcluster
 from lattice.core.machine.outcomes import Accepted
-from lattice.core.model.allocations import Request
-from lattice.core.model.signals import Signals
-from lattice.core.model.tenants import OnQuota, Tenant, Vcluster
-from lattice.core.model.weights import FACTORS, PROFILES
-from lattice.core.scheduler.factors.moment import Moment
-from lattice.core.scheduler.factors.registry import REGISTRY
-from lattice.core.scheduler.score import score
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.site.tenants import OnQuota, Tenant, Vcluster
+from lattice.core.model.site.weights import FACTORS, PROFILES
+from lattice.core.model.work.allocations import Request
+from lattice.core.scheduler.score.factors.moment import Moment
+from lattice.core.scheduler.score.factors.registry import REGISTRY
+from lattice.core.scheduler.score.score import score
 from tests.unit.core.scheduler.world import HOUR, World
 
 TENANTS = ("physics", "biology", "chemistry")

@@ -14,7 +14,7 @@ from lattice.core.cycle import Cycle
 from lattice.core.machine.apply import apply
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
-from lattice.core.scheduler.snapshot import NO_VCLUSTER, Snapshot
+from lattice.core.scheduler.tables.snapshot import NO_VCLUSTER, Snapshot
 from tests.conftest import SOAK
 from tests.properties.commands_generator import CommandGenerator
 from tests.properties.machines import VCLUSTERS, draw_machine, draw_request

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattice.core.model.allocations import Request
+from lattice.core.model.work.allocations import Request
 from lattice.core.scheduler.feasibility import Demand
-from lattice.core.scheduler.lane import Lane
-from lattice.core.scheduler.snapshot import NEVER, NO_VCLUSTER
-from lattice.core.scheduler.timeline import Openings, Timeline, shared_nodes
+from lattice.core.scheduler.room.lane import Lane
+from lattice.core.scheduler.room.timeline import Openings, Timeline, shared_nodes
+from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER
 from tests.conftest import SOAK
 
 SEEDS = st.integers(min_value=0, max_value=2**32)

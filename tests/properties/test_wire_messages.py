@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from lattice.api.errors import ApiError
 from lattice.api.grpc.convert import record_writer, request_reader
 from lattice.api.rest.explain import explain_field
-from lattice.wire.admin import TenantFields, VclusterFields
-from lattice.wire.explanations import ExplanationView
-from lattice.wire.nodes import FreeView
+from lattice.wire.admin.admin import TenantFields, VclusterFields
+from lattice.wire.nodes.nodes import FreeView
 from lattice.wire.shapes import shape_of
-from lattice.wire.submissions import Submission
+from lattice.wire.work.explanations import ExplanationView
+from lattice.wire.work.submissions import Submission
 from tests.integration.api.grpc_wire import message_of, plain, said
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -6,13 +6,13 @@ Knows the promises, not the rules: it reads records and answers only.
 from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
-from lattice.core.machine.invariants import check
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.outcomes import Outcome, Rejected
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation, TaskGroup
-from lattice.core.model.drift import ACTOR, Drift
-from lattice.core.model.nodes import DownCause, Node, NodeState
-from lattice.core.model.tenants import SENSITIVE
+from lattice.core.model.nodes.drift import ACTOR, Drift
+from lattice.core.model.nodes.nodes import DownCause, Node, NodeState
+from lattice.core.model.site.tenants import SENSITIVE
+from lattice.core.model.work.allocations import Allocation, TaskGroup
 
 
 class Witness:

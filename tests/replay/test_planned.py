@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattice.core.scheduler.profiles import Profile, built_in
-from lattice.replay.entries import Entry, Trace
-from lattice.replay.planned import Planned
+from lattice.core.scheduler.score.profiles import Profile, built_in
+from lattice.replay.policies.planned import Planned
 from lattice.replay.simulate import simulate
-from lattice.replay.workload import Workload, keep_r1
+from lattice.replay.traces.entries import Entry, Trace
+from lattice.replay.traces.workload import Workload, keep_r1
 from tests.replay import textbook
 
 # First come, first served, with one reservation that is sought anew in each cycle: that is EASY.

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from lattice.replay.conservative import Conservative
-from lattice.replay.easy import Easy
-from lattice.replay.fcfs import Fcfs
 from lattice.replay.outcomes import Outcome, measure
+from lattice.replay.policies.conservative import Conservative
+from lattice.replay.policies.easy import Easy
+from lattice.replay.policies.fcfs import Fcfs
 from lattice.replay.simulate import simulate
-from lattice.replay.trace import listed_procs, read_trace
-from lattice.replay.workload import Workload, keep_r1
+from lattice.replay.traces.reader import listed_procs, read_trace
+from lattice.replay.traces.workload import Workload, keep_r1
 from tests.replay.traces import require_trace
 
 

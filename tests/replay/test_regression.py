@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lattice.core.machine.invariants import check
+from lattice.core.machine.checks.invariants import check
 from lattice.replay.cluster import Cluster, Scenario, Stay, node_seconds, percentile
 from lattice.replay.synthetic import (
     HOUR,

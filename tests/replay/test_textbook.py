@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattice.replay.conservative import Conservative
-from lattice.replay.easy import Easy
-from lattice.replay.entries import Entry, Trace
-from lattice.replay.fcfs import Fcfs
+from lattice.replay.policies.conservative import Conservative
+from lattice.replay.policies.easy import Easy
+from lattice.replay.policies.fcfs import Fcfs
 from lattice.replay.simulate import Policy, simulate
-from lattice.replay.workload import Workload, keep_r1
+from lattice.replay.traces.entries import Entry, Trace
+from lattice.replay.traces.workload import Workload, keep_r1
 from tests.replay import textbook
 
 PAIRS: dict[str, tuple[Callable[[Workload], Policy], Callable[[int, list[textbook.Job]], list[int]]]] = {

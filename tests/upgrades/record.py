@@ -22,15 +22,15 @@ from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Accepted
-from lattice.core.model.allocations import PartPhase, Request
-from lattice.core.model.drift import Baseline, Difference
-from lattice.core.model.nodes import Hardware, Share
-from lattice.core.model.notifications import Notify, NotifyDefault, Occasion
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.steps import StepRecord
-from lattice.core.model.tenants import SENSITIVE, Project, Tenant, Vcluster
-from lattice.quorum.backup_desk import BackupDesk
-from lattice.quorum.object_snapshots import pack
+from lattice.core.model.nodes.drift import Baseline, Difference
+from lattice.core.model.nodes.nodes import Hardware, Share
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import SENSITIVE, Project, Tenant, Vcluster
+from lattice.core.model.work.allocations import PartPhase, Request
+from lattice.core.model.work.notifications import Notify, NotifyDefault, Occasion
+from lattice.core.model.work.steps import StepRecord
+from lattice.quorum.backup.objects import pack
+from lattice.quorum.backup.service import BackupDesk
 from lattice.quorum.replica import LogReplica
 from tests.upgrades.api_examples import record_api
 from tests.upgrades.audit_files import record_audit

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.snapshots import SnapshotFolder
+from lattice.quorum.snapshots.folders import SnapshotFolder
 from tests.unit.quorum.world import HandClock
 
 NOW_MS = 1_700_000_000_000

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from lattice.core.model.allocations import AllocationState, Hold
-from lattice.core.model.nodes import NodeState
-from lattice.core.model.tenants import SENSITIVE
-from lattice.quorum.object_snapshots import unpack
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.site.tenants import SENSITIVE
+from lattice.core.model.work.allocations import AllocationState, Hold
+from lattice.quorum.backup.objects import unpack
+from lattice.quorum.backup.restore import restore
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.restore import restore
 from tests.unit.quorum.world import run, running
 from tests.upgrades.record import EXPECTED, HERE, propose, record, submission
 from tests.upgrades.replicas import replica_of

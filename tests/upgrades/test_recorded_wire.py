@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lattice.agent.messages import order_of
-from lattice.api.grpc.agent_messages import registration_of, report_of
+from lattice.api.grpc.agents.messages import registration_of, report_of
 from lattice.config.load import load
 from lattice.config.schema import ServerConfig
-from lattice.wire.audit import read_lines
+from lattice.wire.files.audit import read_lines
 from lattice.wire.pb import agent_pb2 as pb
 from lattice_sdk.audit_export import verify_export
 from tests.upgrades import audit_files, configuration

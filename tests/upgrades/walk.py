@@ -14,7 +14,7 @@ from lattice.core.machine.apply import apply
 from lattice.core.machine.codec import decode_batch, encode_batch
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.state import State
-from lattice.quorum.backup_desk import BackupDesk
+from lattice.quorum.backup.service import BackupDesk
 from lattice.quorum.logs.sqlite import SqliteLog
 from tests.properties.commands_generator import CommandGenerator
 from tests.upgrades.replicas import remove_locks, replica_of

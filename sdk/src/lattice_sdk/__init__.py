@@ -28,7 +28,8 @@ from lattice_sdk.errors import (
     Unreachable,
     WaitTimedOut,
 )
-from lattice_sdk.models import (
+from lattice_sdk.models.notifications import NotifyRequest, NotifySettings, WebhookKey
+from lattice_sdk.models.records import (
     TERMINAL_STATES,
     Allocation,
     AllocationFilter,
@@ -65,7 +66,6 @@ from lattice_sdk.models import (
     Vcluster,
     Whoami,
 )
-from lattice_sdk.models_notifications import NotifyRequest, NotifySettings, WebhookKey
 from lattice_sdk.retry import RetryPolicy
 from lattice_sdk.specification import AllocationSpec
 from lattice_sdk.streams import LogStream, Watch

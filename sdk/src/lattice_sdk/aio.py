@@ -15,8 +15,8 @@ from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
 from lattice_sdk.calls.audit import audit_query
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, log_query, source_of_token
-from lattice_sdk.models import Allocation, AllocationFilter, Event, LogChunk, LogLine
-from lattice_sdk.models_audit import AuditFilter
+from lattice_sdk.models.audit import AuditFilter
+from lattice_sdk.models.records import Allocation, AllocationFilter, Event, LogChunk, LogLine
 from lattice_sdk.operation import Awaiting, Steps, at
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request

@@ -10,8 +10,8 @@ from lattice_sdk.calls.allocations import EVERYTHING
 from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
 from lattice_sdk.calls.audit import audit_query
 from lattice_sdk.calls.every import Calls
-from lattice_sdk.models import Allocation, AllocationFilter, Page
-from lattice_sdk.models_audit import AuditFilter
+from lattice_sdk.models.audit import AuditFilter
+from lattice_sdk.models.records import Allocation, AllocationFilter, Page
 from lattice_sdk.operation import Blocking, Steps, at, given, new_request_id
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request, Session

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 import msgspec
 
 from lattice_sdk.errors import BadAnswer, Invalid
-from lattice_sdk.models import Page
+from lattice_sdk.models.records import Page
 from lattice_sdk.session import PREFIX, Query, Request
 from lattice_sdk.transport import quote
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from lattice_sdk.models import Constraints, LifecycleRequest, ResourceRequest, Submission
-from lattice_sdk.models_notifications import NotifyRequest
+from lattice_sdk.models.notifications import NotifyRequest
+from lattice_sdk.models.records import Constraints, LifecycleRequest, ResourceRequest, Submission
 
 
 class AllocationSpec(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from lattice_sdk.errors import BadAnswer
-from lattice_sdk.models_steps import Step, StepResult
+from lattice_sdk.models.steps import Step, StepResult
 from lattice_sdk.streams import EventReader, ServerEvent
 
 STDOUT, STDERR = 1, 2

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import grpc.aio
 
-from lattice.wire.agent import Stream, open_channel, open_stream
+from lattice.wire.agents.channel import Stream, open_channel, open_stream
 from lattice.wire.pb import agent_pb2 as pb
 
 FIRST_DELAY_S = 0.05

@@ -17,33 +17,14 @@ import msgspec
 from lattice.agent import messages, shim_client
 from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.runner import CheckRunner
-from lattice.agent.collection import Collection
-from lattice.agent.collector_lines import TcpSwitchboard
+from lattice.agent.collectors.member import Collection
+from lattice.agent.collectors.tcp import TcpSwitchboard
 from lattice.agent.connection import Outbox, ServerGone
-from lattice.agent.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
-from lattice.agent.epochs import History, judge_epoch
-from lattice.agent.familiar import Familiar
-from lattice.agent.folders import STREAMS, RunFolders
-from lattice.agent.launch import Account, LaunchRefused, offer_programs, prepare
-from lattice.agent.messages import key_of, stimulus_of
-from lattice.agent.output import Readers, Reading
-from lattice.agent.recovery import (
-    LastServer,
-    end_of,
-    judge,
-    note_boot,
-    note_server,
-    recall,
-    recall_server,
-    touch_server,
-)
-from lattice.agent.settings import Settings
-from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
-from lattice.agent.shim_output import read_base
-from lattice.agent.site_hooks import Hooked, HookFailed
-from lattice.agent.state import (
+from lattice.agent.machine.decide import fence_after_s, step
+from lattice.agent.machine.epochs import History, judge_epoch
+from lattice.agent.machine.state import (
     AgentState,
     Connected,
     Disconnected,
@@ -77,13 +58,32 @@ from lattice.agent.state import (
     UpdateRun,
     Welcomed,
 )
-from lattice.agent.step import fence_after_s, step
-from lattice.agent.step_driver import StepDriver
-from lattice.agent.step_folders import StepFolders
-from lattice.agent.step_launch import Site
-from lattice.agent.summary import write_summary
-from lattice.ports.object_store import ObjectStore, ObjectStoreError
-from lattice.wire.agent import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
+from lattice.agent.messages import key_of, stimulus_of
+from lattice.agent.runs.account_cache import Familiar
+from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
+from lattice.agent.runs.folders import STREAMS, RunFolders
+from lattice.agent.runs.launch import Account, LaunchRefused, offer_programs, prepare
+from lattice.agent.runs.output import Readers, Reading
+from lattice.agent.runs.recovery import (
+    LastServer,
+    end_of,
+    judge,
+    note_boot,
+    note_server,
+    recall,
+    recall_server,
+    touch_server,
+)
+from lattice.agent.runs.site_hooks import Hooked, HookFailed
+from lattice.agent.runs.summary import write_summary
+from lattice.agent.settings import Settings
+from lattice.agent.shim.output import read_base
+from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, read_status
+from lattice.agent.steps.driver import StepDriver
+from lattice.agent.steps.folders import StepFolders
+from lattice.agent.steps.launch import Site
+from lattice.ports.quorum.object_store import ObjectStore, ObjectStoreError
+from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
 from lattice.wire.pb import agent_pb2 as pb
 
 TICK_S = 1.0

@@ -1,10 +1,10 @@
-"""The wire's messages in the words of `lattice.agent.state`, and back."""
+"""The wire's messages in the words of `lattice.agent.machine.state`, and back."""
 
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from lattice.agent.state import (
+from lattice.agent.machine.state import (
     Acknowledged,
     Cause,
     EarlySignal,
@@ -22,7 +22,7 @@ from lattice.agent.state import (
     UpdateAsked,
     Welcomed,
 )
-from lattice.core.model.specifications import NO_FIGURES, Figures
+from lattice.core.model.nodes.specifications import NO_FIGURES, Figures
 from lattice.wire.pb import agent_pb2 as pb
 
 AGENT_VERSION = "0.1.0"

@@ -5,14 +5,14 @@ from pathlib import Path
 import msgspec
 
 from lattice.agent.checks.options import Check
-from lattice.agent.devices import NodeTopology
 from lattice.agent.discovery.hardware_file import HardwareFile
 from lattice.agent.discovery.keeper import LOOK_EVERY_S
-from lattice.agent.launch import AccountPolicy
+from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
-from lattice.agent.site_hooks import SiteHooks
-from lattice.agent.state import Retention
-from lattice.core.model.inventory import Inventory
+from lattice.agent.runs.devices import NodeTopology
+from lattice.agent.runs.launch import AccountPolicy
+from lattice.agent.runs.site_hooks import SiteHooks
+from lattice.core.model.nodes.inventory import Inventory
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,13 +11,13 @@ from typing import cast
 
 import msgspec
 
-from lattice.agent.state import Cause, End, RunKey
-from lattice.agent.step_state import StepKey, StepStatus
+from lattice.agent.machine.state import Cause, End, RunKey
+from lattice.agent.machine.step_status import StepKey, StepStatus
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 START_WITHIN_S = 30.0
 # Not imported from the shim: its modules have no business in this process.
-SHIM_PROGRAM = Path(__file__).with_name("shim.py")
+SHIM_PROGRAM = Path(__file__).parent / "shim" / "shim.py"
 SHIM_SOCKET = "shim.sock"
 SHIM_ALREADY_RUNNING = 3
 

@@ -11,12 +11,12 @@ from lattice.api.errors import ApiError, refused
 from lattice.api.services import Services
 from lattice.core.machine.commands import RecordAudit
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.model.allocations import Allocation
-from lattice.core.model.audit import AuditEntry, AuditNote, AuditOutcome
 from lattice.core.model.ids import allocation_id
-from lattice.ports.identity import Identity
-from lattice.ports.object_store import ObjectStoreError
-from lattice.wire.audit import ARCHIVE, in_order, read_lines
+from lattice.core.model.site.audit import AuditEntry, AuditNote, AuditOutcome
+from lattice.core.model.work.allocations import Allocation
+from lattice.ports.quorum.object_store import ObjectStoreError
+from lattice.ports.site.identity import Identity
+from lattice.wire.files.audit import ARCHIVE, in_order, read_lines
 
 
 async def record(

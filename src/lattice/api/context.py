@@ -11,8 +11,8 @@ from lattice.api.services import Services
 from lattice.core.machine.commands import AnyCommand
 from lattice.core.machine.outcomes import Accepted, Rejected
 from lattice.core.machine.state import State
-from lattice.core.model.settings import DEFAULT_VCLUSTER
-from lattice.ports.identity import Identity
+from lattice.core.model.site.settings import DEFAULT_VCLUSTER
+from lattice.ports.site.identity import Identity
 
 
 class NoParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

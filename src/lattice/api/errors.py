@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from lattice.core.machine.outcomes import Rejected
-from lattice.ports.archive import ArchiveError
-from lattice.ports.identity import Unauthenticated
-from lattice.ports.log import LogError, LogFull
-from lattice.ports.replica import ReplicaStopped
-from lattice.wire.problems import BadField
+from lattice.ports.quorum.archive import ArchiveError
+from lattice.ports.quorum.log import LogError, LogFull
+from lattice.ports.quorum.replica import ReplicaStopped
+from lattice.ports.site.identity import Unauthenticated
+from lattice.wire.text.problems import BadField
 
 STATUS = {
     "invalid": 400,

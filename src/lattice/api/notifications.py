@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from lattice.wire.notifications import MAIL, WEBHOOK, address_of, channel_of, webhook_key
+from lattice.wire.work.notifications import MAIL, WEBHOOK, address_of, channel_of, webhook_key
 
 OFF = {
     MAIL: "this site has configured no mail server: mails are not sent",

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lattice.api.answers import EventAnswer, TextAnswer
 from lattice.api.errors import ApiError
-from lattice.ports.identity import Identity
+from lattice.ports.site.identity import Identity
 
 PREFIX = "rate_limits."
 REQUESTS = "requests_per_second"

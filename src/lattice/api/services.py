@@ -7,29 +7,29 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from lattice.api.auth.membership import Memberships
-from lattice.api.changes import ChangeRing
-from lattice.api.discovery import Discovery
+from lattice.api.login_discovery import Discovery
 from lattice.api.notifications import NotificationPolicy
+from lattice.api.partitions import SlurmNames
 from lattice.api.rates import RateLimits
-from lattice.api.slurm_names import SlurmNames
-from lattice.api.streams import Feed
-from lattice.core.model.intent import IntentRule
-from lattice.core.model.observations import Observations
+from lattice.api.streams.changes import ChangeRing
+from lattice.api.streams.waiting import Feed
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.work.intent import IntentRule
 from lattice.observe.metrics import Metrics
-from lattice.ports.agents import AgentLinks
-from lattice.ports.audit import AuditDesk
-from lattice.ports.backups import Backups
 from lattice.ports.clock import Clock
-from lattice.ports.conformance import ConformanceView
-from lattice.ports.health import HealthDesk
-from lattice.ports.identity import Verifier
-from lattice.ports.inventories import InventoryBook
-from lattice.ports.object_store import ObjectStore
-from lattice.ports.quorum import Membership, QuorumView
-from lattice.ports.replica import Replica
+from lattice.ports.nodes.agents import AgentLinks
+from lattice.ports.nodes.conformance import ConformanceView
+from lattice.ports.nodes.health import HealthDesk
+from lattice.ports.nodes.inventories import InventoryBook
+from lattice.ports.nodes.steps import StepDesk
+from lattice.ports.quorum.backups import Backups
+from lattice.ports.quorum.object_store import ObjectStore
+from lattice.ports.quorum.replica import Replica
+from lattice.ports.quorum.servers import Membership, QuorumView
 from lattice.ports.scheduling import SchedulingView
-from lattice.ports.steps import StepDesk
-from lattice.ports.submit_filter import SubmitFilter
+from lattice.ports.site.audit import AuditDesk
+from lattice.ports.site.identity import Verifier
+from lattice.ports.site.submit_filter import SubmitFilter
 
 
 @dataclass(kw_only=True)

@@ -8,7 +8,7 @@ from lattice.cli.context import Context
 from lattice.cli.errors import OK, describe, exit_code
 from lattice.cli.output import structured
 from lattice_sdk.errors import ApiError, NotAuthenticated, Unavailable
-from lattice_sdk.models import Allocation
+from lattice_sdk.models.records import Allocation
 
 R = TypeVar("R")
 

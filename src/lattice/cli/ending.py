@@ -1,8 +1,8 @@
 """How an allocation or a DAG ended, as an exit code and as a sentence."""
 
 from lattice.cli.errors import FAILED_WITHOUT_CODE, INTERRUPTED, OK
-from lattice_sdk.models import CANCELLED, COMPLETED, FAILED, Allocation
-from lattice_sdk.models_dags import Dag
+from lattice_sdk.models.dags import Dag
+from lattice_sdk.models.records import CANCELLED, COMPLETED, FAILED, Allocation
 
 _SHOWN = 5
 

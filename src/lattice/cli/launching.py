@@ -13,10 +13,10 @@ from typing import BinaryIO
 
 from lattice.cli.context import Context
 from lattice.cli.errors import FAILED_WITHOUT_CODE, INTERRUPTED
-from lattice.cli.task_output import MergedOutput
+from lattice.cli.views.task_output import MergedOutput
 from lattice_sdk.client import Client
 from lattice_sdk.errors import ApiError, LatticeError
-from lattice_sdk.models_steps import Step, StepResult
+from lattice_sdk.models.steps import Step, StepResult
 from lattice_sdk.step_streams import OutputGap, StepStream, TaskOutput
 
 INPUT_BYTES = 1 << 16

@@ -2,8 +2,8 @@
 
 from lattice.config.load import ConfigError, parse_duration
 from lattice.config.schema import IntentSection, RuleSection, SubmissionSection
-from lattice.core.model.allocations import Lifecycle
-from lattice.core.model.intent import IntentRule
+from lattice.core.model.work.allocations import Lifecycle
+from lattice.core.model.work.intent import IntentRule
 
 Bounds = tuple[int | None, int | None]
 

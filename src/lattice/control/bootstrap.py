@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from lattice.core.machine.commands import SetTenant, SetVcluster
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.model.tenants import Tenant, Vcluster
-from lattice.ports.replica import Replica
+from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.ports.quorum.replica import Replica
 
 ACTOR = "server"
 

@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from lattice.ports.log import Conflict, LogFull, LogUnavailable
-from lattice.ports.replica import ReplicaStopped
+from lattice.ports.quorum.log import Conflict, LogFull, LogUnavailable
+from lattice.ports.quorum.replica import ReplicaStopped
 
 _log = logging.getLogger(__name__)
 

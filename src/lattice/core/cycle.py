@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import PlaceAllocation
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation, TaskGroup
-from lattice.core.model.nodes import Node
-from lattice.core.model.observations import Observations
-from lattice.core.model.settings import setting_value
-from lattice.core.model.signals import NO_SIGNALS
-from lattice.core.model.tenants import Tenant, Vcluster
-from lattice.core.scheduler.columns import Columns
+from lattice.core.model.nodes.nodes import Node
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.scheduler_signals import NO_SIGNALS
+from lattice.core.model.site.settings import setting_value
+from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.work.allocations import Allocation, TaskGroup
 from lattice.core.scheduler.plan import plan
-from lattice.core.scheduler.profiles import Profile
 from lattice.core.scheduler.proposals import Plan, Reservation
-from lattice.core.scheduler.snapshot import Budgets, Snapshot, Tuning
+from lattice.core.scheduler.score.profiles import Profile
+from lattice.core.scheduler.tables.columns import Columns
+from lattice.core.scheduler.tables.snapshot import Budgets, Snapshot, Tuning
 
 
 class Cycle:

@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector
 from lattice.core.machine.events import AnyEvent, NodeMoved
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
-from lattice.core.model.allocations import HOLDING, TERMINAL, AllocationState
-from lattice.core.model.nodes import NodeState
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.work.allocations import HOLDING, TERMINAL, AllocationState
 from lattice.observe.conformance import ConformanceFigures
 
 # The moment a series was created tells nobody anything and doubles the page.

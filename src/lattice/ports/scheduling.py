@@ -4,7 +4,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lattice.core.model.allocations import Allocation, TaskGroup
+from lattice.core.model.work.allocations import Allocation, TaskGroup
 
 
 class SchedulingStatus(Struct, frozen=True, kw_only=True):

@@ -16,11 +16,11 @@ from lattice.core.machine.commands import ArchiveAllocations, Envelope
 from lattice.core.machine.events import AllocationsArchived
 from lattice.core.machine.outcomes import Accepted, Outcome
 from lattice.core.machine.state import State
-from lattice.ports.archive import ArchivedRecord
-from lattice.ports.log import Log, LogCorrupt
-from lattice.ports.replica import Subscriber
-from lattice.quorum.archive import SqliteArchive
-from lattice.quorum.snapshots import SnapshotFolder
+from lattice.ports.quorum.archive import ArchivedRecord
+from lattice.ports.quorum.log import Log, LogCorrupt
+from lattice.ports.quorum.replica import Subscriber
+from lattice.quorum.archive.archive import SqliteArchive
+from lattice.quorum.snapshots.folders import SnapshotFolder
 
 _READ_PAGE = 32
 

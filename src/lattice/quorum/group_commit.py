@@ -21,7 +21,7 @@ from lattice.core.machine.codec import UnreadableBatch, decode_batch, encode_bat
 from lattice.core.machine.commands import AnyCommand, Envelope
 from lattice.core.machine.outcomes import Outcome
 from lattice.ports.clock import Clock
-from lattice.ports.log import Conflict, Entry, Log, LogFull, LogUnavailable
+from lattice.ports.quorum.log import Conflict, Entry, Log, LogFull, LogUnavailable
 
 MAX_COMMANDS = 512
 MAX_BYTES = 1 << 20

@@ -19,17 +19,17 @@ from lattice.core.machine.commands import AnyCommand, Envelope, RecordSnapshot
 from lattice.core.machine.events import AnyEvent
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.state import State
-from lattice.core.model.dags import Dag
-from lattice.ports.archive import ArchivedRecord, ArchiveFilter
+from lattice.core.model.work.dags import Dag
 from lattice.ports.clock import Clock
-from lattice.ports.log import Log, LogUnavailable
-from lattice.ports.replica import ReplicaStopped, Subscriber
+from lattice.ports.quorum.archive import ArchivedRecord, ArchiveFilter
+from lattice.ports.quorum.log import Log, LogUnavailable
+from lattice.ports.quorum.replica import ReplicaStopped, Subscriber
 from lattice.quorum.applier import Applier
-from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.group_commit import Committed, GroupCommit, Waiter, fail
 from lattice.quorum.head_reader import HeadReader
-from lattice.quorum.snapshot_keeper import SnapshotKeeper
-from lattice.quorum.snapshots import SnapshotFolder, Written
+from lattice.quorum.snapshots.folders import SnapshotFolder, Written
+from lattice.quorum.snapshots.keeper import SnapshotKeeper
 
 SNAPSHOT_EVERY = 20_000
 SNAPSHOT_ON_STOP = 1_000

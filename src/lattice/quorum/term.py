@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from lattice.core.machine.commands import AnyCommand
 from lattice.core.machine.outcomes import Outcome
 from lattice.core.machine.state import State
-from lattice.core.model.dags import Dag
-from lattice.ports.archive import ArchivedRecord, ArchiveFilter
-from lattice.ports.replica import Replica, ReplicaStopped, Subscriber
+from lattice.core.model.work.dags import Dag
+from lattice.ports.quorum.archive import ArchivedRecord, ArchiveFilter
+from lattice.ports.quorum.replica import Replica, ReplicaStopped, Subscriber
 
 
 class Term:

@@ -23,10 +23,10 @@ from lattice.core.machine.commands import (
 from lattice.core.machine.events import AllocationPlaced
 from lattice.core.machine.outcomes import Accepted, Rejected
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Cause, PartPhase
-from lattice.core.model.nodes import Hardware
-from lattice.core.model.tenants import Tenant, Vcluster
-from lattice.core.scheduler.profiles import Profile
+from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.work.allocations import Cause, PartPhase
+from lattice.core.scheduler.score.profiles import Profile
 
 ACTOR = "replay"
 FIRST_DAY_MS = 1_767_225_600_000  # where scenarios begin: 2026-01-01T00:00:00Z

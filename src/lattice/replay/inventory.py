@@ -18,15 +18,15 @@ import msgspec
 import yaml
 
 from lattice.core.machine.commands import SubmitAllocation
-from lattice.core.model.allocations import Request
-from lattice.core.model.nodes import Hardware
-from lattice.core.model.tenants import OnQuota, Tenant, Vcluster
-from lattice.core.scheduler.profiles import Profile
+from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.site.tenants import OnQuota, Tenant, Vcluster
+from lattice.core.model.work.allocations import Request
+from lattice.core.scheduler.score.profiles import Profile
 from lattice.replay.cluster import Arrival, Cluster, ReplayStuck, Scenario
-from lattice.replay.entries import Entry, Trace, TraceError
-from lattice.replay.workload import Workload, keep_r1
-from lattice.wire.node_names import node_names
-from lattice.wire.problems import BadField
+from lattice.replay.traces.entries import Entry, Trace, TraceError
+from lattice.replay.traces.workload import Workload, keep_r1
+from lattice.wire.text.node_names import node_names
+from lattice.wire.text.problems import BadField
 
 NAME = "default"
 

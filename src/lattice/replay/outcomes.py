@@ -7,7 +7,7 @@ from math import fsum
 
 import numpy as np
 
-from lattice.replay.workload import Workload
+from lattice.replay.traces.workload import Workload
 
 # Below this, in seconds, a run counts as so long: a slowdown should not be large because a run was short.
 SLOWDOWN_BOUND_S = 10

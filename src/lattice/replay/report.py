@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from lattice.replay.outcomes import Outcome
-from lattice.replay.workload import Workload
+from lattice.replay.traces.workload import Workload
 
 STARTS_HEADER = ("id", "submit", "start", "run", "procs")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
-from lattice.replay.workload import Workload
+from lattice.replay.traces.workload import Workload
 
 Progress = Callable[[int], None]
 _REPORT_EVERY = 1024

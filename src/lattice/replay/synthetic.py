@@ -9,9 +9,9 @@ from collections.abc import Callable
 from random import Random
 
 from lattice.core.machine.commands import SubmitAllocation
-from lattice.core.model.allocations import Request
-from lattice.core.model.nodes import Hardware
-from lattice.core.model.tenants import NodeSharing, OnQuota, Tenant, Vcluster
+from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.site.tenants import NodeSharing, OnQuota, Tenant, Vcluster
+from lattice.core.model.work.allocations import Request
 from lattice.replay.cluster import Arrival, Scenario
 
 HOUR = 3600

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from lattice.core.scheduler.profiles import Profile, profile_from_weights
+from lattice.core.scheduler.score.profiles import Profile, profile_from_weights
 
 
 class WeightsError(Exception):

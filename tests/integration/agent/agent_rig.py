@@ -16,8 +16,8 @@ from typing import Any
 
 import grpc
 
-from lattice.agent.cgroups import open_root
-from lattice.agent.shim import default_cgroup_root
+from lattice.agent.shim.cgroups import open_root
+from lattice.agent.shim.shim import default_cgroup_root
 from lattice.wire.pb import agent_pb2 as pb
 from lattice.wire.pb.agent_pb2_grpc import add_AgentServiceServicer_to_server
 from tests.integration.agent.shim_process import alive
@@ -192,7 +192,7 @@ class AgentProcess:
         self.token_file = state_dir.parent / "token"
         self.token_file.write_text(f"{TOKEN}\n")
         self.log = state_dir.parent / "agent.log"
-        self.command = [sys.executable, "-m", "lattice.daemons.agent", "--node-id", "n1"]
+        self.command = [sys.executable, "-m", "lattice.daemons.programs.agent", "--node-id", "n1"]
         self.command += ["--state-dir", str(state_dir), "--servers", servers, "--token-file", str(self.token_file)]
         self.command += ["--allow-user", getpass.getuser(), *options]
         self._process: subprocess.Popen[bytes] | None = None

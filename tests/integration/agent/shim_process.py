@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import lattice.agent
-from lattice.agent.cgroups import CgroupRoot, find_hierarchies, open_root
+import lattice.agent.shim
+from lattice.agent.shim.cgroups import CgroupRoot, find_hierarchies, open_root
 
 NOBODY = 65534
 DEADLINE_S = 60.0
-SOURCES = Path(lattice.agent.__file__).parent
+SOURCES = Path(lattice.agent.shim.__file__).parent
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 Message = dict[str, Any]
@@ -137,11 +137,11 @@ class ShimProcess:
     def _prepare_other_user(self) -> None:
         """A copy of the sources that the user can read, and nothing else of ours."""
         self.python = readable_python(self.uid)
-        package = self.dir / "copy" / "lattice" / "agent"
+        package = self.dir / "copy" / "lattice" / "agent" / "shim"
         package.mkdir(parents=True)
-        (package.parent / "__init__.py").touch()
-        (package / "__init__.py").touch()
-        for source in (SOURCES / "cgroups.py", *SOURCES.glob("shim*.py")):
+        for parent in (package.parent.parent, package.parent):
+            (parent / "__init__.py").touch()
+        for source in SOURCES.glob("*.py"):
             shutil.copy(source, package)
         self.program = package / "shim.py"
         for path in (self.dir, self.scratch):

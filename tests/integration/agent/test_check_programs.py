@@ -11,8 +11,8 @@ import pytest
 
 from lattice.agent.checks.groups import MARK, MAX_PROCESSES, Fence, Fences
 from lattice.agent.checks.programs import ProgramRunner, SiteProgram, outcome_of
-from lattice.agent.shim_signals import open_pidfds
-from lattice.core.model.health import MAX_TEXT, Outcome, Verdict, clean_text
+from lattice.agent.shim.signals import open_pidfds
+from lattice.core.model.nodes.health import MAX_TEXT, Outcome, Verdict, clean_text
 
 DEADLINE_S = 60.0
 QUICK_S = 1.5

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lattice.agent.shim_output import read_output
+from lattice.agent.shim.output import read_output
 from tests.integration.agent.shim_process import Client, ShimProcess, wait_for
 
 

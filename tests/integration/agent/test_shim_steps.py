@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lattice.agent.shim_journal import RECORD, STDERR, STDOUT, read_journal
+from lattice.agent.shim.journal import RECORD, STDERR, STDOUT, read_journal
 from tests.integration.agent.shim_process import Client, ShimProcess, alive, wait_for
 
 Message = dict[str, Any]

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from lattice.api.context import Context
-from lattice.api.operations import allocations
+from lattice.api.operations.work import allocations
 from lattice.core.machine.commands import CancelAllocation, ReportPart
-from lattice.core.model.allocations import AllocationState, Cause, PartPhase
+from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase
 from tests.integration.api.world import World, in_world, soon
 
 

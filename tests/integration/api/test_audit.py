@@ -7,10 +7,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from lattice.control.audit_keys import Signer
-from lattice.control.auditing import Auditing, AuditSettings
+from lattice.control.audit.keys import Signer
+from lattice.control.audit.sealing import Auditing, AuditSettings
 from lattice.core.machine.commands import SetTenant, SetVcluster
-from lattice.core.model.tenants import SENSITIVE, Tenant, Vcluster
+from lattice.core.model.site.tenants import SENSITIVE, Tenant, Vcluster
 from lattice.integrations.directory.store import DirectoryStore
 from lattice_sdk.audit_export import AuditBroken, verify_export
 from tests.integration.api.world import World, in_world

@@ -17,7 +17,7 @@ from starlette.types import Message
 from lattice.api.auth.rbac import TABLE, Permission, Reach, Role
 from lattice.api.operations.table import OPERATIONS, Operation
 from lattice.core.machine.commands import SetTenant
-from lattice.core.model.tenants import Tenant
+from lattice.core.model.site.tenants import Tenant
 from tests.integration.api import grpc_wire
 from tests.integration.api.parity_examples import Request
 from tests.integration.api.test_parity import _IN_PATH, over_rest, with_words
@@ -305,7 +305,7 @@ async def test_a_stream_ends_when_its_caller_is_judged_anew_and_may_not_have_it(
         async def learn(self) -> None: ...
 
         async def recheck(self, token: str) -> Any:  # noqa: ANN401 - an identity
-            from lattice.ports.identity import Unauthenticated
+            from lattice.ports.site.identity import Unauthenticated
 
             if self.scope is None:
                 raise Unauthenticated("the token was revoked")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lattice.core.model.observations import Beat
+from lattice.core.model.nodes.observations import Beat
 from tests.integration.api.world import World, in_world
 
 

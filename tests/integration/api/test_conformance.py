@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from lattice.control.conformance import Conformance
+from lattice.control.nodes.conformance import Conformance
 from lattice.core.machine.commands import SetVcluster
-from lattice.core.model.conformance import fingerprint
-from lattice.core.model.health import CheckStanding, Consequence, Verdict
-from lattice.core.model.nodes import NodeState
-from lattice.core.model.tenants import SENSITIVE, Vcluster
+from lattice.core.model.nodes.conformance import fingerprint
+from lattice.core.model.nodes.health import CheckStanding, Consequence, Verdict
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from tests.integration.api.world import World, in_world
 from tests.unit.control.reports import Reports
 

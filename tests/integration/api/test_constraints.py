@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lattice.core.machine.commands import ConfirmNode, RegisterNode
-from lattice.core.model.nodes import Hardware
+from lattice.core.model.nodes.nodes import Hardware
 from tests.integration.api.test_usage import scheduled, shown
 from tests.integration.api.world import World, in_world
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from lattice.core.machine.commands import FoldTasks, SetTenant
-from lattice.core.model.tenants import Tenant
+from lattice.core.model.site.tenants import Tenant
 from tests.integration.api.world import World, in_world
 
 FLOW = {

@@ -6,8 +6,8 @@ import pytest
 
 from lattice.core.machine.commands import AnyCommand
 from lattice.core.machine.outcomes import Outcome
-from lattice.ports.log import Conflict, LogFull, LogUnavailable
-from lattice.ports.replica import ReplicaStopped
+from lattice.ports.quorum.log import Conflict, LogFull, LogUnavailable
+from lattice.ports.quorum.replica import ReplicaStopped
 from tests.integration.api.world import World, in_world
 
 MALFORMED = [

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from lattice.api.rest import events as rest_events
-from lattice.api.streams import Feed
+from lattice.api.streams.waiting import Feed
 from lattice.core.machine.commands import DrainNode
 from tests.integration.api.world import Event, World, in_world, soon
 

@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from lattice.api.grpc.operations import OperationServices
 from lattice.api.grpc.public import UnusableCertificate, offer, tls_credentials
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
+from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
 from lattice.wire.pb import admin_pb2 as pb
 from lattice.wire.pb import admin_pb2_grpc as stubs
 from tests.integration.api.world import World, in_world

@@ -1,8 +1,8 @@
 """The vCluster that a submission gets which names none, and filters by project and tag."""
 
 from lattice.core.machine.commands import SetVcluster
-from lattice.core.model.intent import IntentRule
-from lattice.core.model.tenants import Vcluster
+from lattice.core.model.site.tenants import Vcluster
+from lattice.core.model.work.intent import IntentRule
 from tests.integration.api.world import World, in_world
 
 RULES = (

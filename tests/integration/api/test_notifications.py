@@ -1,8 +1,8 @@
 """Asking to be told: per allocation and by default, with warnings where nothing will come of it."""
 
 from lattice.api.notifications import ALL_OFF, NotificationPolicy
-from lattice.core.model.notifications import Notify, Occasion
-from lattice.wire.notifications import webhook_key
+from lattice.core.model.work.notifications import Notify, Occasion
+from lattice.wire.work.notifications import webhook_key
 from tests.integration.api.world import World, in_world
 
 MAIL = "mail:alice@site.test"

@@ -4,7 +4,7 @@ import asyncio
 import base64
 
 from lattice.core.machine.commands import ReportPart, RequeueAllocation
-from lattice.core.model.allocations import Cause, PartPhase
+from lattice.core.model.work.allocations import Cause, PartPhase
 from tests.integration.api.world import World, in_world, soon
 
 

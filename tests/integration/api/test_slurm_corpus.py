@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lattice.core.machine.commands import ConfirmNode, RegisterNode, SetTenant, SetVcluster
-from lattice.core.model.nodes import Hardware
-from lattice.core.model.tenants import Tenant, Vcluster
+from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.site.tenants import Tenant, Vcluster
 from tests.integration.api.world import World, in_world
 
 CORPUS = Path(__file__).resolve().parents[2] / "slurm" / "corpus"

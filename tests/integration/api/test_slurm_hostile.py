@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lattice.api.slurm import answering
-from lattice.core.model.allocations import PartPhase
+from lattice.core.model.work.allocations import PartPhase
 from tests.integration.api.world import World, in_world
 
 DIGITS = "9" * 5000

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lattice.core.machine.commands import DrainNode
-from lattice.core.model.allocations import Cause, PartPhase
+from lattice.core.model.work.allocations import Cause, PartPhase
 from tests.integration.api.world import World, in_world
 
 

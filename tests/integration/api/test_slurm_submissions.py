@@ -4,13 +4,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from lattice.api.partitions import slurm_names
 from lattice.api.rest.app import build_app
-from lattice.api.slurm_names import slurm_names
 from lattice.core.machine.commands import RegisterNode, SetReservation, SetTenant, SetVcluster
-from lattice.core.model.allocations import Allocation, Hold, RequeuePolicy
-from lattice.core.model.nodes import Hardware
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.tenants import NodeSharing, Vcluster
+from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import NodeSharing, Vcluster
+from lattice.core.model.work.allocations import Allocation, Hold, RequeuePolicy
 from tests.integration.api.world import World, in_world
 
 BJSF = "sbatch: error: Batch job submission failed: "

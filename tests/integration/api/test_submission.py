@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lattice.core.model.allocations import Hold
-from lattice.wire.allocations import decode_work
+from lattice.core.model.work.allocations import Hold
+from lattice.wire.work.allocations import decode_work
 from tests.integration.api.world import World, in_world
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.machine.commands import SetVcluster
-from lattice.core.model.tenants import NodeSharing, Vcluster
+from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from tests.integration.api.world import NOW_MS, World, in_world
 
 HOUR_MS = 3_600_000

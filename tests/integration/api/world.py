@@ -26,15 +26,15 @@ from lattice.core.machine.commands import (
 )
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation, Cause, PartPhase, TaskGroup
-from lattice.core.model.nodes import Hardware, Share
-from lattice.core.model.observations import Observations
-from lattice.core.model.tenants import Tenant, Vcluster
-from lattice.ports.agents import AgentUnreachable, Order, OutputName, OutputPiece
-from lattice.ports.identity import Kind
-from lattice.ports.object_store import ObjectMissing
+from lattice.core.model.nodes.nodes import Hardware, Share
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, TaskGroup
+from lattice.ports.nodes.agents import AgentUnreachable, Order, OutputName, OutputPiece
+from lattice.ports.quorum.object_store import ObjectMissing
 from lattice.ports.scheduling import Outlook, SchedulingStatus
-from lattice.quorum.archive import SqliteArchive
+from lattice.ports.site.identity import Kind
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.replica import LogReplica
 

@@ -9,29 +9,29 @@ from dataclasses import dataclass, field
 import grpc
 
 from lattice.api.auth.tokens import TokenVerifier, sign_token
-from lattice.api.grpc.agent_links import AgentLinkTable
-from lattice.api.grpc.agent_service import AgentService
-from lattice.api.grpc.agent_session import DeskReception
+from lattice.api.grpc.agents.links import AgentLinkTable
+from lattice.api.grpc.agents.service import AgentService
+from lattice.api.grpc.agents.session import DeskReception
 from lattice.api.grpc.server import build_server
-from lattice.control.agents import AgentSessions, SessionSettings
 from lattice.control.bootstrap import Defaults, make_defaults
-from lattice.control.dispatch import Dispatch, DispatchSettings
-from lattice.control.node_timers import NodeTimers, TimerSettings
-from lattice.control.node_watch import NodeWatch
-from lattice.control.scheduling import Scheduling, SchedulingSettings
-from lattice.control.steps import StepBook, StepSettings
+from lattice.control.nodes.sessions import AgentSessions, SessionSettings
+from lattice.control.nodes.timers import NodeTimers, TimerSettings
+from lattice.control.nodes.watch import NodeWatch
+from lattice.control.steps.registry import StepBook, StepSettings
+from lattice.control.work.dispatch import Dispatch, DispatchSettings
+from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.machine.commands import AnyCommand, SubmitAllocation
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Request
-from lattice.core.model.observations import Observations
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.work.allocations import Request
 from lattice.ports.clock import SystemClock
-from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.replica import LogReplica
-from lattice.wire.agent import Stream, open_channel, open_stream
-from lattice.wire.allocations import Work, encode_work
+from lattice.wire.agents.channel import Stream, open_channel, open_stream
 from lattice.wire.pb import agent_pb2 as pb
+from lattice.wire.work.allocations import Work, encode_work
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 

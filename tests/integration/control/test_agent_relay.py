@@ -10,18 +10,19 @@ import grpc
 import pytest
 
 from lattice.api.auth.tokens import TokenVerifier
-from lattice.api.grpc import agent_service, agent_session
-from lattice.api.grpc.agent_service import AgentService
-from lattice.api.grpc.agent_session import DeskReception
+from lattice.api.grpc.agents import service as agent_service
+from lattice.api.grpc.agents import session as agent_session
+from lattice.api.grpc.agents.service import AgentService
+from lattice.api.grpc.agents.session import DeskReception
 from lattice.api.grpc.server import build_server
-from lattice.core.model.allocations import AllocationState as A
-from lattice.core.model.nodes import NodeState as N
-from lattice.daemons.agent_relay import AgentRelay
-from lattice.daemons.listening import Address
-from lattice.ports.agents import Report, StopOrder
+from lattice.core.model.nodes.nodes import NodeState as N
+from lattice.core.model.work.allocations import AllocationState as A
+from lattice.daemons.quorum.agent_relay import AgentRelay
+from lattice.daemons.server.listening import Address
 from lattice.ports.clock import SystemClock
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
-from lattice.quorum.tls import PeerTls
+from lattice.ports.nodes.agents import Report, StopOrder
+from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
+from lattice.quorum.trust.tls import PeerTls
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import SECRET, FakeAgent, Rig, agent_token
 

@@ -7,11 +7,11 @@ import grpc
 import pytest
 
 from lattice.core.machine.commands import CancelAllocation, DisableNode, EnableNode
-from lattice.core.model.allocations import AllocationState as A
-from lattice.core.model.allocations import Cause
-from lattice.core.model.nodes import NodeState as N
-from lattice.ports.agents import AgentUnreachable, OutputUnavailable, StopOrder
-from lattice.ports.log import LogFull
+from lattice.core.model.nodes.nodes import NodeState as N
+from lattice.core.model.work.allocations import AllocationState as A
+from lattice.core.model.work.allocations import Cause
+from lattice.ports.nodes.agents import AgentUnreachable, OutputUnavailable, StopOrder
+from lattice.ports.quorum.log import LogFull
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, agent_token, served
 

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import grpc
 
-from lattice.control.collectors import CollectorSettings, CollectorTree
+from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.core.machine.commands import SetSetting
 from lattice.ports.clock import SystemClock
-from lattice.wire.collecting import seal
+from lattice.wire.agents.collecting import seal
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, served
 

@@ -4,7 +4,7 @@ import asyncio
 
 import grpc
 
-from lattice.core.model.nodes import NodeState as N
+from lattice.core.model.nodes.nodes import NodeState as N
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, agent_token, served
 

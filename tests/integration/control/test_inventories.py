@@ -1,7 +1,7 @@
 """Inventories over an agent's real stream: what arrives, what is refused without harm, what is asked for again."""
 
-from lattice.control.inventories import Inventories
-from lattice.core.model.inventory import Inventory, Software, encode_inventory, inventory_fingerprint
+from lattice.control.nodes.inventories import Inventories
+from lattice.core.model.nodes.inventory import Inventory, Software, encode_inventory, inventory_fingerprint
 from lattice.ports.clock import SystemClock
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, served

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lattice.config.schema import ApiSection, LogSection, ServerConfig
-from lattice.daemons.server_process import ServerProcess
+from lattice.daemons.server.process import ServerProcess
 from lattice.quorum.replica import LogReplica
 from tests.integration.control.rig import SECRET
 

@@ -15,17 +15,17 @@ from starlette.types import Receive, Scope, Send
 
 from lattice.api.rest.exchange import LeaderLost, Pool
 from lattice.api.rest.peers import PEER, PeerApp
-from lattice.daemons.listening import Address, bind
-from lattice.daemons.peer_listener import PeerListener
-from lattice.daemons.quorum_view import QuorumServers
+from lattice.daemons.quorum.peer_listener import PeerListener
+from lattice.daemons.quorum.view import QuorumServers
+from lattice.daemons.server.listening import Address, bind
 from lattice.ports.clock import Clock, SystemClock
-from lattice.ports.leadership import Leadership
-from lattice.ports.quorum import CertificateState, MembershipRefused, ReplicaAt
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue, rotate
-from lattice.quorum.clock_skew import SkewWatch
-from lattice.quorum.directory import ServerDirectory, ServerEntry
+from lattice.ports.quorum.leadership import Leadership
+from lattice.ports.quorum.servers import CertificateState, MembershipRefused, ReplicaAt
+from lattice.quorum.peers.clock_skew import SkewWatch
+from lattice.quorum.peers.directory import ServerDirectory, ServerEntry
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.tls import PeerTls, joining_context
+from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue, rotate
+from lattice.quorum.trust.tls import PeerTls, joining_context
 
 HOUR_MS = 3_600_000
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from lattice.core.machine.commands import ArchiveAllocations, CancelAllocation
 from lattice.core.machine.outcomes import Accepted
 from lattice.ports.clock import SystemClock
-from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.snapshots import SnapshotFolder
+from lattice.quorum.snapshots.folders import SnapshotFolder
 from tests.unit.quorum.world import founding, submission
 
 

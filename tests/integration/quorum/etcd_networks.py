@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lattice.quorum.certificates import install, issue
-from lattice.quorum.etcd_settings import MemberSettings
+from lattice.quorum.etcd.settings import MemberSettings
+from lattice.quorum.trust.certificates import install, issue
 from tests.conftest import require_program
 from tests.integration.quorum.etcd_world import Etcd, in_time
 

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lattice.quorum import etcd_launch
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
-from lattice.quorum.etcd_client import EtcdClient, EtcdError
-from lattice.quorum.etcd_settings import MemberSettings, Origin, member_arguments
+from lattice.quorum.etcd import launch as etcd_launch
+from lattice.quorum.etcd.client import EtcdClient, EtcdError
+from lattice.quorum.etcd.settings import MemberSettings, Origin, member_arguments
 from lattice.quorum.logs.etcd import EtcdLog
+from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.conftest import require_program
 

@@ -4,10 +4,10 @@ import sqlite3
 from pathlib import Path
 
 from lattice.core.machine import commands as cmd
-from lattice.core.machine.folded import FoldedTasks
-from lattice.core.model.allocations import Allocation, AllocationState, RequeuePolicy, TaskGroup
-from lattice.ports.archive import ArchiveFilter
-from lattice.quorum.archive import SqliteArchive
+from lattice.core.machine.parts.folded_tasks import FoldedTasks
+from lattice.core.model.work.allocations import Allocation, AllocationState, RequeuePolicy, TaskGroup
+from lattice.ports.quorum.archive import ArchiveFilter
+from lattice.quorum.archive.archive import SqliteArchive
 from tests.unit.core.machine.world import World
 from tests.unit.quorum.world import run
 

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from lattice.core.machine.codec import decode_batch
-from lattice.ports.backups import BackupError, BackupMissing
-from lattice.ports.log import Conflict, LogCorrupt, LogError
-from lattice.quorum import backup, restore
-from lattice.quorum.archive import SqliteArchive
-from lattice.quorum.backup_desk import BackupDesk
+from lattice.ports.quorum.backups import BackupError, BackupMissing
+from lattice.ports.quorum.log import Conflict, LogCorrupt, LogError
+from lattice.quorum.archive.archive import SqliteArchive
+from lattice.quorum.backup import folder as backup
+from lattice.quorum.backup import restore
+from lattice.quorum.backup.service import BackupDesk
 from lattice.quorum.logs.etcd import EtcdLog
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.snapshots import SnapshotFolder
+from lattice.quorum.snapshots.folders import SnapshotFolder
 from tests.integration.quorum.etcd_world import running_etcd
 from tests.unit.quorum.world import HandClock, finish, founded, run, running, submit
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lattice.api.changes import ChangeRing
+from lattice.api.streams.changes import ChangeRing
 from lattice.core.machine.commands import CancelAllocation
 from lattice.quorum.replica import LogReplica
 from tests.unit.quorum.world import founded, replica_at, run, running, submit, until

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lattice.core.model.allocations import Allocation, AllocationState
-from lattice.quorum.archive import SqliteArchive
+from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.replica import LogReplica
 from tests.conftest import SOAK
 from tests.integration.quorum.doomed_writer import WholeLog, replica_over_whole_log

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lattice.quorum import invitations
-from lattice.quorum.directory import ServerDirectory, ServerEntry
-from lattice.quorum.etcd_client import EtcdClient, EtcdUnavailable, bring_home
-from lattice.quorum.invitations import InvitationError
+from lattice.quorum.etcd.client import EtcdClient, EtcdUnavailable, bring_home
+from lattice.quorum.peers import invitations
+from lattice.quorum.peers.directory import ServerDirectory, ServerEntry
+from lattice.quorum.peers.invitations import InvitationError
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.integration.quorum.etcd_world import Etcd, free_address, in_time, running_etcd, until
 
@@ -133,7 +133,7 @@ def test_an_invitation_ends_in_time_although_etcd_keeps_it_longer(etcd: Etcd, mo
         async with etcd.client() as client:
             token = await invitations.invite(client, "s4", trusted=b"CA", servers=[], lifetime_s=60)
             later = time.time() + 61
-            monkeypatch.setattr("lattice.quorum.invitations.time.time", lambda: later)
+            monkeypatch.setattr("lattice.quorum.peers.invitations.time.time", lambda: later)
             assert await invitations.pending(client) == []
             with pytest.raises(InvitationError, match="has ended; make a new one"):
                 await invitations.redeem(client, token.id, token.secret, b"keys")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lattice.ports.leadership import Leadership
-from lattice.quorum.leader import EtcdLeadership
+from lattice.ports.quorum.leadership import Leadership
+from lattice.quorum.etcd.keys import EPOCH
+from lattice.quorum.etcd.leader import EtcdLeadership
 from lattice.quorum.logs.epochs import new_epoch
-from lattice.quorum.logs.etcd_keys import EPOCH
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd, until
 

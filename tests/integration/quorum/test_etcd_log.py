@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from lattice.ports.clock import SystemClock
-from lattice.ports.log import Conflict, Entry, Log, LogCorrupt, LogFull, LogUnavailable, Trimmed
-from lattice.quorum.archive import SqliteArchive
-from lattice.quorum.etcd_client import EtcdClient, EtcdUnavailable
+from lattice.ports.quorum.log import Conflict, Entry, Log, LogCorrupt, LogFull, LogUnavailable, Trimmed
+from lattice.quorum.archive.archive import SqliteArchive
+from lattice.quorum.etcd.client import EtcdClient, EtcdUnavailable
+from lattice.quorum.etcd.keys import EPOCH, MAX_PAYLOAD_BYTES, entry_key
 from lattice.quorum.logs import etcd_space
 from lattice.quorum.logs.etcd import EtcdLog
-from lattice.quorum.logs.etcd_keys import EPOCH, MAX_PAYLOAD_BYTES, entry_key
 from lattice.quorum.replica import LogReplica
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from lattice.quorum.certificates import (
+from lattice.quorum.etcd.client import EtcdClient, EtcdError
+from lattice.quorum.etcd.keys import HEAD
+from lattice.quorum.etcd.member import EtcdMember
+from lattice.quorum.etcd.settings import MemberFailed, MemberSettings, Origin, write_origin
+from lattice.quorum.logs.etcd import EtcdLog
+from lattice.quorum.trust.certificates import (
     CertificateFolder,
     rotate,
 )
-from lattice.quorum.etcd_client import EtcdClient, EtcdError
-from lattice.quorum.etcd_member import EtcdMember
-from lattice.quorum.etcd_settings import MemberFailed, MemberSettings, Origin, write_origin
-from lattice.quorum.logs.etcd import EtcdLog
-from lattice.quorum.logs.etcd_keys import HEAD
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.conftest import require_program
 from tests.integration.quorum.etcd_world import in_time, new_certificates, settings_for, until
@@ -129,9 +129,9 @@ def test_a_member_that_dies_is_started_again(tmp_path: Path, certificates: Certi
 SERVER = """
 import asyncio, sys
 from pathlib import Path
-from lattice.quorum.certificates import CertificateFolder
-from lattice.quorum.etcd_member import EtcdMember
-from lattice.quorum.etcd_settings import MemberSettings
+from lattice.quorum.trust.certificates import CertificateFolder
+from lattice.quorum.etcd.member import EtcdMember
+from lattice.quorum.etcd.settings import MemberSettings
 
 async def main():
     folder, client, peer = Path(sys.argv[1]), sys.argv[2], sys.argv[3]

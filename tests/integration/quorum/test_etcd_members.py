@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lattice.quorum import members
-from lattice.quorum.etcd_client import EtcdClient, EtcdUnavailable
-from lattice.quorum.members import MembersError
+from lattice.quorum.etcd import members
+from lattice.quorum.etcd.client import EtcdClient, EtcdUnavailable
+from lattice.quorum.etcd.members import MembersError
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd, until
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lattice.ports.log import Conflict, LogUnavailable
-from lattice.quorum.leader import EtcdLeadership
+from lattice.ports.quorum.log import Conflict, LogUnavailable
+from lattice.quorum.etcd.leader import EtcdLeadership
 from lattice.quorum.logs.etcd import EtcdLog
 from tests.integration.quorum.etcd_networks import Network, etcd_on_hosts
 from tests.integration.quorum.etcd_world import Etcd, in_time

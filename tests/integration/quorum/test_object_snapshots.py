@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from lattice.integrations.directory.store import DirectoryStore
-from lattice.ports.backups import BackupError, BackupMissing
-from lattice.ports.object_store import ObjectStoreError
-from lattice.quorum import restore
-from lattice.quorum.backup import Source
-from lattice.quorum.backup_desk import BackupDesk
-from lattice.quorum.object_snapshots import ObjectSnapshots, SnapshotUploads, name_of, time_of
+from lattice.ports.quorum.backups import BackupError, BackupMissing
+from lattice.ports.quorum.object_store import ObjectStoreError
+from lattice.quorum.backup import restore
+from lattice.quorum.backup.folder import Source
+from lattice.quorum.backup.objects import ObjectSnapshots, SnapshotUploads, name_of, time_of
+from lattice.quorum.backup.service import BackupDesk
 from tests.integration.quorum.test_backup import server_at
 from tests.unit.quorum.world import founded, run, running, submit, until
 

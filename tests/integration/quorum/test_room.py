@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from lattice.core.machine.outcomes import Accepted
-from lattice.ports.log import LogFull, LogUnavailable
-from lattice.quorum.archive import SqliteArchive
+from lattice.ports.quorum.log import LogFull, LogUnavailable
+from lattice.quorum.archive.archive import SqliteArchive
+from lattice.quorum.disk_space import RoomWatch, disk_problem
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.room import RoomWatch, disk_problem
-from lattice.quorum.snapshots import SnapshotFolder
+from lattice.quorum.snapshots.folders import SnapshotFolder
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd
 from tests.unit.quorum.world import HandClock, founding, run, running, submission, submit, until
 

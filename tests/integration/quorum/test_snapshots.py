@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lattice.core.machine.state import FrozenView, State
-from lattice.ports.archive import ArchiveFilter
-from lattice.ports.log import LogCorrupt
+from lattice.ports.quorum.archive import ArchiveFilter
+from lattice.ports.quorum.log import LogCorrupt
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.snapshots import SnapshotDamaged, SnapshotFolder, Written
+from lattice.quorum.snapshots.folders import SnapshotDamaged, SnapshotFolder, Written
 from tests.unit.quorum.world import finish, founded, replica_at, run, running, submission, submit, until
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lattice.ports.clock import SystemClock
-from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica, ReplicaCounters
-from lattice.quorum.snapshots import SnapshotFolder
+from lattice.quorum.snapshots.folders import SnapshotFolder
 from tests.unit.quorum.world import founded, running, submission, until
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]

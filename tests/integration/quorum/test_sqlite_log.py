@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lattice.ports.log import LogCorrupt, LogFull, LogHeld
+from lattice.ports.quorum.log import LogCorrupt, LogFull, LogHeld
 from lattice.quorum.logs.sqlite import SqliteLog
 
 WRITER = """
@@ -37,7 +37,7 @@ asyncio.run(main())
 FILLER = """
 import asyncio, os, sys
 from pathlib import Path
-from lattice.ports.log import LogFull
+from lattice.ports.quorum.log import LogFull
 from lattice.quorum.logs.sqlite import SqliteLog
 
 async def main(folder):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.cgroups import (
+from lattice.agent.shim.cgroups import (
     Cgroup,
     CgroupRoot,
     Hierarchies,

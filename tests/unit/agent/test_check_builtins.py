@@ -11,9 +11,9 @@ from lattice.agent.checks import builtins
 from lattice.agent.checks.builtins import ClockReading, Surroundings
 from lattice.agent.checks.options import BuiltinOptions
 from lattice.agent.checks.vitals import Vitals, read_vitals
-from lattice.core.model.gpus import GpuVendor
-from lattice.core.model.health import Outcome, Verdict
-from lattice.core.model.inventory import Gpu, Inventory, Nic
+from lattice.core.model.nodes.gpus import GpuVendor
+from lattice.core.model.nodes.health import Outcome, Verdict
+from lattice.core.model.nodes.inventory import Gpu, Inventory, Nic
 
 PLAIN = BuiltinOptions()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lattice.agent.checks.options import DEFAULTS, Check, UnusableChecks, choose_checks
-from lattice.core.model.health import Consequence
+from lattice.core.model.nodes.health import Consequence
 
 
 def chosen(

@@ -12,7 +12,7 @@ from lattice.agent.checks import builtins, runner
 from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.options import BuiltinOptions, Check
 from lattice.agent.checks.runner import CheckRunner
-from lattice.core.model.health import CheckRule, Consequence, Outcome
+from lattice.core.model.nodes.health import CheckRule, Consequence, Outcome
 from lattice.wire.pb import agent_pb2 as pb
 
 DEADLINE_S = 60.0

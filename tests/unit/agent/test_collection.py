@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lattice.agent.collection import Collection
-from lattice.agent.collector_lines import Listener, TcpSwitchboard
+from lattice.agent.collectors.member import Collection
+from lattice.agent.collectors.tcp import Listener, TcpSwitchboard
 from lattice.agent.hollow.switchboard import HollowSwitchboard
 from lattice.testing.waiting import NotInTime
-from lattice.wire.collecting import (
+from lattice.wire.agents.collecting import (
     MAX_BEAT,
     MAX_SHARES,
     Alive,

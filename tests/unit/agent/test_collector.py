@@ -1,7 +1,7 @@
 """A collector's rounds with a clock of the test's own: when a round ends, what it holds, and how old that is."""
 
-from lattice.agent.collector import MOST_BROUGHT_BYTES, Gatherer
-from lattice.wire.collecting import MAX_BEAT, MAX_SHARES, GatheredShare
+from lattice.agent.collectors.rounds import MOST_BROUGHT_BYTES, Gatherer
+from lattice.wire.agents.collecting import MAX_BEAT, MAX_SHARES, GatheredShare
 
 
 class Line:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.devices import Devices, DeviceTable, NodeTopology, NoDevices, TopologyUnusable, read_topology
-from lattice.agent.folders import RunFolders
-from lattice.agent.launch import Account, build_environment
-from lattice.agent.state import RunKey, RunOrder
-from lattice.core.model.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor
-from lattice.core.model.memory import MemoryDomain, MemoryTopology
+from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.agent.runs.devices import Devices, DeviceTable, NodeTopology, NoDevices, TopologyUnusable, read_topology
+from lattice.agent.runs.folders import RunFolders
+from lattice.agent.runs.launch import Account, build_environment
+from lattice.core.model.nodes.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor
+from lattice.core.model.nodes.memory import MemoryDomain, MemoryTopology
 
 ALICE = Account(name="alice", uid=5000, gid=500, groups=(), home="/", shell="/bin/sh")  # noqa: S604
 CPUS = frozenset(range(8))

@@ -12,9 +12,9 @@ from lattice.agent.discovery.superchips import unify
 from lattice.agent.discovery.system import HIDDEN, read_software, without_secrets
 from lattice.agent.discovery.tools import ToolFailed
 from lattice.agent.discovery.tree import Tree, cpu_list
-from lattice.core.model.gpus import GpuLinkType, GpuVendor, choose_gpus, intra_node_fitness
-from lattice.core.model.inventory import Gpu, components, gpu_topology
-from lattice.core.model.memory import (
+from lattice.core.model.nodes.gpus import GpuLinkType, GpuVendor, choose_gpus, intra_node_fitness
+from lattice.core.model.nodes.inventory import Gpu, components, gpu_topology
+from lattice.core.model.nodes.memory import (
     MemoryDomain,
     MemoryDomainType,
     MemoryInterconnect,

@@ -1,7 +1,8 @@
 """What an agent keeps of a former history of its cluster, and what it tells of it."""
 
-from lattice.agent.epochs import History, judge_epoch
-from lattice.agent.state import (
+from lattice.agent.machine.decide import step
+from lattice.agent.machine.epochs import History, judge_epoch
+from lattice.agent.machine.state import (
     Acknowledged,
     AgentState,
     Cause,
@@ -26,7 +27,6 @@ from lattice.agent.state import (
     StopRun,
     Welcomed,
 )
-from lattice.agent.step import step
 
 OLD, NEW = 10, 20
 EXIT = End(cause=Cause.EXIT)

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lattice.agent import familiar
-from lattice.agent.familiar import REMEMBERED_MOST, REMEMBERED_S, SCRIPT_MOST, Familiar, is_local
-from lattice.agent.launch import AccountPolicy, LaunchRefused
-from lattice.agent.state import RunKey, RunOrder
+from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.agent.runs import account_cache as familiar
+from lattice.agent.runs.account_cache import REMEMBERED_MOST, REMEMBERED_S, SCRIPT_MOST, Familiar, is_local
+from lattice.agent.runs.launch import AccountPolicy, LaunchRefused
 
 ME = pwd.getpwuid(os.geteuid())
 POLICY = AccountPolicy(agent_uid=ME.pw_uid, agent_user=ME.pw_name, allowed=frozenset({ME.pw_name}))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.figures import cpu_speed, disk_mb, measure_figures, system_level, virtual_memory_mb
+from lattice.agent.discovery.figures import cpu_speed, disk_mb, measure_figures, system_level, virtual_memory_mb
 
 
 def machine(root: Path, **files: str) -> Path:

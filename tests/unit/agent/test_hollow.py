@@ -18,9 +18,9 @@ from lattice.agent.hollow.node import HollowNode
 from lattice.agent.hollow.runs import PretendedRuns
 from lattice.agent.hollow.switchboard import HollowSwitchboard, pretended_address
 from lattice.agent.hollow.work import Work, parse_work
+from lattice.agent.machine.state import Cause, End, RunKey, RunOrder
 from lattice.agent.messages import NodeFacts
-from lattice.agent.state import Cause, End, RunKey, RunOrder
-from lattice.core.model.inventory import UnusableInventory
+from lattice.core.model.nodes.inventory import UnusableInventory
 from lattice.wire.pb import agent_pb2 as pb
 
 

@@ -1,8 +1,7 @@
 """Signals, pauses and finishes as the agent decides on them, and as they travel."""
 
-from lattice.agent.launch import _extras
-from lattice.agent.messages import order_of, stimulus_of
-from lattice.agent.state import (
+from lattice.agent.machine.decide import step
+from lattice.agent.machine.state import (
     EarlySignal,
     FinishAsked,
     FinishRun,
@@ -17,9 +16,10 @@ from lattice.agent.state import (
     StartAsked,
     Stimulus,
 )
-from lattice.agent.step import step
-from lattice.api.grpc.agent_messages import order_message
-from lattice.ports.agents import EarlyOrder, FileNames, FinishOrder, Order, PauseOrder, SignalRunOrder, StartOrder
+from lattice.agent.messages import order_of, stimulus_of
+from lattice.agent.runs.launch import _extras
+from lattice.api.grpc.agents.messages import order_message
+from lattice.ports.nodes.agents import EarlyOrder, FileNames, FinishOrder, Order, PauseOrder, SignalRunOrder, StartOrder
 from tests.unit.agent.test_step import KEY, ended_state, order, ready_state, running_state
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from lattice.agent.discovery.hardware_file import MAX_FILE, HardwareFile, overlay
 from lattice.agent.discovery.keeper import InventoryKeeper, document_of, in_thread
 from lattice.agent.discovery.tools import MOST_OUTPUT, ToolFailed, ToolHung, run_tool
-from lattice.core.model.inventory import (
+from lattice.core.model.nodes.inventory import (
     MAX_DOCUMENT_BYTES,
     Board,
     Drive,

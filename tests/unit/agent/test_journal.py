@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent import shim_journal
-from lattice.agent.shim_journal import PIECES, RECORD, Journal, read_journal
-from lattice.wire import journals
+from lattice.agent.shim import journal as shim_journal
+from lattice.agent.shim.journal import PIECES, RECORD, Journal, read_journal
+from lattice.wire.agents import journals
 
 
 def records(data: bytes) -> list[tuple[int, int, bytes]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.folders import RunFolders
-from lattice.agent.launch import (
+from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.agent.runs.folders import RunFolders
+from lattice.agent.runs.launch import (
     Account,
     AccountPolicy,
     LaunchRefused,
@@ -22,7 +23,6 @@ from lattice.agent.launch import (
     resolve_account,
 )
 from lattice.agent.shim_client import STANDARD_PATH
-from lattice.agent.state import RunKey, RunOrder
 
 KEY = RunKey(7, 2)
 ME = pwd.getpwuid(os.geteuid())

@@ -2,9 +2,10 @@
 
 from importlib.metadata import version
 
-from lattice.agent import messages, shim, shim_client
+from lattice.agent import messages, shim_client
 from lattice.agent.connection import LONGEST_DELAY_S, delay_s
-from lattice.agent.state import Cause, End, Phase, RunKey, SendReport, StartAsked
+from lattice.agent.machine.state import Cause, End, Phase, RunKey, SendReport, StartAsked
+from lattice.agent.shim import shim
 from lattice.wire.pb import agent_pb2 as pb
 
 KEY = RunKey(7, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from lattice.agent.discovery import nvml_probe
 from lattice.agent.discovery.found import FoundGpus
-from lattice.core.model.gpus import GpuLinkType
+from lattice.core.model.nodes.gpus import GpuLinkType
 
 
 class NVMLError(Exception):

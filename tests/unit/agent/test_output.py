@@ -7,7 +7,7 @@ import pytest
 
 from lattice.agent.connection import OUTPUT_LIMIT, Outbox
 from lattice.agent.messages import heartbeat, output_chunk
-from lattice.agent.output import MAX_READERS, Readers, Reading, send_output, tail_offset
+from lattice.agent.runs.output import MAX_READERS, Readers, Reading, send_output, tail_offset
 from lattice.wire.pb import agent_pb2 as pb
 
 

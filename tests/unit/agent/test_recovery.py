@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent import recovery
-from lattice.agent.folders import RunFolders
-from lattice.agent.recovery import LastServer, judge, note_boot, note_server, recall, recall_server
-from lattice.agent.shim_client import ShimRecord
-from lattice.agent.state import (
+from lattice.agent.machine.decide import step
+from lattice.agent.machine.state import (
     AgentState,
     Cause,
     Connected,
@@ -25,7 +22,10 @@ from lattice.agent.state import (
     ShimReady,
     Welcomed,
 )
-from lattice.agent.step import step
+from lattice.agent.runs import recovery
+from lattice.agent.runs.folders import RunFolders
+from lattice.agent.runs.recovery import LastServer, judge, note_boot, note_server, recall, recall_server
+from lattice.agent.shim_client import ShimRecord
 
 KEY = RunKey(7, 2)
 OWNER = (os.geteuid(), os.getegid())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.site_hooks import Hooked, HookFailed, SiteHooks, hook_environment, run_hook
-from lattice.agent.state import RunKey, RunOrder
+from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.agent.runs.site_hooks import Hooked, HookFailed, SiteHooks, hook_environment, run_hook
 
 ORDER = RunOrder(key=RunKey(17, 2), allocation_id="a17", name="train", user="ada", nodes=("n1", "n2"))
 

@@ -1,6 +1,7 @@
 """The agent's decisions, one stimulus at a time."""
 
-from lattice.agent.state import (
+from lattice.agent.machine.decide import step
+from lattice.agent.machine.state import (
     Acknowledged,
     AgentState,
     Cause,
@@ -35,7 +36,6 @@ from lattice.agent.state import (
     UpdateRun,
     Welcomed,
 )
-from lattice.agent.step import step
 
 KEY = RunKey(7, 1)
 NEXT = RunKey(7, 2)

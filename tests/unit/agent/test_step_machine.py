@@ -10,7 +10,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from lattice.agent.state import (
+from lattice.agent.machine.decide import step
+from lattice.agent.machine.state import (
     Acknowledged,
     AgentState,
     Cause,
@@ -39,7 +40,6 @@ from lattice.agent.state import (
     UpdateAsked,
     Welcomed,
 )
-from lattice.agent.step import step
 
 KEYS = st.builds(RunKey, st.integers(1, 3), st.integers(1, 4))
 

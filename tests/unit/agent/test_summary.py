@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.state import Cause, End, RunKey, RunOrder
-from lattice.agent.summary import summary_line, write_summary
+from lattice.agent.machine.state import Cause, End, RunKey, RunOrder
+from lattice.agent.runs.summary import summary_line, write_summary
 
 ORDER = RunOrder(key=RunKey(7, 1), allocation_id="a7", cpus=2, memory_mb=512)
 

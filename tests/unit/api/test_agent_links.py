@@ -2,9 +2,9 @@
 
 import asyncio
 
-from lattice.api.grpc.agent_links import BATCH_BYTES, OUTBOX_BYTES_MAX, AgentLinkTable, Link
-from lattice.api.grpc.agent_messages import order_message
-from lattice.ports.agents import StartOrder, StopOrder
+from lattice.api.grpc.agents.links import BATCH_BYTES, OUTBOX_BYTES_MAX, AgentLinkTable, Link
+from lattice.api.grpc.agents.messages import order_message
+from lattice.ports.nodes.agents import StartOrder, StopOrder
 from lattice.wire.pb import agent_pb2 as pb
 
 BIG = "x" * (4 << 20)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lattice.api.grpc.agent_messages import BadMessage, registration_of
+from lattice.api.grpc.agents.messages import BadMessage, registration_of
 from lattice.wire.pb import agent_pb2 as pb
 
 

@@ -5,14 +5,14 @@ from typing import get_args
 
 import pytest
 
-from lattice.api.changes import SHOWN, SILENT, Change, ChangeRing
+from lattice.api.streams.changes import SHOWN, SILENT, Change, ChangeRing
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.apply import apply
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from lattice.ports.replica import Subscriber
-from lattice.wire.allocations import group_state
+from lattice.ports.quorum.replica import Subscriber
+from lattice.wire.work.allocations import group_state
 from tests.properties.commands_generator import CommandGenerator
 
 SEEDS = range(6)

@@ -15,7 +15,7 @@ from lattice.api.auth.claims import ClaimNames
 from lattice.api.auth.issuer import ASK_AGAIN_S, IssuerUnusable
 from lattice.api.auth.oidc import OidcPolicy
 from lattice.api.auth.tokens import TokenVerifier, sign_token
-from lattice.ports.identity import Unauthenticated, UnknownKey
+from lattice.ports.site.identity import Unauthenticated, UnknownKey
 from tests.unit.api.oidc_world import EC_KEY, ISSUER, RSA_KEYS, Provider, rsa_jwk
 
 SECRET = b"0123456789abcdef0123456789abcdef"

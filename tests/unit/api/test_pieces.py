@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattice.api.cursors import make_cursor, read_cursor
 from lattice.api.errors import ApiError
-from lattice.api.follow import Place
-from lattice.api.output import whole_characters
-from lattice.wire.problems import BadField
+from lattice.api.find.cursors import make_cursor, read_cursor
+from lattice.api.running.output import whole_characters
+from lattice.api.running.output_follow import Place
+from lattice.wire.text.problems import BadField
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(0, 200))

@@ -8,8 +8,8 @@ import pytest
 from lattice.api.answers import EventAnswer, ServerEvent, TextAnswer, TextPiece
 from lattice.api.errors import ApiError
 from lattice.api.rates import DEFAULTS, GENEROUS, MOST_BUCKETS, RateLimits
-from lattice.core.model.settings import SETTINGS
-from lattice.ports.identity import Identity
+from lattice.core.model.site.settings import SETTINGS
+from lattice.ports.site.identity import Identity
 
 ADA = Identity(user="ada", account="ada")
 BOB = Identity(user="bob", account="bob")

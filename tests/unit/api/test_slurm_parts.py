@@ -2,8 +2,8 @@
 
 import pytest
 
-from lattice.api.slurm.exporting import exported
-from lattice.api.slurm_names import SlurmNames, slurm_names
+from lattice.api.partitions import SlurmNames, slurm_names
+from lattice.api.slurm.submit.exporting import exported
 
 CALLER = {
     "PATH": "/bin",

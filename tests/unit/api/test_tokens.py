@@ -4,7 +4,7 @@ import pytest
 
 from lattice.api.auth.rbac import Permission, Reach, Role, reach_of, roles_of
 from lattice.api.auth.tokens import TokenVerifier, sign_token
-from lattice.ports.identity import Identity, Unauthenticated
+from lattice.ports.site.identity import Identity, Unauthenticated
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 

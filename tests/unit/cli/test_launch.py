@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from lattice.cli.errors import UsageError
-from lattice.cli.multi_prog import read_programs
-from lattice.cli.task_output import MergedOutput
+from lattice.cli.input.multi_prog import read_programs
+from lattice.cli.views.task_output import MergedOutput
 from tests.unit.cli.runner import Cli
 from tests.unit.sdk.fake_api import Asked, FakeApi, Reply
 

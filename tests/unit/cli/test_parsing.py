@@ -109,7 +109,18 @@ def test_ids_and_flags_may_be_mixed(api: FakeApi, cli: Cli) -> None:
     assert len(api.asked) == 2
 
 
-HEAVY = ["yaml", "ssl", "http", "email", "urllib", "shutil", "json", "asyncio", "numpy", "lattice.cli.commands.submit"]
+HEAVY = [
+    "yaml",
+    "ssl",
+    "http",
+    "email",
+    "urllib",
+    "shutil",
+    "json",
+    "asyncio",
+    "numpy",
+    "lattice.cli.commands.work.submit",
+]
 
 
 def test_status_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lattice.cli.constraints import expand_names, parse_constraints, parse_nodes
-from lattice.cli.directives import read_directives
 from lattice.cli.errors import UsageError
+from lattice.cli.input.constraints import expand_names, parse_constraints, parse_nodes
+from lattice.cli.input.directives import read_directives
 from lattice.cli.output import Column, sheet, table
 from lattice.cli.times import clock_text, parse_duration_s, parse_moment
 from tests.unit.cli.runner import NOON

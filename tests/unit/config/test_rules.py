@@ -8,8 +8,8 @@ from lattice.config.load import ConfigError, load
 from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError
-from lattice.core.model.allocations import Lifecycle
-from lattice.daemons.outlets import Outlets
+from lattice.core.model.work.allocations import Lifecycle
+from lattice.daemons.server.senders import Outlets
 from lattice.ports.clock import SystemClock
 
 HEAD = "data_dir: /tmp/x\nmode: dev\napi: {hmac_secret: plain}\n"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lattice.core.model.conformance import fingerprint
+from lattice.core.model.nodes.conformance import fingerprint
 
 
 class Reports:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from lattice.control.agents import AgentSessions, SessionSettings
-from lattice.control.health import HealthBook
-from lattice.control.inventories import Inventories
-from lattice.control.node_timers import NodeTimers, TimerSettings
-from lattice.control.steps import StepBook, StepSettings
+from lattice.control.nodes.health import HealthBook
+from lattice.control.nodes.inventories import Inventories
+from lattice.control.nodes.sessions import AgentSessions, SessionSettings
+from lattice.control.nodes.timers import NodeTimers, TimerSettings
+from lattice.control.steps.registry import StepBook, StepSettings
 from lattice.core.machine.commands import (
     CancelAllocation,
     ConfirmNode,
@@ -18,11 +18,11 @@ from lattice.core.machine.commands import (
     RegisterNode,
     ReportPart,
 )
-from lattice.core.model.allocations import AllocationState, Cause, PartPhase
-from lattice.core.model.health import CheckStanding, Consequence, HealthReport, Verdict
-from lattice.core.model.nodes import DegradeCause, NodeState
-from lattice.core.model.observations import Beat, Observations
-from lattice.ports.agents import (
+from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
+from lattice.core.model.nodes.nodes import DegradeCause, NodeState
+from lattice.core.model.nodes.observations import Beat, Observations
+from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase
+from lattice.ports.nodes.agents import (
     Greeting,
     Registration,
     RegistrationRefused,
@@ -30,7 +30,7 @@ from lattice.ports.agents import (
     RunKey,
     StopOrder,
 )
-from lattice.ports.log import LogFull
+from lattice.ports.quorum.log import LogFull
 from tests.unit.control.world import HARDWARE, World, scenario
 
 

@@ -1,6 +1,6 @@
 """Finished work leaves the hot state after its time, groups after their last task, and never what still lives."""
 
-from lattice.control.archiving import BATCH, Archiving
+from lattice.control.work.archiving import BATCH, Archiving
 from lattice.core.machine.commands import CancelAllocation, FoldTasks, SetSetting
 from tests.unit.control.world import World, scenario
 

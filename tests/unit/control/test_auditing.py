@@ -9,14 +9,14 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
-from lattice.control.audit_keys import Signer, is_signed
-from lattice.control.auditing import MAX_DIFFERENT, MAX_SEALED_AT_ONCE, Auditing, AuditSettings, Refusals
+from lattice.control.audit.keys import Signer, is_signed
+from lattice.control.audit.sealing import MAX_DIFFERENT, MAX_SEALED_AT_ONCE, Auditing, AuditSettings, Refusals
 from lattice.core.machine.commands import RecordAudit, SealAudit
-from lattice.core.model.audit import AuditNote, key_id, seal_message
+from lattice.core.model.site.audit import AuditNote, key_id, seal_message
 from lattice.integrations.directory.store import DirectoryStore
-from lattice.ports.audit import AuditError
-from lattice.ports.object_store import ObjectStoreError
-from lattice.wire.audit import SegmentName, in_order, parse_segment
+from lattice.ports.quorum.object_store import ObjectStoreError
+from lattice.ports.site.audit import AuditError
+from lattice.wire.files.audit import SegmentName, in_order, parse_segment
 from tests.unit.control.world import FakeClock, FakeReplica
 
 

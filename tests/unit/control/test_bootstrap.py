@@ -2,7 +2,7 @@
 
 from lattice.control.bootstrap import Defaults, make_defaults
 from lattice.core.machine.commands import SetTenant
-from lattice.core.model.tenants import NodeSharing, Tenant
+from lattice.core.model.site.tenants import NodeSharing, Tenant
 from tests.unit.control.world import World, scenario
 
 

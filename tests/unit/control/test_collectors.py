@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from lattice.control.collectors import CollectorSettings, CollectorTree
-from lattice.core.model.observations import Beat, Observations
-from lattice.ports.collecting import CollectingOrder, CollectOrder, ReportOrder, Share
-from lattice.wire.collecting import seal
+from lattice.control.collectors.tree import CollectorSettings, CollectorTree
+from lattice.core.model.nodes.observations import Beat, Observations
+from lattice.ports.nodes.collecting import CollectingOrder, CollectOrder, ReportOrder, Share
+from lattice.wire.agents.collecting import seal
 from lattice.wire.pb import agent_pb2 as pb
 from tests.unit.control.world import World
 

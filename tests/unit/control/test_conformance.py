@@ -1,6 +1,6 @@
 """The loop that compares nodes with their baseline: what it notes, when it gives up, and what the scheduler hears."""
 
-from lattice.control.conformance import Conformance
+from lattice.control.nodes.conformance import Conformance
 from lattice.core.machine.commands import (
     DownNode,
     DrainNode,
@@ -11,10 +11,10 @@ from lattice.core.machine.commands import (
     UndrainNode,
     UnsetBaseline,
 )
-from lattice.core.model.conformance import fingerprint
-from lattice.core.model.drift import Baseline, Difference
-from lattice.core.model.nodes import DownCause, NodeState
-from lattice.core.model.tenants import SENSITIVE, Vcluster
+from lattice.core.model.nodes.conformance import fingerprint
+from lattice.core.model.nodes.drift import Baseline, Difference
+from lattice.core.model.nodes.nodes import DownCause, NodeState
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from tests.unit.control.reports import Reports
 from tests.unit.control.world import World, scenario
 

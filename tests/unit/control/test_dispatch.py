@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from lattice.control.dispatch import Dispatch, DispatchSettings
-from lattice.control.orders import TOKEN_SLACK_S, token_lifetime_s
+from lattice.control.work.dispatch import Dispatch, DispatchSettings
+from lattice.control.work.orders import TOKEN_SLACK_S, token_lifetime_s
 from lattice.core.machine.commands import (
     CancelAllocation,
     DegradeNode,
@@ -19,13 +19,13 @@ from lattice.core.machine.commands import (
     SetVcluster,
     UpdateAllocation,
 )
-from lattice.core.model.allocations import Allocation, AllocationState, Cause, PartPhase, Request
-from lattice.core.model.asked import Asked
-from lattice.core.model.shares import share_of
-from lattice.core.model.steps import StepRecord
-from lattice.core.model.tenants import Fencing, NodeSharing, Vcluster
-from lattice.ports.agents import FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
-from lattice.ports.log import LogFull
+from lattice.core.model.site.tenants import Fencing, NodeSharing, Vcluster
+from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, PartPhase, Request
+from lattice.core.model.work.asked import Asked
+from lattice.core.model.work.shares import share_of
+from lattice.core.model.work.steps import StepRecord
+from lattice.ports.nodes.agents import FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
+from lattice.ports.quorum.log import LogFull
 from tests.unit.control.world import World, scenario
 
 SETTINGS = DispatchSettings(retry_s=2.0, grace_s=30.0, api_url="http://127.0.0.1:1")

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from lattice.control.energy import EnergyPrices
-from lattice.control.scheduling import Scheduling, SchedulingSettings
-from lattice.core.model.observations import Observations
-from lattice.core.scheduler.energy import normalised_price, price_at
-from lattice.ports.energy import PricesUnavailable
+from lattice.control.work.energy import EnergyPrices
+from lattice.control.work.scheduling import Scheduling, SchedulingSettings
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.scheduler.score.energy import normalised_price, price_at
+from lattice.ports.site.energy import PricesUnavailable
 from tests.unit.control.world import World, scenario
 
 HOUR = 3_600_000

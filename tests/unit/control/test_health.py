@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from lattice.control import health
-from lattice.control.health import HealthBook
+from lattice.control.nodes import health
+from lattice.control.nodes.health import HealthBook
 from lattice.core.machine.commands import AnyCommand, DegradeNode, RecoverNode, RegisterNode, UndrainNode
 from lattice.core.machine.outcomes import Outcome
-from lattice.core.model.health import CheckStanding, Consequence, HealthReport, Verdict
-from lattice.core.model.nodes import DegradeCause, NodeState
-from lattice.ports.log import LogFull
+from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
+from lattice.core.model.nodes.nodes import DegradeCause, NodeState
+from lattice.ports.quorum.log import LogFull
 from tests.unit.control.world import HARDWARE, World, scenario
 
 

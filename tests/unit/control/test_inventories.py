@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from lattice.control.inventories import ASK_AGAIN_S, Inventories
-from lattice.core.model.gpus import GpuLink, GpuVendor
-from lattice.core.model.inventory import (
+from lattice.control.nodes.inventories import ASK_AGAIN_S, Inventories
+from lattice.core.model.nodes.gpus import GpuLink, GpuVendor
+from lattice.core.model.nodes.inventory import (
     MAX_DOCUMENT_BYTES,
     Board,
     Gpu,

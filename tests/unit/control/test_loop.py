@@ -6,8 +6,8 @@ import pytest
 
 from lattice.control import loop
 from lattice.control.loop import Alarm, keep_turning
-from lattice.ports.log import LogFull
-from lattice.ports.replica import ReplicaStopped
+from lattice.ports.quorum.log import LogFull
+from lattice.ports.quorum.replica import ReplicaStopped
 from tests.unit.control.world import scenario
 
 

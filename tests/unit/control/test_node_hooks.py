@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from lattice.control import node_hooks
-from lattice.control.node_hooks import HookSettings, NodeHooks
+from lattice.control.nodes import hooks as node_hooks
+from lattice.control.nodes.hooks import HookSettings, NodeHooks
 from lattice.core.machine.commands import DownNode, DrainNode, ImportNodes, UndrainNode
-from lattice.core.model.nodes import DownCause
-from lattice.core.model.specifications import Specification
-from lattice.ports.site_program import ProgramFailed
+from lattice.core.model.nodes.nodes import DownCause
+from lattice.core.model.nodes.specifications import Specification
+from lattice.ports.site.site_program import ProgramFailed
 from tests.unit.control.world import World, scenario
 
 

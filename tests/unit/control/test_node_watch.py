@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from lattice.config.machine_status.problems import Findings
 from lattice.config.machine_status.reading import settings_of
 from lattice.config.machine_status.slurm_conf import read_slurm_conf
-from lattice.control.node_timers import NodeTimers, TimerSettings
-from lattice.control.node_watch import NodeWatch
+from lattice.control.nodes.timers import NodeTimers, TimerSettings
+from lattice.control.nodes.watch import NodeWatch
 from lattice.core.machine.commands import (
     ConfirmNode,
     DisableNode,
@@ -19,11 +19,11 @@ from lattice.core.machine.commands import (
     SetSetting,
     SetVcluster,
 )
-from lattice.core.model.allocations import AllocationState
-from lattice.core.model.nodes import DownCause, NodeState
-from lattice.core.model.observations import Observations
-from lattice.core.model.tenants import SENSITIVE, Fencing, Vcluster
-from lattice.ports.log import LogFull
+from lattice.core.model.nodes.nodes import DownCause, NodeState
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.site.tenants import SENSITIVE, Fencing, Vcluster
+from lattice.core.model.work.allocations import AllocationState
+from lattice.ports.quorum.log import LogFull
 from tests.unit.control.world import HARDWARE, World, scenario
 
 

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from lattice.control.notifying import Notifying, NotifyingSettings
+from lattice.control.work.notifying import Notifying, NotifyingSettings
 from lattice.core.machine.commands import UpdateAllocation
-from lattice.core.model.notifications import Notification, Notify, Occasion
-from lattice.ports.log import LogUnavailable
-from lattice.ports.notifications import DeliveryFailed, Sender, Undeliverable
-from lattice.ports.replica import ReplicaStopped
+from lattice.core.model.work.notifications import Notification, Notify, Occasion
+from lattice.ports.quorum.log import LogUnavailable
+from lattice.ports.quorum.replica import ReplicaStopped
+from lattice.ports.site.notifications import DeliveryFailed, Sender, Undeliverable
 from tests.unit.control.world import World, scenario
 
 MAIL = "mail:ada@example.org"

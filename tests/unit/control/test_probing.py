@@ -2,10 +2,10 @@
 
 import pytest
 
-from lattice.control.probing import Probing
+from lattice.control.nodes.probing import Probing
 from lattice.core.machine.commands import DisableNode, DownNode
-from lattice.core.model.nodes import DownCause
-from lattice.wire.collecting import Alive
+from lattice.core.model.nodes.nodes import DownCause
+from lattice.wire.agents.collecting import Alive
 from tests.unit.control.world import World, scenario
 
 

@@ -4,10 +4,10 @@ import asyncio
 
 import msgspec
 
-from lattice.control.rebooting import RebootDocument, Rebooting
+from lattice.control.nodes.rebooting import RebootDocument, Rebooting
 from lattice.core.machine.commands import ConfirmNode, DisableNode, DrainNode, EnableNode, RebootNode, RegisterNode
-from lattice.core.model.nodes import NodeState
-from lattice.ports.site_program import ProgramFailed
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.ports.site.site_program import ProgramFailed
 from tests.unit.control.world import HARDWARE, World, scenario
 
 

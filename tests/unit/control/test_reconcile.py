@@ -1,8 +1,8 @@
 """The walltime backstop, and nodes that count fewer runs than the state."""
 
-from lattice.control.reconcile import Reconcile, ReconcileSettings
+from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.core.machine.commands import ExpireAllocation, PauseAllocation
-from lattice.core.model.allocations import AllocationState, StopIntent
+from lattice.core.model.work.allocations import AllocationState, StopIntent
 from tests.unit.control.world import World, scenario
 
 

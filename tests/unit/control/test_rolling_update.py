@@ -2,12 +2,12 @@
 
 from msgspec.structs import replace
 
-from lattice.control.conformance import Conformance
-from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.control.nodes.conformance import Conformance
+from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.machine.commands import SubmitAllocation
-from lattice.core.model.allocations import AllocationState, Request
-from lattice.core.model.observations import Observations
-from lattice.wire.allocations import Work, encode_work
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.work.allocations import AllocationState, Request
+from lattice.wire.work.allocations import Work, encode_work
 from tests.unit.control.reports import Reports
 from tests.unit.control.world import World, scenario
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from lattice.control.run_files import early_order, file_names
-from lattice.core.model.allocations import Allocation, Part, Request
-from lattice.core.model.asked import Asked
-from lattice.core.model.nodes import Share
-from lattice.ports.agents import EarlyOrder, FileNames
-from lattice.wire.allocations import Work
-from lattice.wire.run_files import OutputFiles
+from lattice.control.work.run_files import early_order, file_names
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.work.allocations import Allocation, Part, Request
+from lattice.core.model.work.asked import Asked
+from lattice.ports.nodes.agents import EarlyOrder, FileNames
+from lattice.wire.work.allocations import Work
+from lattice.wire.work.run_files import OutputFiles
 
 
 def record(**fields: object) -> Allocation:

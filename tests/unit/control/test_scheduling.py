@@ -2,13 +2,13 @@
 
 import asyncio
 
-from lattice.control.scheduling import Scheduling, SchedulingSettings
+from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.machine.commands import CancelAllocation, DrainNode, PlaceAllocation
-from lattice.core.model.allocations import AllocationState
-from lattice.core.model.nodes import Share
-from lattice.core.model.observations import Observations
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.work.allocations import AllocationState
 from lattice.core.scheduler.proposals import Plan
-from lattice.core.scheduler.snapshot import Snapshot
+from lattice.core.scheduler.tables.snapshot import Snapshot
 from tests.unit.control.world import FakeReplica, World, scenario
 
 

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from lattice.control.dispatch import Dispatch, DispatchSettings
-from lattice.control.step_plan import decode_plan
-from lattice.control.steps import ADOPT_WITHIN_S, StepBook, StepSettings
+from lattice.control.steps.plan import decode_plan
+from lattice.control.steps.registry import ADOPT_WITHIN_S, StepBook, StepSettings
+from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode
-from lattice.core.model.layout import StepWish
-from lattice.ports.agents import KnownStep, RunKey, StepReport, TaskEnd
-from lattice.ports.steps import AckOrder, EndOrder, LaunchOrder, LaunchRequest, SignalOrder, StepRefused
+from lattice.core.model.work.layout import StepWish
+from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
+from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, LaunchRequest, SignalOrder, StepRefused
 from tests.unit.control.world import World, scenario
 
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from lattice.control.dispatch import Dispatch, DispatchSettings
+from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.core.machine.commands import (
     CancelAllocation,
     DegradeNode,
@@ -17,8 +17,8 @@ from lattice.core.machine.commands import (
     RequeueAllocation,
     RollbackRun,
 )
-from lattice.core.model.allocations import AllocationState, Cause, PartPhase, StopIntent
-from lattice.ports.agents import StopOrder
+from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase, StopIntent
+from lattice.ports.nodes.agents import StopOrder
 from tests.unit.control.world import World, scenario
 
 SETTINGS = DispatchSettings(retry_s=2.0, grace_s=30.0, api_url="http://127.0.0.1:1")

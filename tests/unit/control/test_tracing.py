@@ -4,9 +4,9 @@ import asyncio
 import stat
 from pathlib import Path
 
-from lattice.control.tracing import TraceCapture
+from lattice.control.work.tracing import TraceCapture
 from lattice.core.machine.commands import CancelAllocation, SetSetting
-from lattice.wire.traces import Completed, NodeListed, Started, Submitted, TraceLine, decode_trace_line
+from lattice.wire.files.traces import Completed, NodeListed, Started, Submitted, TraceLine, decode_trace_line
 from tests.unit.control.world import World, scenario
 
 

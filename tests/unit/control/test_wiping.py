@@ -2,12 +2,12 @@
 
 import asyncio
 
-from lattice.control.wiping import Wiping
+from lattice.control.nodes.wiping import Wiping
 from lattice.core.machine.commands import DisableNode, SetSetting, SetVcluster, WipeNode
-from lattice.core.model.nodes import NodeState
-from lattice.core.model.tenants import SENSITIVE, Vcluster
-from lattice.ports.log import LogUnavailable
-from lattice.ports.wiper import WipeFailed, WipeOrder
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
+from lattice.ports.nodes.wiper import WipeFailed, WipeOrder
+from lattice.ports.quorum.log import LogUnavailable
 from tests.unit.control.world import World, scenario
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec
 
 from lattice.core.machine.apply import apply
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.commands import (
     AnyCommand,
     ConfirmNode,
@@ -18,20 +19,19 @@ from lattice.core.machine.commands import (
     SetVcluster,
     SubmitAllocation,
 )
-from lattice.core.machine.invariants import check
 from lattice.core.machine.outcomes import Accepted, Outcome
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation, Cause, PartPhase, Request
-from lattice.core.model.asked import Asked
-from lattice.core.model.dags import Dag
-from lattice.core.model.nodes import Hardware, Node, Share
-from lattice.core.model.notifications import Notify
-from lattice.core.model.tenants import Tenant, Vcluster
-from lattice.ports.agents import Order, OutputName, OutputPiece
-from lattice.ports.archive import ArchivedRecord, ArchiveFilter
-from lattice.ports.replica import Subscriber
-from lattice.ports.steps import AnyStepOrder, StepOrder
-from lattice.wire.allocations import Work, encode_work
+from lattice.core.model.nodes.nodes import Hardware, Node, Share
+from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, Request
+from lattice.core.model.work.asked import Asked
+from lattice.core.model.work.dags import Dag
+from lattice.core.model.work.notifications import Notify
+from lattice.ports.nodes.agents import Order, OutputName, OutputPiece
+from lattice.ports.nodes.steps import AnyStepOrder, StepOrder
+from lattice.ports.quorum.archive import ArchivedRecord, ArchiveFilter
+from lattice.ports.quorum.replica import Subscriber
+from lattice.wire.work.allocations import Work, encode_work
 
 HARDWARE = Hardware(cpus=4, memory_mb=4096)
 P = ParamSpec("P")

@@ -1,6 +1,6 @@
 """Which nodes are alike."""
 
-from lattice.core.model.conformance import UNKNOWN_GROUP, fingerprint, group_numbers
+from lattice.core.model.nodes.conformance import UNKNOWN_GROUP, fingerprint, group_numbers
 
 
 def test_the_same_components_give_the_same_fingerprint_in_any_order() -> None:

@@ -9,11 +9,11 @@ from lattice.core.machine.commands import ArchiveAllocations, CancelAllocation, 
 from lattice.core.machine.events import AnyEvent
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Request
-from lattice.core.model.nodes import Share
-from lattice.core.model.observations import Observations
-from lattice.core.scheduler.profiles import Profile
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.work.allocations import Request
 from lattice.core.scheduler.proposals import Plan
+from lattice.core.scheduler.score.profiles import Profile
 from tests.properties.commands_generator import CommandGenerator
 from tests.unit.core.scheduler.world import FirstCome, nodes_of
 

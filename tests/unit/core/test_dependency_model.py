@@ -2,8 +2,9 @@
 
 import pytest
 
-from lattice.core.model.dags import DagState, end_state
-from lattice.core.model.dependencies import (
+from lattice.core.model.ids import dag_id, parse_dag_id
+from lattice.core.model.work.dags import DagState, end_state
+from lattice.core.model.work.dependencies import (
     Condition,
     Dependency,
     Ending,
@@ -11,7 +12,6 @@ from lattice.core.model.dependencies import (
     position_in,
     waiting_sentence,
 )
-from lattice.core.model.ids import dag_id, parse_dag_id
 
 
 def test_what_is_waited_for_is_said_in_words() -> None:

@@ -2,9 +2,18 @@
 
 from collections.abc import Mapping
 
-from lattice.core.model.drift import Baseline, Difference, Judgement, Peers, differences, is_sensitive, judge, kind_of
-from lattice.core.model.nodes import Hardware, Node, NodeState
-from lattice.core.model.tenants import SENSITIVE, Vcluster
+from lattice.core.model.nodes.drift import (
+    Baseline,
+    Difference,
+    Judgement,
+    Peers,
+    differences,
+    is_sensitive,
+    judge,
+    kind_of,
+)
+from lattice.core.model.nodes.nodes import Hardware, Node, NodeState
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 
 CPU = Hardware(cpus=64, memory_mb=1000)
 GPU = Hardware(cpus=64, memory_mb=1000, gpus=4, gpu_type="GH200", unified_memory=True)

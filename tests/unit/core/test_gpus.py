@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lattice.core.model.gpus import (
+from lattice.core.model.nodes.gpus import (
     GpuDevice,
     GpuLink,
     GpuLinkType,

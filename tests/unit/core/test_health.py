@@ -2,7 +2,7 @@
 
 import pytest
 
-from lattice.core.model.health import (
+from lattice.core.model.nodes.health import (
     MAX_TEXT,
     Action,
     CheckRule,
@@ -19,7 +19,7 @@ from lattice.core.model.health import (
     unfit_because,
     unhealthy,
 )
-from lattice.core.model.nodes import NodeState
+from lattice.core.model.nodes.nodes import NodeState
 
 PASS = Outcome(verdict=Verdict.PASSED, text="fine")
 WARN = Outcome(verdict=Verdict.WARNED, text="so so")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lattice.core.model.allocations import Lifecycle
-from lattice.core.model.intent import Intent, IntentRule, choose_rule, unknown_targets
-from lattice.core.model.tenants import Vcluster
+from lattice.core.model.site.tenants import Vcluster
+from lattice.core.model.work.allocations import Lifecycle
+from lattice.core.model.work.intent import Intent, IntentRule, choose_rule, unknown_targets
 
 VCLUSTERS = {
     name: Vcluster(name=name, tenants=("ml",) if name == "ml" else (), is_up=name != "down")

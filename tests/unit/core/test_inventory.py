@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from lattice.core.model.gpus import GpuLink, GpuLinkType, GpuVendor
-from lattice.core.model.inventory import (
+from lattice.core.model.nodes.gpus import GpuLink, GpuLinkType, GpuVendor
+from lattice.core.model.nodes.inventory import (
     MAX_DOCUMENT_BYTES,
     Board,
     Gpu,
@@ -24,7 +24,7 @@ from lattice.core.model.inventory import (
     memory_topology,
     shared_parameters,
 )
-from lattice.core.model.memory import MemoryDomain, MemoryDomainType, MemoryTopology
+from lattice.core.model.nodes.memory import MemoryDomain, MemoryDomainType, MemoryTopology
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lattice.core.model.layout import Distribution, Layout, Misfit, StepWish, lay_out
+from lattice.core.model.work.layout import Distribution, Layout, Misfit, StepWish, lay_out
 
 FOUR = [("n1", 4), ("n2", 4), ("n3", 4), ("n4", 4)]
 

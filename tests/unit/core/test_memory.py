@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lattice.core.model.memory import (
+from lattice.core.model.nodes.memory import (
     MemoryDomain,
     MemoryDomainType,
     MemoryInterconnect,

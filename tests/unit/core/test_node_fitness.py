@@ -2,9 +2,9 @@
 
 import pytest
 
-from lattice.core.model.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor
-from lattice.core.model.memory import MemoryDomain, MemoryTopology
-from lattice.core.model.node_fitness import gpu_fitness
+from lattice.core.model.nodes.fitness import gpu_fitness
+from lattice.core.model.nodes.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor
+from lattice.core.model.nodes.memory import MemoryDomain, MemoryTopology
 
 
 def gpus(*links: tuple[int, int, float], count: int = 4) -> GpuTopology:

@@ -1,6 +1,6 @@
 """What is heard of nodes."""
 
-from lattice.core.model.observations import Beat, Observations
+from lattice.core.model.nodes.observations import Beat, Observations
 
 
 def test_a_heartbeat_counts_only_with_a_rising_sequence() -> None:

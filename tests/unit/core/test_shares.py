@@ -2,10 +2,10 @@
 
 import pytest
 
-from lattice.core.model.allocations import Request
-from lattice.core.model.nodes import Hardware, Node, Share, Tenure
-from lattice.core.model.shares import fits, matches, share_of
-from lattice.core.model.tenants import NodeSharing
+from lattice.core.model.nodes.nodes import Hardware, Node, Share, Tenure
+from lattice.core.model.site.tenants import NodeSharing
+from lattice.core.model.work.allocations import Request
+from lattice.core.model.work.shares import fits, matches, share_of
 
 HARDWARE = Hardware(cpus=8, memory_mb=10_001, gpus=2, gpu_type="H100", features=("nvme", "ib"))
 FREE = Node(id="n1", hardware=HARDWARE)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lattice.daemons.agent import build_parser, build_settings, main, take_state_dir
-from lattice.daemons.agent_choices import CannotStart, choose_endpoints, choose_token
+from lattice.daemons.agent.choices import CannotStart, choose_endpoints, choose_token
+from lattice.daemons.programs.agent import build_parser, build_settings, main, take_state_dir
 
 
 def arguments(tmp_path: Path, *more: str) -> list[str]:

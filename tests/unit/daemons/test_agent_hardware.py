@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lattice.core.model.inventory import Inventory
-from lattice.daemons.agent import build_parser
-from lattice.daemons.agent_hardware import BadHardware, Machine, look_around, look_within
+from lattice.core.model.nodes.inventory import Inventory
+from lattice.daemons.agent.hardware import BadHardware, Machine, look_around, look_within
+from lattice.daemons.programs.agent import build_parser
 
 CPUS = sorted(os.sched_getaffinity(0))
 PRETENDED = {

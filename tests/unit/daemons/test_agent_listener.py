@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lattice.agent.driver import Driver
-from lattice.daemons.agent import build_parser, build_settings
-from lattice.daemons.agent_listener import listen, own_host
-from lattice.wire.collecting import knock
+from lattice.daemons.agent.listener import listen, own_host
+from lattice.daemons.programs.agent import build_parser, build_settings
+from lattice.wire.agents.collecting import knock
 
 
 def options(*words: str, state_dir: Path = Path("/nowhere")) -> argparse.Namespace:

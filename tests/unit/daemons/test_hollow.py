@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lattice.agent.hollow.faults import FaultKind
-from lattice.daemons.agent import main
-from lattice.daemons.hollow import build_parser
+from lattice.daemons.agent.hollow import build_parser
+from lattice.daemons.programs.agent import main
 
 
 @pytest.mark.parametrize(

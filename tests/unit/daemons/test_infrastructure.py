@@ -8,7 +8,7 @@ import pytest
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError
-from lattice.daemons.infrastructure import infrastructure_of
+from lattice.daemons.server.infrastructure import infrastructure_of
 from lattice.integrations.openchami.client import OpenChami
 
 

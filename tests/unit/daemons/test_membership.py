@@ -10,11 +10,11 @@ from typing import cast
 
 import pytest
 
-from lattice.daemons.membership import QuorumMembership
-from lattice.daemons.quorum_view import QuorumServers
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
-from lattice.quorum.directory import ServerDirectory
-from lattice.quorum.etcd_client import EtcdClient
+from lattice.daemons.quorum.membership import QuorumMembership
+from lattice.daemons.quorum.view import QuorumServers
+from lattice.quorum.etcd.client import EtcdClient
+from lattice.quorum.peers.directory import ServerDirectory
+from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
 from tests.unit.quorum.world import until
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from lattice.config.load import load
 from lattice.config.schema import ServerConfig
-from lattice.daemons import backup, server
-from lattice.daemons.recovery import check, recover
-from lattice.ports.backups import BackupError
-from lattice.quorum.object_snapshots import pack
+from lattice.daemons.programs import backup, server
+from lattice.daemons.server.recovery import check, recover
+from lattice.ports.quorum.backups import BackupError
+from lattice.quorum.backup.objects import pack
 from tests.integration.quorum.test_backup import backed_up
 from tests.unit.quorum.world import run
 

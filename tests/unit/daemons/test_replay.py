@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lattice.daemons.replay import main
+from lattice.daemons.programs.replay import main
 
 LINES = "".join(
     f"{number} {number * 3} -1 {20 + number} 3 -1 -1 3 60 -1 1 1 1 1 -1 -1 -1 -1\n" for number in range(1, 9)

@@ -7,7 +7,7 @@ import pytest
 
 from lattice.cli.context import Process, Streams
 from lattice.cli.parsing import find_command, load_command, read_options
-from lattice.daemons import server
+from lattice.daemons.programs import server
 
 RUNBOOKS = Path(__file__).parents[3] / "docs" / "runbooks"
 

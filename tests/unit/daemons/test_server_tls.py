@@ -9,7 +9,7 @@ import pytest
 
 from lattice.config.load import ConfigError
 from lattice.config.schema import ServerConfig, TlsSection
-from lattice.daemons.server_tls import ServerTls, TlsUnusable, check_tls
+from lattice.daemons.server.tls import ServerTls, TlsUnusable, check_tls
 from tests.e2e.site_authority import SiteAuthority
 
 

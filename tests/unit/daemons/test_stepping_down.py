@@ -2,8 +2,8 @@
 
 import asyncio
 
-from lattice.daemons.stepping_down import SteppingDown
-from lattice.ports.quorum import ReplicaAt, ServerState
+from lattice.daemons.quorum.stepping_down import SteppingDown
+from lattice.ports.quorum.servers import ReplicaAt, ServerState
 
 
 class Servers:

@@ -1,8 +1,8 @@
 """Figures of configurations, and that a server which leads no more shows none."""
 
 from lattice.core.machine.state import State
-from lattice.core.model.drift import Drift
-from lattice.core.model.nodes import Hardware, Node
+from lattice.core.model.nodes.drift import Drift
+from lattice.core.model.nodes.nodes import Hardware, Node
 from lattice.observe.conformance import ConformanceFigures
 from lattice.observe.metrics import Metrics
 

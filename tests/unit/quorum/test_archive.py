@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from lattice.core.model.allocations import Allocation, AllocationState, Request
-from lattice.ports.archive import ArchiveError, ArchiveFilter
-from lattice.quorum import archive as archive_module
-from lattice.quorum.archive import SqliteArchive
-from lattice.quorum.archive_store import ArchiveStore
+from lattice.core.model.work.allocations import Allocation, AllocationState, Request
+from lattice.ports.quorum.archive import ArchiveError, ArchiveFilter
+from lattice.quorum.archive import archive as archive_module
+from lattice.quorum.archive.archive import SqliteArchive
+from lattice.quorum.archive.store import ArchiveStore
 from tests.unit.quorum.world import finish, founded, replica_at, run, submit, until
 
 

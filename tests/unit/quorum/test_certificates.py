@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509 import verification
 
-from lattice.quorum.certificates import (
+from lattice.quorum.trust.certificates import (
     CertificateError,
     CertificateFolder,
     Credentials,

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from lattice.quorum.clock_skew import SkewWatch
+from lattice.quorum.peers.clock_skew import SkewWatch
 
 
 def test_the_middle_of_the_way_is_when_the_other_looked_at_its_clock() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lattice.quorum.certificates import CertificateFolder
-from lattice.quorum.etcd_settings import MemberSettings, Origin, member_arguments
-from lattice.quorum.etcd_version import Version
+from lattice.quorum.etcd.settings import MemberSettings, Origin, member_arguments
+from lattice.quorum.etcd.version import Version
+from lattice.quorum.trust.certificates import CertificateFolder
 
 SETTINGS = MemberSettings(
     name="quorum-1",

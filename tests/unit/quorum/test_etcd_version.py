@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lattice.quorum.etcd_version import UnusableEtcd, Version, check_version, installed_version
+from lattice.quorum.etcd.version import UnusableEtcd, Version, check_version, installed_version
 
 
 @pytest.mark.parametrize(

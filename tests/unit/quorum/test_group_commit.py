@@ -10,7 +10,7 @@ import pytest
 from lattice.core.machine.codec import decode_batch, encode_batch
 from lattice.core.machine.commands import AnyCommand, Envelope, SetSetting, SubmitAllocation
 from lattice.core.machine.outcomes import Accepted, Outcome
-from lattice.ports.log import Conflict, Entry, LogCorrupt, LogFull, LogUnavailable
+from lattice.ports.quorum.log import Conflict, Entry, LogCorrupt, LogFull, LogUnavailable
 from lattice.quorum import group_commit
 from lattice.quorum.group_commit import Committed, GroupCommit
 from lattice.quorum.logs.memory import MemoryLog

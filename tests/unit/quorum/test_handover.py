@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lattice.quorum.handover import NothingToHandOver, pack, unpack
-from lattice.quorum.snapshots import SnapshotFolder
+from lattice.quorum.peers.handover import NothingToHandOver, pack, unpack
+from lattice.quorum.snapshots.folders import SnapshotFolder
 from tests.unit.quorum.world import finish, founded, replica_at, run, submit
 
 

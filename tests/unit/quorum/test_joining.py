@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue
-from lattice.quorum.directory import ServerEntry
-from lattice.quorum.invitations import Invitation, InvitationError, JoinToken, decode_token, encode_token
-from lattice.quorum.joining import accept, admit, ask, check
-from lattice.quorum.tls import PeerTls, server_of
+from lattice.quorum.peers.directory import ServerEntry
+from lattice.quorum.peers.invitations import Invitation, InvitationError, JoinToken, decode_token, encode_token
+from lattice.quorum.peers.joining import accept, admit, ask, check
+from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
+from lattice.quorum.trust.tls import PeerTls, server_of
 
 SECRET = b"a secret of the cluster"
 NEW = ServerEntry(

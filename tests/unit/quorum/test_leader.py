@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from lattice.quorum import leader
-from lattice.quorum.etcd_client import EtcdClient, EtcdUnavailable
-from lattice.quorum.leader import EtcdLeadership
+from lattice.quorum.etcd import leader
+from lattice.quorum.etcd.client import EtcdClient, EtcdUnavailable
+from lattice.quorum.etcd.leader import EtcdLeadership
 
 
 class NoMajority:

@@ -13,14 +13,14 @@ from lattice.core.machine.commands import AnyCommand, CancelAllocation, Envelope
 from lattice.core.machine.events import AllocationSubmitted, AnyEvent
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation, AllocationState
-from lattice.core.model.tenants import Tenant
-from lattice.ports.archive import ArchiveFilter
-from lattice.ports.log import LogCorrupt, LogFull
-from lattice.ports.replica import Replica, ReplicaStopped
+from lattice.core.model.site.tenants import Tenant
+from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.ports.quorum.archive import ArchiveFilter
+from lattice.ports.quorum.log import LogCorrupt, LogFull
+from lattice.ports.quorum.replica import Replica, ReplicaStopped
 from lattice.quorum import replica as replica_module
 from lattice.quorum.applier import BrokenInvariant
-from lattice.quorum.archive import SqliteArchive
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from lattice.quorum.retention import choose_expired
+from lattice.quorum.backup.retention import choose_expired
 
 NOW = datetime(2026, 3, 31, 12, 30, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from lattice.core.machine.outcomes import Accepted
-from lattice.ports.replica import Replica, ReplicaStopped
-from lattice.quorum.archive import SqliteArchive
+from lattice.ports.quorum.replica import Replica, ReplicaStopped
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.term import Term

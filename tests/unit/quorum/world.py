@@ -16,12 +16,12 @@ from lattice.core.machine.commands import (
     SubmitAllocation,
 )
 from lattice.core.machine.outcomes import Accepted
-from lattice.core.model.allocations import Request
-from lattice.core.model.tenants import Tenant, Vcluster
-from lattice.quorum.archive import SqliteArchive
+from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.work.allocations import Request
+from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.snapshots import SnapshotFolder
+from lattice.quorum.snapshots.folders import SnapshotFolder
 
 _T = TypeVar("_T")
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lattice.core.model.nodes import Hardware
-from lattice.replay.entries import Entry, Trace, TraceError
+from lattice.core.model.nodes.nodes import Hardware
 from lattice.replay.inventory import made_up, on_nodes, read_inventory, simulate_full
+from lattice.replay.traces.entries import Entry, Trace, TraceError
 
 INVENTORY = """
 nodes:

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from lattice.replay.entries import Entry, Trace
 from lattice.replay.outcomes import measure
 from lattice.replay.progress import Bar
 from lattice.replay.report import as_json, as_text, span, write_starts
-from lattice.replay.workload import Workload, keep_r1
+from lattice.replay.traces.entries import Entry, Trace
+from lattice.replay.traces.workload import Workload, keep_r1
 
 
 def work(*, user: str = "") -> Workload:

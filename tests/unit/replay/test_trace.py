@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lattice.replay.entries import Entry, Trace, TraceError
-from lattice.replay.trace import listed_procs, read_trace
-from lattice.replay.workload import keep_r1
-from lattice.wire.traces import (
+from lattice.replay.traces.entries import Entry, Trace, TraceError
+from lattice.replay.traces.reader import listed_procs, read_trace
+from lattice.replay.traces.workload import keep_r1
+from lattice.wire.files.traces import (
     Completed,
     NodeListed,
     Started,

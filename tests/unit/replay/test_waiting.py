@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattice.replay.waiting import LEFT, Waiting
+from lattice.replay.policies.waiting import LEFT, Waiting
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(("add", "first", "within"))), max_size=200))

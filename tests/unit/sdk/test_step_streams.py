@@ -7,7 +7,7 @@ import pytest
 
 from lattice_sdk import Client
 from lattice_sdk.errors import BadAnswer
-from lattice_sdk.models_steps import StepRequest
+from lattice_sdk.models.steps import StepRequest
 from lattice_sdk.step_streams import STDERR, STDOUT, OutputGap, TaskOutput
 from tests.unit.sdk.fake_api import Asked, FakeApi, Reply
 

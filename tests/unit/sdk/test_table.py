@@ -12,10 +12,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-import lattice_sdk.models as m
+import lattice_sdk.models.records as m
 from lattice.api.interface import response_of
 from lattice.api.operations.table import OPERATIONS, Operation
-from lattice.wire import submissions
+from lattice.wire.work import submissions
 from lattice_sdk import Client, LatticeClient, Submission
 from lattice_sdk.calls.every import Calls
 from lattice_sdk.operation import operation

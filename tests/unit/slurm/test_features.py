@@ -2,7 +2,7 @@
 
 import pytest
 
-from lattice.slurm.features import matches_features, plain_features
+from lattice.slurm.text.features import matches_features, plain_features
 
 NODE = frozenset({"fast", "new"})
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from lattice.slurm.dependencies import Dependency, Wait, parse_dependency
-from lattice.slurm.directives import directive_options
-from lattice.slurm.environment import environment_options
 from lattice.slurm.faults import Fault
-from lattice.slurm.getopt import Grammar
-from lattice.slurm.job import EarlySignal, Job, merge
-from lattice.slurm.options import options_of
-from lattice.slurm.sizes import Gpus
+from lattice.slurm.submit.dependencies import Dependency, Wait, parse_dependency
+from lattice.slurm.submit.directives import directive_options
+from lattice.slurm.submit.environment import environment_options
+from lattice.slurm.submit.getopt import Grammar
+from lattice.slurm.submit.job import EarlySignal, Job, merge
+from lattice.slurm.submit.options import options_of
+from lattice.slurm.text.sizes import Gpus
 
 SBATCH = Grammar("sbatch", options_of("sbatch"))
 SRUN = Grammar("srun", options_of("srun"))

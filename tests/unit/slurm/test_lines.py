@@ -2,11 +2,11 @@
 
 import pytest
 
-from lattice.slurm.directives import check_script, directive_options, read_directives, split_words
 from lattice.slurm.faults import Fault, bad_value
-from lattice.slurm.getopt import Grammar
-from lattice.slurm.job import READ
-from lattice.slurm.options import OPTIONS, Fate, options_of
+from lattice.slurm.submit.directives import check_script, directive_options, read_directives, split_words
+from lattice.slurm.submit.getopt import Grammar
+from lattice.slurm.submit.job import READ
+from lattice.slurm.submit.options import OPTIONS, Fate, options_of
 
 SBATCH = Grammar("sbatch", options_of("sbatch"))
 SRUN = Grammar("srun", options_of("srun"))

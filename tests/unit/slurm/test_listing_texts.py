@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from lattice.slurm import sacct, scontrol, sinfo
-from lattice.slurm.accounting import read_question
 from lattice.slurm.faults import Fault
-from lattice.slurm.formats import line_writer, parse_percent, parse_sized
-from lattice.slurm.listing import items_outside_brackets
-from lattice.slurm.machine import NodeRow, PartitionRow, ReservationRow, is_state_word
-from lattice.slurm.reasons import waiting_word
-from lattice.slurm.rows import JobRow, StepRow
-from lattice.slurm.sacct_line import read_query as read_sacct
-from lattice.slurm.sinfo_line import read_query as read_sinfo
-from lattice.slurm.squeue_line import read_query as read_squeue
-from lattice.slurm.states import State
-from lattice.slurm.tables import Style, table_lines
+from lattice.slurm.listings import sacct, scontrol, sinfo
+from lattice.slurm.listings.accounting import read_question
+from lattice.slurm.listings.listing import items_outside_brackets
+from lattice.slurm.listings.machine import NodeRow, PartitionRow, ReservationRow, is_state_word
+from lattice.slurm.listings.rows import JobRow, StepRow
+from lattice.slurm.listings.sacct_line import read_query as read_sacct
+from lattice.slurm.listings.sinfo_line import read_query as read_sinfo
+from lattice.slurm.listings.squeue_line import read_query as read_squeue
+from lattice.slurm.listings.tables import Style, table_lines
+from lattice.slurm.text.formats import line_writer, parse_percent, parse_sized
+from lattice.slurm.text.reasons import waiting_word
+from lattice.slurm.text.states import State
 
 NOON = time.mktime((2026, 3, 10, 12, 0, 0, 0, 0, -1))
 BATCH = StepRow(

@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from lattice.slurm import squeue
-from lattice.slurm.formats import (
+from lattice.slurm.listings import squeue
+from lattice.slurm.listings.rows import JobRow
+from lattice.slurm.text.formats import (
     Column,
     Field,
     UnknownField,
@@ -16,8 +17,7 @@ from lattice.slurm.formats import (
     parse_sized,
     sized_line,
 )
-from lattice.slurm.rows import JobRow
-from lattice.slurm.states import State, end_reason, find_state, state_of
+from lattice.slurm.text.states import State, end_reason, find_state, state_of
 
 NOON = time.mktime((2026, 3, 10, 12, 0, 0, 0, 0, -1))
 

@@ -3,9 +3,9 @@
 import pytest
 
 from lattice.slurm.faults import Fault
-from lattice.slurm.scancel import JobWord, read_line
-from lattice.slurm.signals import parse_signal
-from lattice.slurm.states import State
+from lattice.slurm.listings.scancel import JobWord, read_line
+from lattice.slurm.text.signals import parse_signal
+from lattice.slurm.text.states import State
 
 
 def test_jobs_tasks_and_steps_are_told_apart() -> None:

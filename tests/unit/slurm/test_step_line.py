@@ -3,10 +3,10 @@
 import pytest
 
 from lattice.slurm.faults import Fault
-from lattice.slurm.getopt import Grammar
-from lattice.slurm.job import Job
-from lattice.slurm.options import options_of
-from lattice.slurm.step_line import StepLine, is_per_task, read_programs, step_line, task_count
+from lattice.slurm.submit.getopt import Grammar
+from lattice.slurm.submit.job import Job
+from lattice.slurm.submit.options import options_of
+from lattice.slurm.submit.step_line import StepLine, is_per_task, read_programs, step_line, task_count
 
 GRAMMAR = Grammar("srun", options_of("srun"))
 

@@ -4,11 +4,19 @@ import time
 
 import pytest
 
-from lattice.slurm.arrays import Array, parse_array
-from lattice.slurm.hostlists import BadHostlist, expand, fold
-from lattice.slurm.patterns import fill
-from lattice.slurm.sizes import Gpus, format_memory, parse_count, parse_gpus, parse_gres, parse_memory_mb, parse_nodes
-from lattice.slurm.times import UNLIMITED, format_limit, format_moment, format_span, parse_limit, parse_moment
+from lattice.slurm.text.arrays import Array, parse_array
+from lattice.slurm.text.hostlists import BadHostlist, expand, fold
+from lattice.slurm.text.patterns import fill
+from lattice.slurm.text.sizes import (
+    Gpus,
+    format_memory,
+    parse_count,
+    parse_gpus,
+    parse_gres,
+    parse_memory_mb,
+    parse_nodes,
+)
+from lattice.slurm.text.times import UNLIMITED, format_limit, format_moment, format_span, parse_limit, parse_moment
 
 NOON = time.mktime((2026, 3, 10, 12, 0, 0, 0, 0, -1))
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lattice.slurm.variables import (
+from lattice.slurm.submit.variables import (
     ArrayFacts,
     JobFacts,
     StepFacts,

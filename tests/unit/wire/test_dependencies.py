@@ -2,15 +2,15 @@
 
 import pytest
 
-from lattice.core.model.dependencies import Condition, Dependency
-from lattice.wire.dependencies import (
+from lattice.core.model.work.dependencies import Condition, Dependency
+from lattice.wire.text.problems import BadField
+from lattice.wire.work.dependencies import (
     AlternativeFields,
     DependencyFields,
     Wanted,
     dependencies_text,
     read_dependencies,
 )
-from lattice.wire.problems import BadField
 
 S, F, ANY, AFTER = Condition.SUCCESS, Condition.FAILURE, Condition.ANY, Condition.AFTER
 

@@ -1,9 +1,9 @@
 """Reports of checks on the wire, from honest agents and from others."""
 
-from lattice.core.model.health import MAX_TEXT, CheckStanding, Consequence, HealthReport, Verdict
-from lattice.core.model.observations import Beat
+from lattice.core.model.nodes.health import MAX_TEXT, CheckStanding, Consequence, HealthReport, Verdict
+from lattice.core.model.nodes.observations import Beat
 from lattice.observe.metrics import MAX_CHECK_NAMES, Metrics
-from lattice.wire.health import MAX_CHECKS, check_view, checks_of, health_report, vitals_view
+from lattice.wire.agents.health import MAX_CHECKS, check_view, checks_of, health_report, vitals_view
 from lattice.wire.pb import agent_pb2 as pb
 
 

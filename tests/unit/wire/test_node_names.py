@@ -2,8 +2,8 @@
 
 import pytest
 
-from lattice.wire.node_names import node_names
-from lattice.wire.problems import BadField
+from lattice.wire.text.node_names import node_names
+from lattice.wire.text.problems import BadField
 
 
 @pytest.mark.parametrize(

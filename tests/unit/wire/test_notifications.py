@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from lattice.core.model.notifications import Notification, Notify, Occasion
-from lattice.wire.notifications import (
+from lattice.core.model.work.notifications import Notification, Notify, Occasion
+from lattice.wire.text.problems import BadField
+from lattice.wire.work.notifications import (
     NotifyRequest,
     check_destination,
     notice_text,
@@ -15,7 +16,6 @@ from lattice.wire.notifications import (
     webhook_key,
     webhook_signature,
 )
-from lattice.wire.problems import BadField
 
 ALL = (Occasion.BEGIN, Occasion.END, Occasion.FAIL, Occasion.REQUEUE)
 

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lattice.core.model.allocations import Allocation, AllocationState, Request, TaskGroup
-from lattice.wire.allocations import Work, decode_work, encode_work, group_state, group_view
-from lattice.wire.problems import BadField
-from lattice.wire.times import parse_moment, rfc3339
+from lattice.core.model.work.allocations import Allocation, AllocationState, Request, TaskGroup
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.times import parse_moment, rfc3339
+from lattice.wire.work.allocations import Work, decode_work, encode_work, group_state, group_view
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=50)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lattice.core.model.layout import Distribution, Layout
-from lattice.wire.problems import BadField
-from lattice.wire.steps import ProgramFields, StepSubmission, launch_request, layout_view
+from lattice.core.model.work.layout import Distribution, Layout
+from lattice.wire.text.problems import BadField
+from lattice.wire.work.steps import ProgramFields, StepSubmission, launch_request, layout_view
 
 
 def asked(**fields: Any) -> StepSubmission:  # noqa: ANN401 - whatever a caller writes

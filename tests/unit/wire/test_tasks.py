@@ -2,9 +2,9 @@
 
 import pytest
 
-from lattice.core.model.allocations import Allocation, Request, TaskGroup
-from lattice.wire.problems import BadField
-from lattice.wire.tasks import TaskRange, indices_text, parse_task_set, parse_tasks, positions_named, read_tasks
+from lattice.core.model.work.allocations import Allocation, Request, TaskGroup
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.tasks import TaskRange, indices_text, parse_task_set, parse_tasks, positions_named, read_tasks
 
 
 @pytest.mark.parametrize(

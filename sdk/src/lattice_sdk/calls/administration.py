@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lattice_sdk.models import Allocation, Page, Project, Reservation, Setting, Tenant, Usage, Vcluster
+from lattice_sdk.models.records import Allocation, Page, Project, Reservation, Setting, Tenant, Usage, Vcluster
 from lattice_sdk.operation import Steps, at, everything, given, items_of, operation, read, write
 
 

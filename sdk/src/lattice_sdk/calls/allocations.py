@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 
 from lattice_sdk.errors import WaitTimedOut
-from lattice_sdk.models import (
+from lattice_sdk.models.records import (
     Allocation,
     AllocationFilter,
     BatchOutcome,

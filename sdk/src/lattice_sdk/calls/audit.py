@@ -1,7 +1,7 @@
 """The audit chain."""
 
-from lattice_sdk.models import Page
-from lattice_sdk.models_audit import AuditEntry, AuditFilter, AuditKey
+from lattice_sdk.models.audit import AuditEntry, AuditFilter, AuditKey
+from lattice_sdk.models.records import Page
 from lattice_sdk.operation import Steps, everything, given, operation, read, write
 
 EVERYTHING = AuditFilter()

@@ -1,7 +1,7 @@
 """Backups of the whole state."""
 
-from lattice_sdk.models import Page
-from lattice_sdk.models_backups import Backup, RestoreOrder
+from lattice_sdk.models.backups import Backup, RestoreOrder
+from lattice_sdk.models.records import Page
 from lattice_sdk.operation import Steps, everything, given, operation, read, write
 
 BACKUP_TIMEOUT_S = 3600.0

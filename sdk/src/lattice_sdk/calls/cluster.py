@@ -1,6 +1,6 @@
 """The cluster itself: its scheduler, its servers, and who is asking."""
 
-from lattice_sdk.models import (
+from lattice_sdk.models.records import (
     Page,
     QuorumInvitation,
     QuorumServer,

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from lattice_sdk.models import Node
-from lattice_sdk.models_conformance import Baseline, Conformance, NodeDiff, Refreshed
+from lattice_sdk.models.conformance import Baseline, Conformance, NodeDiff, Refreshed
+from lattice_sdk.models.records import Node
 from lattice_sdk.operation import Steps, at, operation, read, write
 
 

@@ -7,8 +7,8 @@ from time import monotonic
 from lattice_sdk.calls.allocations import LONGEST_POLL_S, poll
 from lattice_sdk.dags import normalised, read_dag_file
 from lattice_sdk.errors import WaitTimedOut
-from lattice_sdk.models import TERMINAL_STATES, Page
-from lattice_sdk.models_dags import Dag, DagGraph
+from lattice_sdk.models.dags import Dag, DagGraph
+from lattice_sdk.models.records import TERMINAL_STATES, Page
 from lattice_sdk.operation import Steps, at, everything, given, operation, operation_named, read, write
 
 

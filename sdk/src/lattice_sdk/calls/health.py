@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lattice_sdk.models_health import NodeChecks
+from lattice_sdk.models.health import NodeChecks
 from lattice_sdk.operation import Steps, at, operation, write
 
 LONGEST_CHECK_S = 90.0

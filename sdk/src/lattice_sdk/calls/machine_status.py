@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from lattice_sdk.models import Page
-from lattice_sdk.models_machine_status import ConfFile, NodeImportReport, NodeStatus, NodeSummary
+from lattice_sdk.models.machine_status import ConfFile, NodeImportReport, NodeStatus, NodeSummary
+from lattice_sdk.models.records import Page
 from lattice_sdk.operation import Steps, everything, given, items_of, operation, read, write
 from lattice_sdk.session import Query
 

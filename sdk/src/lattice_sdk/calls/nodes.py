@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from lattice_sdk.models import Node, Page
-from lattice_sdk.models_inventory import NodeInventory
-from lattice_sdk.models_nodes import NodeEvent, NodeOutcome, NodeOutcomes
+from lattice_sdk.models.inventory import NodeInventory
+from lattice_sdk.models.nodes import NodeEvent, NodeOutcome, NodeOutcomes
+from lattice_sdk.models.records import Node, Page
 from lattice_sdk.operation import Steps, at, everything, given, operation, read, write
 
 # Names and folded names, `nid[001-128,200]`, in one text or several.

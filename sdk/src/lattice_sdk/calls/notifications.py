@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lattice_sdk.models_notifications import NotifySettings, WebhookKey
+from lattice_sdk.models.notifications import NotifySettings, WebhookKey
 from lattice_sdk.operation import Steps, operation, read, write
 
 

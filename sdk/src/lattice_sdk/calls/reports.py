@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lattice_sdk.models_reports import UsageReport
+from lattice_sdk.models.reports import UsageReport
 from lattice_sdk.operation import Steps, given, operation, read
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lattice_sdk.models_slurm import SlurmAnswer
+from lattice_sdk.models.slurm import SlurmAnswer
 from lattice_sdk.operation import Steps, operation, write
 
 

@@ -4,8 +4,8 @@ from binascii import b2a_base64
 
 import msgspec
 
-from lattice_sdk.models import Page
-from lattice_sdk.models_steps import InputTaken, Step, StepRequest
+from lattice_sdk.models.records import Page
+from lattice_sdk.models.steps import InputTaken, Step, StepRequest
 from lattice_sdk.operation import Steps, at, everything, operation, read, write
 
 

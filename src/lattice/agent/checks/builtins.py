@@ -13,8 +13,8 @@ from pathlib import Path
 
 from lattice.agent.checks.options import BuiltinOptions
 from lattice.agent.discovery.tools import ToolFailed, find_tool, run_tool
-from lattice.core.model.health import Outcome, Verdict
-from lattice.core.model.inventory import Inventory
+from lattice.core.model.nodes.health import Outcome, Verdict
+from lattice.core.model.nodes.inventory import Inventory
 
 _GPU_VENDORS = frozenset({"0x10de", "0x1002"})
 _GPU_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")

@@ -9,7 +9,7 @@ import signal
 import time
 from pathlib import Path
 
-from lattice.agent.cgroups import (
+from lattice.agent.shim.cgroups import (
     MOUNTINFO,
     TOP,
     Cgroup,
@@ -20,7 +20,7 @@ from lattice.agent.cgroups import (
     remove_folders,
     write_text,
 )
-from lattice.agent.shim_signals import signal_members
+from lattice.agent.shim.signals import signal_members
 
 MARK = "LATTICE_CHECK_RUN"
 MAX_PROCESSES = 64

@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.agent.checks.programs import SiteProgram
-from lattice.core.model.health import CheckRule, Consequence
-from lattice.wire.health import MAX_CHECKS, NAME
+from lattice.core.model.nodes.health import CheckRule, Consequence
+from lattice.wire.agents.health import MAX_CHECKS, NAME
 
 LEAST_PERIOD_S = 1.0
 LEAST_TIMEOUT_S = 0.1

@@ -17,9 +17,9 @@ from concurrent.futures import Executor
 import msgspec
 
 from lattice.agent.checks.groups import MARK, MAX_PROCESSES, Fence, Fences
-from lattice.agent.process_end import ended
+from lattice.agent.runs.process_end import ended
 from lattice.agent.shim_client import STANDARD_PATH
-from lattice.core.model.health import Outcome, Verdict
+from lattice.core.model.nodes.health import Outcome, Verdict
 
 MAX_KEPT = 4096
 MAX_SAID = 1 << 20

@@ -20,8 +20,8 @@ from lattice.agent.checks.groups import Fences
 from lattice.agent.checks.options import Check
 from lattice.agent.checks.programs import ProgramRunner, SiteProgram
 from lattice.agent.checks.vitals import Vitals, read_vitals
-from lattice.core.model.health import CheckStanding, Outcome, Verdict, first_standing, is_change, judge
-from lattice.wire.health import health_report
+from lattice.core.model.nodes.health import CheckStanding, Outcome, Verdict, first_standing, is_change, judge
+from lattice.wire.agents.health import health_report
 from lattice.wire.pb import agent_pb2 as pb
 
 REPORT_EVERY_S = 300.0

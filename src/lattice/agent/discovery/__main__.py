@@ -9,7 +9,7 @@ import msgspec
 
 from lattice.agent.discovery.discover import complete, discover
 from lattice.agent.discovery.hardware_file import HardwareFile
-from lattice.core.model.inventory import UnusableInventory, components, encode_inventory, inventory_fingerprint
+from lattice.core.model.nodes.inventory import UnusableInventory, components, encode_inventory, inventory_fingerprint
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

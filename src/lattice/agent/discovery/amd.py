@@ -10,8 +10,8 @@ from lattice.agent.discovery.devices import pci_address
 from lattice.agent.discovery.found import FoundGpus
 from lattice.agent.discovery.tools import ToolFailed, ToolHung, find_tool, run_tool
 from lattice.agent.discovery.tree import Tree, numa_node
-from lattice.core.model.gpus import GpuLink, GpuLinkType, GpuVendor
-from lattice.core.model.inventory import Gpu
+from lattice.core.model.nodes.gpus import GpuLink, GpuLinkType, GpuVendor
+from lattice.core.model.nodes.inventory import Gpu
 
 VENDOR_ID = "0x1002"
 ASK_WITHIN_S = 15.0

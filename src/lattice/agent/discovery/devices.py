@@ -6,7 +6,7 @@ import socket
 import struct
 
 from lattice.agent.discovery.tree import Tree, numa_node
-from lattice.core.model.inventory import Board, Drive, Nic
+from lattice.core.model.nodes.inventory import Board, Drive, Nic
 
 _NET = "sys/class/net"
 _SIOCETHTOOL = 0x8946

@@ -13,8 +13,8 @@ from lattice.agent.discovery.superchips import unify
 from lattice.agent.discovery.system import read_runtimes, read_scratch, read_software, read_versions
 from lattice.agent.discovery.tools import ToolFailed, find_tool
 from lattice.agent.discovery.tree import Tree, numa_node
-from lattice.core.model.gpus import GpuLink, GpuLinkType
-from lattice.core.model.inventory import Gpu, Inventory, Nic
+from lattice.core.model.nodes.gpus import GpuLink, GpuLinkType
+from lattice.core.model.nodes.inventory import Gpu, Inventory, Nic
 
 MACHINE = Tree()
 

@@ -3,8 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lattice.core.model.gpus import GpuLink
-from lattice.core.model.inventory import Gpu
+from lattice.core.model.nodes.gpus import GpuLink
+from lattice.core.model.nodes.inventory import Gpu
 
 
 class FoundGpus(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from lattice.core.model.inventory import (
+from lattice.core.model.nodes.inventory import (
     Board,
     Cpus,
     Inventory,
@@ -14,7 +14,7 @@ from lattice.core.model.inventory import (
     decode_inventory,
     encode_inventory,
 )
-from lattice.core.model.memory import MemoryTopology
+from lattice.core.model.nodes.memory import MemoryTopology
 
 MAX_FILE = 1 << 20
 # Words of a table that mean nothing are mistyped ones: unlike an agent's, this document is written by hand.

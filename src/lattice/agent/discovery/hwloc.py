@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lattice.agent.discovery.processors import LOCAL_BANDWIDTH_GBPS, LOCAL_DISTANCE, LOCAL_LATENCY_NS
 from lattice.agent.discovery.tools import run_tool
-from lattice.core.model.memory import MemoryDomain, MemoryDomainType, MemoryInterconnect, MemoryTopology
+from lattice.core.model.nodes.memory import MemoryDomain, MemoryDomainType, MemoryInterconnect, MemoryTopology
 
 ASK_WITHIN_S = 10.0
 _KINDS = (

@@ -12,7 +12,7 @@ import msgspec
 
 from lattice.agent.discovery.discover import complete, discover
 from lattice.agent.discovery.hardware_file import HardwareFile
-from lattice.core.model.inventory import (
+from lattice.core.model.nodes.inventory import (
     MAX_DOCUMENT_BYTES,
     Inventory,
     encode_inventory,

@@ -13,8 +13,8 @@ import msgspec
 from lattice.agent.discovery.found import FoundGpus, has_display_or_accelerator
 from lattice.agent.discovery.tools import ToolFailed, ToolHung, find_tool, run_tool
 from lattice.agent.discovery.tree import Tree
-from lattice.core.model.gpus import GpuLink, GpuLinkType, GpuVendor
-from lattice.core.model.inventory import Gpu, GpuPartition
+from lattice.core.model.nodes.gpus import GpuLink, GpuLinkType, GpuVendor
+from lattice.core.model.nodes.inventory import Gpu, GpuPartition
 
 VENDOR_ID = "0x10de"
 ASK_WITHIN_S = 15.0

@@ -13,8 +13,8 @@ import msgspec
 
 from lattice.agent.discovery.found import FoundGpus
 from lattice.agent.discovery.nvidia import NVLINK_GBPS, plain_address, short_model
-from lattice.core.model.gpus import GpuLink, GpuLinkType, GpuVendor
-from lattice.core.model.inventory import Gpu, GpuPartition
+from lattice.core.model.nodes.gpus import GpuLink, GpuLinkType, GpuVendor
+from lattice.core.model.nodes.inventory import Gpu, GpuPartition
 
 MOST_LINKS = 36
 _LANE_GBPS = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.97, 5: 3.94, 6: 7.56}

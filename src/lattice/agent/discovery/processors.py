@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from lattice.agent.discovery.tree import Tree, cpu_list
-from lattice.core.model.inventory import Cpus
-from lattice.core.model.memory import (
+from lattice.core.model.nodes.inventory import Cpus
+from lattice.core.model.nodes.memory import (
     MemoryDomain,
     MemoryDomainType,
     MemoryInterconnect,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from lattice.core.model.inventory import Gpu
-from lattice.core.model.memory import (
+from lattice.core.model.nodes.inventory import Gpu
+from lattice.core.model.nodes.memory import (
     MemoryDomain,
     MemoryDomainType,
     MemoryInterconnect,

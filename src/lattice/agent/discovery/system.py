@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lattice.agent.discovery.tools import ToolFailed, run_tool
 from lattice.agent.discovery.tree import Tree
-from lattice.core.model.inventory import Scratch, Software
+from lattice.core.model.nodes.inventory import Scratch, Software
 
 BASE_IMAGE_FILE = "etc/lattice/base-image"
 HIDDEN = "(hidden)"

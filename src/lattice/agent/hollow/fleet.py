@@ -14,7 +14,7 @@ from lattice.agent.hollow.faults import FaultKind, Misfortune
 from lattice.agent.hollow.hardware import HollowHardware
 from lattice.agent.hollow.injections import Injections
 from lattice.agent.hollow.node import HollowNode
-from lattice.core.model.inventory import UnusableInventory
+from lattice.core.model.nodes.inventory import UnusableInventory
 
 STREAMS_PER_CHANNEL = 500
 # Registrations under way: more of them would only wait for each other, and then be tried again.

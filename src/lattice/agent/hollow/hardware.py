@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.agent.discovery.hardware_file import HardwareFile
-from lattice.core.model.inventory import (
+from lattice.core.model.nodes.inventory import (
     Board,
     Cpus,
     Inventory,

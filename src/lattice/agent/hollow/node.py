@@ -1,6 +1,6 @@
 """One hollow node: all that a real agent says and does on its stream, with work that is only pretended.
 
-The decisions are those of `lattice.agent.step`; in place of a shim there are timers.
+The decisions are those of `lattice.agent.machine.decide`; in place of a shim there are timers.
 """
 
 import asyncio
@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import assert_never
 
 from lattice.agent import messages
-from lattice.agent.collection import Collection
+from lattice.agent.collectors.member import Collection
 from lattice.agent.connection import Outbox, ServerGone
-from lattice.agent.epochs import History, judge_epoch
 from lattice.agent.hollow.faults import FaultKind, Misfortune
 from lattice.agent.hollow.hardware import Description, HollowHardware
 from lattice.agent.hollow.injections import Injections
@@ -21,8 +20,9 @@ from lattice.agent.hollow.runs import PretendedRuns
 from lattice.agent.hollow.steps import HollowSteps
 from lattice.agent.hollow.switchboard import HollowSwitchboard
 from lattice.agent.hollow.work import Work
-from lattice.agent.messages import NodeFacts, key_of, stimulus_of
-from lattice.agent.state import (
+from lattice.agent.machine.decide import step
+from lattice.agent.machine.epochs import History, judge_epoch
+from lattice.agent.machine.state import (
     AgentState,
     Cause,
     Connected,
@@ -55,7 +55,7 @@ from lattice.agent.state import (
     Tick,
     UpdateRun,
 )
-from lattice.agent.step import step
+from lattice.agent.messages import NodeFacts, key_of, stimulus_of
 from lattice.wire.pb import agent_pb2 as pb
 
 SHORTEST_BEAT_S = 0.05

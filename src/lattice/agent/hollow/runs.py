@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lattice.agent.hollow.work import Outcome
-from lattice.agent.state import Cause, End, RunKey
+from lattice.agent.machine.state import Cause, End, RunKey
 
 
 @dataclass

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from lattice.agent.hollow.work import Work
+from lattice.agent.machine.state import RunKey
+from lattice.agent.machine.step_status import EndedTask, StepKey, StepStatus
 from lattice.agent.messages import order_of
-from lattice.agent.state import RunKey
-from lattice.agent.step_messages import input_taken, known_step, step_key, step_report
-from lattice.agent.step_state import EndedTask, StepKey, StepStatus
+from lattice.agent.steps.messages import input_taken, known_step, step_key, step_report
 from lattice.wire.pb import agent_pb2 as pb
 
 REPEAT_AFTER_S = 5.0

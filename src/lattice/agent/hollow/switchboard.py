@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from lattice.agent.collection import Gathering
-from lattice.wire.collecting import GatheredShare
+from lattice.agent.collectors.member import Gathering
+from lattice.wire.agents.collecting import GatheredShare
 
 RETRY_S = (0.1, 5.0)
 

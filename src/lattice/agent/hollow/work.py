@@ -6,7 +6,7 @@ import re
 from msgspec import Struct
 
 from lattice.agent.hollow.durations import NotASpan, span_s
-from lattice.agent.state import Cause, End, RunOrder
+from lattice.agent.machine.state import Cause, End, RunOrder
 
 _SLEEP = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?)(s|m|h|)\b")
 _EXIT = re.compile(r"\bexit\s+(\d{1,3})\b")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lattice.api.auth.rbac import roles_of
-from lattice.ports.identity import Identity, Kind, Unauthenticated
+from lattice.ports.site.identity import Identity, Kind, Unauthenticated
 
 INVALID = "the token is not valid"
 MAX_NAME = 128

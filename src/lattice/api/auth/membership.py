@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from lattice.api.auth.rbac import Role
-from lattice.core.model.tenants import Tenant
-from lattice.ports.identity import Identity
+from lattice.core.model.site.tenants import Tenant
+from lattice.ports.site.identity import Identity
 
 
 @dataclass(frozen=True, slots=True)

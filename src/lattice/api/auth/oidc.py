@@ -16,8 +16,8 @@ from lattice.api.auth.claims import INVALID, ClaimNames, foreign_identity, is_mo
 from lattice.api.auth.issuer import Issuer, IssuerUnusable, SigningKey
 from lattice.api.auth.tokens import MAX_TOKEN_CHARACTERS
 from lattice.ports.clock import Clock
-from lattice.ports.identity import Identity, Unauthenticated, UnknownKey
-from lattice.wire.times import rfc3339
+from lattice.ports.site.identity import Identity, Unauthenticated, UnknownKey
+from lattice.wire.text.times import rfc3339
 
 _log = logging.getLogger(__name__)
 

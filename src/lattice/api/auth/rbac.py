@@ -11,7 +11,7 @@ A token may carry several roles; the widest reach counts. What a reach means for
 from collections.abc import Iterable
 from enum import IntEnum, StrEnum
 
-from lattice.ports.identity import Identity, Kind
+from lattice.ports.site.identity import Identity, Kind
 
 
 class Role(StrEnum):

@@ -10,8 +10,8 @@ import msgspec
 
 from lattice.api.auth.claims import INVALID, is_moment, own_identity
 from lattice.ports.clock import Clock
-from lattice.ports.identity import Identity, Kind, Unauthenticated
-from lattice.wire.times import rfc3339
+from lattice.ports.site.identity import Identity, Kind, Unauthenticated
+from lattice.wire.text.times import rfc3339
 
 ALGORITHM = "HS256"
 MIN_SECRET_BYTES = 32

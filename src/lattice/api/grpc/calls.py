@@ -12,7 +12,8 @@ from itertools import count
 
 import grpc
 
-from lattice.api.admission import admit
+from lattice.api.access.admission import admit
+from lattice.api.access.revalidation import Standing
 from lattice.api.answers import Drawn, EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
@@ -21,8 +22,7 @@ from lattice.api.grpc.convert import answer_writer, event_writer, request_reader
 from lattice.api.grpc.statuses import REQUEST_ID, status_of, trailers
 from lattice.api.limits import MAX_BODY_BYTES
 from lattice.api.services import Services
-from lattice.api.standing import Standing
-from lattice.ports.identity import Identity
+from lattice.ports.site.identity import Identity
 
 _log = logging.getLogger(__name__)
 _numbers = count(1)

@@ -2,9 +2,9 @@
 
 import grpc
 
-from lattice.api.grpc.agent_service import AgentService
-from lattice.api.grpc.relay_frames import MAX_MESSAGE_BYTES
-from lattice.api.grpc.relay_service import RelayService
+from lattice.api.grpc.agents.service import AgentService
+from lattice.api.grpc.relay.frames import MAX_MESSAGE_BYTES
+from lattice.api.grpc.relay.service import RelayService
 from lattice.wire.pb.relay_pb2_grpc import add_RelayServiceServicer_to_server
 
 _KEEPALIVE = (

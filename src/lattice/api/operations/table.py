@@ -8,46 +8,39 @@ from msgspec import Struct
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context, NoParameters
-from lattice.api.operations import (
-    allocations,
+from lattice.api.operations.admin import (
     audit,
     backups,
-    batching,
     cluster,
-    conformance,
-    dags,
-    explaining,
-    inventory,
-    listing,
-    logs,
     membership,
-    node_checks,
-    node_events,
-    node_import,
-    node_query,
-    node_sets,
-    nodes,
-    notifying,
-    pausing,
     quorum,
     reports,
     reservations,
-    signalling,
-    slurm,
-    steps,
-    submitting,
     tenants,
     usage,
     vclusters,
-    watching,
 )
-from lattice.wire.admin import ProjectFields, TenantFields, VclusterFields
-from lattice.wire.dags import DagSubmission
-from lattice.wire.node_imports import NodeImport
-from lattice.wire.reservations import ReservationFields
-from lattice.wire.slurm import SlurmCommand
-from lattice.wire.steps import StepSubmission
-from lattice.wire.submissions import Submission
+from lattice.api.operations.admin import notify as notifying
+from lattice.api.operations.nodes import checks as node_checks
+from lattice.api.operations.nodes import conformance, inventory, nodes
+from lattice.api.operations.nodes import events as node_events
+from lattice.api.operations.nodes import imports as node_import
+from lattice.api.operations.nodes import query as node_query
+from lattice.api.operations.nodes import sets as node_sets
+from lattice.api.operations.work import allocations, dags, listing, logs, slurm, steps
+from lattice.api.operations.work import batches as batching
+from lattice.api.operations.work import explain as explaining
+from lattice.api.operations.work import signals as signalling
+from lattice.api.operations.work import submit as submitting
+from lattice.api.operations.work import suspend as pausing
+from lattice.api.operations.work import watch as watching
+from lattice.wire.admin.admin import ProjectFields, TenantFields, VclusterFields
+from lattice.wire.admin.reservations import ReservationFields
+from lattice.wire.nodes.imports import NodeImport
+from lattice.wire.slurm.commands import SlurmCommand
+from lattice.wire.work.dags import DagSubmission
+from lattice.wire.work.steps import StepSubmission
+from lattice.wire.work.submissions import Submission
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 # The operations differ in what they take; the table pairs each with its own request type.

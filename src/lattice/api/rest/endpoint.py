@@ -8,7 +8,8 @@ from itertools import count
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from lattice.api.admission import admit
+from lattice.api.access.admission import admit
+from lattice.api.access.revalidation import Standing
 from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TextPiece
 from lattice.api.context import Context
 from lattice.api.errors import ErrorAnswer, translated
@@ -16,8 +17,7 @@ from lattice.api.operations.table import Operation
 from lattice.api.rest.events import send_events
 from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body
 from lattice.api.services import Services
-from lattice.api.standing import Standing
-from lattice.ports.identity import Identity
+from lattice.ports.site.identity import Identity
 
 _log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode

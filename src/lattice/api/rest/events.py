@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator
 
 from starlette.types import Receive, Send
 
+from lattice.api.access.revalidation import Standing
 from lattice.api.answers import ServerEvent
 from lattice.api.errors import ApiError, translated
 from lattice.api.limits import KEEP_ALIVE_S
 from lattice.api.rest.requests import header_value
-from lattice.api.standing import Standing
 
 _log = logging.getLogger(__name__)
 _HEADERS = [

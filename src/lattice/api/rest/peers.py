@@ -12,8 +12,8 @@ from lattice.api.errors import ApiError, starting
 from lattice.api.rest.endpoint import send_error, send_json
 from lattice.api.rest.requests import ClientGone, Headers, read_body
 from lattice.ports.clock import Clock
-from lattice.ports.quorum import MembershipRefused, PeerDesk
-from lattice.wire.quorum import replica_view
+from lattice.ports.quorum.servers import MembershipRefused, PeerDesk
+from lattice.wire.admin.quorum import replica_view
 
 # Set in the scope of every request that comes in here: the server that asks; None for a caller without a certificate.
 PEER = "lattice.peer"

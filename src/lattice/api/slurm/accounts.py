@@ -4,7 +4,7 @@ import grp
 import pwd
 from functools import lru_cache
 
-from lattice.slurm.numbers import whole
+from lattice.slurm.text.numbers import whole
 
 NOBODY = 65534
 MOST_ID = (1 << 32) - 2

@@ -4,7 +4,7 @@ from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.slurm.faults import Fault, error
-from lattice.wire.slurm import SlurmAnswer
+from lattice.wire.slurm.commands import SlurmAnswer
 
 VERSION = "22.05.8"
 MOST_ROWS = 500_000

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from lattice.api.context import Context
 from lattice.api.slurm.answering import version_line
 from lattice.slurm.faults import error
-from lattice.slurm.getopt import Grammar, Line
-from lattice.slurm.listing import ListingLine
-from lattice.slurm.numbers import whole
-from lattice.slurm.options import Takes, options_of
-from lattice.slurm.times import format_date
-from lattice.slurm.usage import help_text, usage_text
-from lattice.wire.slurm import SlurmAnswer, SlurmCommand
+from lattice.slurm.listings.listing import ListingLine
+from lattice.slurm.submit.getopt import Grammar, Line
+from lattice.slurm.submit.options import Takes, options_of
+from lattice.slurm.submit.usage import help_text, usage_text
+from lattice.slurm.text.numbers import whole
+from lattice.slurm.text.times import format_date
+from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
 
 _POLL_S = 20.0
 

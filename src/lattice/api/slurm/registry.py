@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from lattice.api.context import Context
-from lattice.api.slurm import (
+from lattice.api.slurm.commands import (
     sacct,
     sacctmgr,
     salloc,
@@ -18,7 +18,7 @@ from lattice.api.slurm import (
     sshare,
     sstat,
 )
-from lattice.wire.slurm import SlurmAnswer, SlurmCommand
+from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
 
 Run = Callable[[Context, SlurmCommand], Awaitable[SlurmAnswer]]
 

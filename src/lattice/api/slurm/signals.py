@@ -2,10 +2,10 @@
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.lookup import Found
-from lattice.api.signalling import send_signal
-from lattice.core.model.allocations import Allocation, AllocationState
-from lattice.ports.agents import SignalTarget
+from lattice.api.find.lookup import Found
+from lattice.api.running.signals import send_signal
+from lattice.core.model.work.allocations import Allocation, AllocationState
+from lattice.ports.nodes.agents import SignalTarget
 
 
 async def send(context: Context, found: Found, signal: int, to: SignalTarget) -> None:

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 
 from lattice.cli.slurm.exchange import Broken, Unreachable, read_answer, scan, send_request
 from lattice.cli.slurm.place import Place
-from lattice.cli.task_output import MergedOutput
+from lattice.cli.views.task_output import MergedOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

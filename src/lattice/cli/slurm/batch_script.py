@@ -8,9 +8,9 @@ from dataclasses import fields
 
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
-from lattice.cli.submission import SECRET_VARIABLES, SubmitOptions, parse_pair
-from lattice.slurm.times import parse_limit
-from lattice_sdk.models_slurm import SlurmAnswer
+from lattice.cli.input.submission import SECRET_VARIABLES, SubmitOptions, parse_pair
+from lattice.slurm.text.times import parse_limit
+from lattice_sdk.models.slurm import SlurmAnswer
 
 PROGRAM = "sbatch"
 _WARNING = f"{PROGRAM}: warning: "

@@ -2,9 +2,9 @@
 
 FLAGS: dict[str, tuple[str, ...]] = {
     "init": ("lattice.daemons", "lattice.config", "lattice.quorum"),
-    "msg": ("lattice.api.grpc", "lattice.control.agents", "lattice.control.collectors"),
-    "node": ("lattice.control.node_watch", "lattice.control.node_hooks", "lattice.control.wiping"),
-    "sched": ("lattice.control.scheduling", "lattice.control.dispatch"),
+    "msg": ("lattice.api.grpc", "lattice.control.nodes.sessions", "lattice.control.collectors.tree"),
+    "node": ("lattice.control.nodes.watch", "lattice.control.nodes.hooks", "lattice.control.nodes.wiping"),
+    "sched": ("lattice.control.work.scheduling", "lattice.control.work.dispatch"),
     "api": ("lattice.api",),
     "all": ("lattice",),
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from lattice.config.machine_status.problems import Findings
 from lattice.config.machine_status.records import Record, read_records
 from lattice.config.machine_status.values import Reader
-from lattice.core.model.specifications import Specification
+from lattice.core.model.nodes.specifications import Specification
 
 FIELDS = ("Name", "OS", "CPUs", "Speed", "RealMemory", "VirtualMemory", "TmpDisk", "Partition")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from lattice.config.machine_status.problems import Findings
 from lattice.config.machine_status.records import Record, read_records
 from lattice.config.machine_status.values import Reader
-from lattice.core.model.specifications import MAX_PARTITION
+from lattice.core.model.nodes.specifications import MAX_PARTITION
 
 FIELDS = ("Number", "Name", "State", "MaxNodes", "MaxTime")
 UNLIMITED = "UNLIMITED"

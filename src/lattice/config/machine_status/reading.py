@@ -11,8 +11,8 @@ from lattice.config.machine_status.partition_conf import Partition, PartitionCon
 from lattice.config.machine_status.problems import Findings
 from lattice.config.machine_status.records import plain_lines
 from lattice.config.machine_status.slurm_conf import PARAMETERS, SlurmConf, read_slurm_conf
-from lattice.core.model.specifications import MAX_PARTITION, Specification
-from lattice.slurm.hostlists import fold
+from lattice.core.model.nodes.specifications import MAX_PARTITION, Specification
+from lattice.slurm.text.hostlists import fold
 
 LONGEST_GRACE_S = 60.0
 _FIELDS = frozenset(name.lower() for name in FIELDS)

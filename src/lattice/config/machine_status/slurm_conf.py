@@ -10,7 +10,7 @@ from lattice.config.machine_status.debug_flags import FLAGS
 from lattice.config.machine_status.problems import Findings
 from lattice.config.machine_status.records import MAX_FIELD, plain_lines
 from lattice.config.machine_status.values import Reader
-from lattice.slurm.hostlists import BadHostlist, expand
+from lattice.slurm.text.hostlists import BadHostlist, expand
 
 DEFAULT_INTERVAL_S = 300.0
 DEFAULT_TIMEOUT_S = 600.0

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from lattice.config.machine_status.problems import Findings
-from lattice.core.model.specifications import MAX_PARTITION
+from lattice.core.model.nodes.specifications import MAX_PARTITION
 
 MAX_WHOLE = 1 << 40
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")

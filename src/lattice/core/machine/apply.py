@@ -15,9 +15,10 @@ from lattice.core.machine.commands import AnyCommand, Envelope, SubmitAllocation
 from lattice.core.machine.decide import decide
 from lattice.core.machine.evolve import evolve
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
-from lattice.core.machine.rules import audit, dependencies, notifications
+from lattice.core.machine.rules.site import audit
+from lattice.core.machine.rules.work import dependencies, notifications
 from lattice.core.machine.state import Recent, State
-from lattice.core.model.audit import chained
+from lattice.core.model.site.audit import chained
 
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -11,18 +11,18 @@ import msgspec
 from msgspec import Struct
 
 from lattice.core.machine.commands import Envelope
-from lattice.core.machine.folded import FoldedChunk
-from lattice.core.machine.node_story import NodeStory
+from lattice.core.machine.parts.folded_tasks import FoldedChunk
+from lattice.core.machine.parts.node_history import NodeStory
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
-from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
-from lattice.core.model.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
-from lattice.core.model.dags import Dag
-from lattice.core.model.drift import Baseline, Drift
-from lattice.core.model.ledger import Ledger
-from lattice.core.model.nodes import Node
-from lattice.core.model.notifications import Notification, NotifyDefault
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.tenants import Project, Tenant, Vcluster
+from lattice.core.model.nodes.drift import Baseline, Drift
+from lattice.core.model.nodes.nodes import Node
+from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import Project, Tenant, Vcluster
+from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.work.dags import Dag
+from lattice.core.model.work.ledger import Ledger
+from lattice.core.model.work.notifications import Notification, NotifyDefault
 
 FORMAT = 1  # what this version writes
 OLDEST_READER = 1  # the oldest version that understands what this one writes

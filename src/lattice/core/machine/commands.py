@@ -5,18 +5,18 @@ A command is a wish. `decide` turns it into events or refuses it; nothing here h
 
 from msgspec import Struct
 
-from lattice.core.model.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
-from lattice.core.model.asked import Asked
-from lattice.core.model.audit import AuditKey, AuditNote, AuditSeal
-from lattice.core.model.dependencies import Clauses, Condition, EndedWork
-from lattice.core.model.drift import Baseline, Difference
 from lattice.core.model.intervals import Intervals
-from lattice.core.model.nodes import DegradeCause, DownCause, Hardware, Share
-from lattice.core.model.notifications import Notify, NotifyDefault
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.specifications import Figures, Specification
-from lattice.core.model.steps import StepRecord
-from lattice.core.model.tenants import Project, Tenant, Vcluster
+from lattice.core.model.nodes.drift import Baseline, Difference
+from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Hardware, Share
+from lattice.core.model.nodes.specifications import Figures, Specification
+from lattice.core.model.site.audit import AuditKey, AuditNote, AuditSeal
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import Project, Tenant, Vcluster
+from lattice.core.model.work.allocations import Cause, Hold, Lifecycle, PartPhase, Request, RequeuePolicy
+from lattice.core.model.work.asked import Asked
+from lattice.core.model.work.dependencies import Clauses, Condition, EndedWork
+from lattice.core.model.work.notifications import Notify, NotifyDefault
+from lattice.core.model.work.steps import StepRecord
 
 
 class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do"):

@@ -5,25 +5,22 @@ from typing import assert_never
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import (
-    administration,
+from lattice.core.machine.rules import node_wipes
+from lattice.core.machine.rules.nodes import drift, nodes
+from lattice.core.machine.rules.site import administration, audit, specifications
+from lattice.core.machine.rules.work import (
     allocations,
-    audit,
     dags,
     deadlines,
-    drift,
-    node_wipes,
-    nodes,
     notifications,
-    pauses,
     placement,
     ranges,
     reservations,
     runs,
-    specifications,
     steps,
     submission,
 )
+from lattice.core.machine.rules.work import suspension as pauses
 from lattice.core.machine.state import State
 
 Decision = tuple[ev.AnyEvent, ...] | Rejected

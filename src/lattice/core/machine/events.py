@@ -3,18 +3,18 @@
 from msgspec import Struct
 
 from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
-from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
-from lattice.core.model.audit import AuditKey, AuditSeal, ChainedEntry
-from lattice.core.model.dags import Dag, DagState
-from lattice.core.model.dependencies import Clauses, TaskWait
-from lattice.core.model.drift import Baseline, Drift
 from lattice.core.model.intervals import Intervals
-from lattice.core.model.nodes import DegradeCause, DownCause, Hardware, NodeState, Share, Wipe
-from lattice.core.model.notifications import Notification, NotifyDefault
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.specifications import Figures, Specification
-from lattice.core.model.steps import StepRecord
-from lattice.core.model.tenants import Project, Tenant, Vcluster
+from lattice.core.model.nodes.drift import Baseline, Drift
+from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Hardware, NodeState, Share, Wipe
+from lattice.core.model.nodes.specifications import Figures, Specification
+from lattice.core.model.site.audit import AuditKey, AuditSeal, ChainedEntry
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import Project, Tenant, Vcluster
+from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Hold, Part, StopIntent, TaskGroup
+from lattice.core.model.work.dags import Dag, DagState
+from lattice.core.model.work.dependencies import Clauses, TaskWait
+from lattice.core.model.work.notifications import Notification, NotifyDefault
+from lattice.core.model.work.steps import StepRecord
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):

@@ -9,17 +9,17 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.drift_fold import evolve_drift
-from lattice.core.machine.groups import evolve_group, with_use
-from lattice.core.machine.node_story import StoryEntry, registration_entry
-from lattice.core.machine.specified import evolve_specification
+from lattice.core.machine.folds.drift import evolve_drift
+from lattice.core.machine.folds.groups import evolve_group, with_use
+from lattice.core.machine.folds.specified import evolve_specification
+from lattice.core.machine.parts.node_history import StoryEntry, registration_entry
 from lattice.core.machine.state import SnapshotPointer, State
 from lattice.core.machine.transitions import NodeTrigger
-from lattice.core.model.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
-from lattice.core.model.efficiency import held_amounts
-from lattice.core.model.ledger import Ledger, run_amounts
-from lattice.core.model.nodes import Node, NodeState, Share, Tenure
-from lattice.core.model.steps import with_step
+from lattice.core.model.nodes.nodes import Node, NodeState, Share, Tenure
+from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, Hold, TaskGroup
+from lattice.core.model.work.efficiency import held_amounts
+from lattice.core.model.work.ledger import Ledger, run_amounts
+from lattice.core.model.work.steps import with_step
 
 FAILED_WITHOUT_CODE = 125
 LONGEST_S = 1e9  # beyond that, no time but nonsense

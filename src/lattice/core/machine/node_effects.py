@@ -6,7 +6,7 @@ Beside the table of transitions: that one decides, this one is told to people. d
 from msgspec import Struct
 
 from lattice.core.machine.transitions import NodeTrigger as T
-from lattice.core.model.nodes import NodeState as N
+from lattice.core.model.nodes.nodes import NodeState as N
 
 
 class StateMeaning(Struct, frozen=True, kw_only=True):

@@ -9,23 +9,23 @@ from collections import deque
 
 from msgspec import Struct
 
-from lattice.core.machine.audit_book import AuditBook
-from lattice.core.machine.dependency_book import DependencyBook
 from lattice.core.machine.digest import Digest
-from lattice.core.machine.drift_book import DriftBook
-from lattice.core.machine.folded import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
-from lattice.core.machine.node_story import StoryBook, StoryEntry
-from lattice.core.machine.notification_book import NotificationBook
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.model.allocations import Allocation, AllocationState, TaskGroup
-from lattice.core.model.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
-from lattice.core.model.dags import Dag
-from lattice.core.model.drift import Baseline, Drift
-from lattice.core.model.ledger import Ledger
-from lattice.core.model.nodes import Hardware, Node
-from lattice.core.model.notifications import Notification, NotifyDefault
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.tenants import Project, Tenant, TenantUse, Vcluster
+from lattice.core.machine.parts.audit import AuditBook
+from lattice.core.machine.parts.dependencies import DependencyBook
+from lattice.core.machine.parts.drift import DriftBook
+from lattice.core.machine.parts.folded_tasks import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
+from lattice.core.machine.parts.node_history import StoryBook, StoryEntry
+from lattice.core.machine.parts.notifications import NotificationBook
+from lattice.core.model.nodes.drift import Baseline, Drift
+from lattice.core.model.nodes.nodes import Hardware, Node
+from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import Project, Tenant, TenantUse, Vcluster
+from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.model.work.dags import Dag
+from lattice.core.model.work.ledger import Ledger
+from lattice.core.model.work.notifications import Notification, NotifyDefault
 
 RECENT_WINDOW_MS = 180_000
 RECENT_MAX = 200_000

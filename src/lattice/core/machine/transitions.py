@@ -5,8 +5,8 @@ Rules ask `next_node_state` and `next_allocation_state`; the diagrams in docs/re
 
 from enum import StrEnum
 
-from lattice.core.model.allocations import AllocationState as A
-from lattice.core.model.nodes import NodeState as N
+from lattice.core.model.nodes.nodes import NodeState as N
+from lattice.core.model.work.allocations import AllocationState as A
 
 
 class NodeTrigger(StrEnum):

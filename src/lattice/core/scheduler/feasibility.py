@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lattice.core.model.allocations import Request
-from lattice.core.model.nodes import NodeState
-from lattice.core.model.shares import DEFAULT_CPUS, takes_whole_nodes
-from lattice.core.model.tenants import Vcluster
-from lattice.core.scheduler.snapshot import STATES, NodeColumns, Snapshot
-from lattice.core.scheduler.tables import Bools, Ints
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.site.tenants import Vcluster
+from lattice.core.model.work.allocations import Request
+from lattice.core.model.work.shares import DEFAULT_CPUS, takes_whole_nodes
+from lattice.core.scheduler.tables.slots import Bools, Ints
+from lattice.core.scheduler.tables.snapshot import STATES, NodeColumns, Snapshot
 
 _NOTHING: Ints = np.zeros(0, np.int64)
 _READY = STATES.index(NodeState.READY)

@@ -9,21 +9,27 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from lattice.core.model.nodes import Share
-from lattice.core.model.tenants import NodeSharing, Vcluster
-from lattice.core.scheduler.backfill import Start, earliest_start
-from lattice.core.scheduler.bounds import Bounds
-from lattice.core.scheduler.explain import Explanations, Why
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.core.scheduler.feasibility import Demand
-from lattice.core.scheduler.headroom import Headroom
-from lattice.core.scheduler.profiles import Profile
-from lattice.core.scheduler.promises import could_start, opens_now, promised_first, slot_rows
+from lattice.core.scheduler.placement.backfill import Start, earliest_start
+from lattice.core.scheduler.placement.bounds import Bounds
+from lattice.core.scheduler.placement.explain import Explanations, Why
+from lattice.core.scheduler.placement.headroom import Headroom
+from lattice.core.scheduler.placement.promises import could_start, opens_now, promised_first, slot_rows
+from lattice.core.scheduler.placement.solver import (
+    alike_rows,
+    avoid_drifted,
+    choose_nodes,
+    largest_alike,
+    limit_new_nodes,
+)
 from lattice.core.scheduler.proposals import Placement, Plan, Reservation
-from lattice.core.scheduler.room import Room
-from lattice.core.scheduler.score import Scores, score
-from lattice.core.scheduler.snapshot import NEVER, Shape, Snapshot
-from lattice.core.scheduler.solver import alike_rows, avoid_drifted, choose_nodes, largest_alike, limit_new_nodes
-from lattice.core.scheduler.tables import Ints, Rows
+from lattice.core.scheduler.room.room import Room
+from lattice.core.scheduler.score.profiles import Profile
+from lattice.core.scheduler.score.score import Scores, score
+from lattice.core.scheduler.tables.slots import Ints, Rows
+from lattice.core.scheduler.tables.snapshot import NEVER, Shape, Snapshot
 
 # Plain numbers: NumPy looks long at a member of an enumeration.
 _BEHIND, _PLACED, _NO_ROOM, _LIMIT = int(Why.BEHIND), int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from lattice.core.model.nodes import Share
+from lattice.core.model.nodes.nodes import Share
 
 
 class Placement(Struct, frozen=True, kw_only=True):

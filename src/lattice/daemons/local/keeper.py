@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lattice.agent.process_end import ended
+from lattice.agent.runs.process_end import ended
 from lattice.daemons.local.commands import environment
 from lattice.daemons.local.layout import open_log
 from lattice.daemons.local.record import Record

@@ -98,7 +98,7 @@ def role_of(arguments: list[str], layout: Layout) -> tuple[str, str] | None:
         return None
     if "lattice-agent" in programs:
         return "agent", os.path.basename(state)
-    if programs & {"shim.py", "lattice.agent.shim"}:
+    if "shim.py" in programs:
         return "shim", os.path.basename(state)
     return None
 

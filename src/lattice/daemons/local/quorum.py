@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lattice.agent.process_end import ended
+from lattice.agent.runs.process_end import ended
 from lattice.daemons.local.layout import Layout, write_private
 from lattice.daemons.local.options import HOST
 from lattice.daemons.local.processes import Process, find_members, is_alive
 from lattice.daemons.local.record import Record
-from lattice.quorum.certificates import CertificateFolder, create_authority, install, issue, with_authority
+from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue, with_authority
 
 if TYPE_CHECKING:
     from lattice.daemons.local.commands import ServerPlace

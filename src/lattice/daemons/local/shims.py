@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lattice.agent.process_end import ended
+from lattice.agent.runs.process_end import ended
 from lattice.daemons.local.layout import Layout
 from lattice.daemons.local.processes import is_alive, shim_of
 from lattice.daemons.local.record import Record

@@ -6,9 +6,9 @@ import os
 import time
 from contextlib import suppress
 
-from lattice.agent.cgroups import open_root
-from lattice.agent.shim import default_cgroup_root
-from lattice.agent.shim_tree import Forest
+from lattice.agent.shim.cgroups import open_root
+from lattice.agent.shim.shim import default_cgroup_root
+from lattice.agent.shim.tree import Forest
 from lattice.daemons.local.layout import Layout, take_lock
 from lattice.daemons.local.processes import Process, find_members, stop
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
-from lattice.ports.object_store import ObjectMissing, ObjectStoreError, check_name
+from lattice.ports.quorum.object_store import ObjectMissing, ObjectStoreError, check_name
 
 _UNFINISHED = ".unfinished-"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
-from lattice.ports.energy import PriceSource, PricesUnavailable
+from lattice.ports.site.energy import PriceSource, PricesUnavailable
 
 TIMEOUT_S = 10.0
 MOST_BYTES = 16 * 1024 * 1024

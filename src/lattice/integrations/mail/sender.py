@@ -9,9 +9,9 @@ from email.utils import formatdate, parseaddr
 from typing import Literal
 
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.notifications import Notification
-from lattice.ports.notifications import DeliveryFailed, Undeliverable
-from lattice.wire.notifications import address_of, notice_text
+from lattice.core.model.work.notifications import Notification
+from lattice.ports.site.notifications import DeliveryFailed, Undeliverable
+from lattice.wire.work.notifications import address_of, notice_text
 
 TIMEOUT_S = 20.0
 AT_ONCE = 4

@@ -15,7 +15,7 @@ from http.client import HTTPException
 from typing import IO
 from urllib.parse import quote
 
-from lattice.ports.infrastructure import Flag, InfrastructureUnavailable, UnknownComponent
+from lattice.ports.nodes.infrastructure import Flag, InfrastructureUnavailable, UnknownComponent
 
 MAX_MESSAGE = 512
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from lattice.integrations.site_program.starting import MAX_SAID, CannotStart, start_program
-from lattice.ports.site_program import ProgramFailed
+from lattice.ports.site.site_program import ProgramFailed
 
 
 class CommandProgram:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from lattice.integrations.site_program.starting import MAX_SAID, CannotStart, start_program
-from lattice.ports.submit_filter import FilterFailed
+from lattice.ports.site.submit_filter import FilterFailed
 
 MAX_ANSWER_BYTES = 1 << 20
 

@@ -12,10 +12,10 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from lattice.core.model.notifications import Notification
+from lattice.core.model.work.notifications import Notification
 from lattice.ports.clock import Clock
-from lattice.ports.notifications import DeliveryFailed, Undeliverable
-from lattice.wire.notifications import address_of, notice_view, webhook_key, webhook_signature
+from lattice.ports.site.notifications import DeliveryFailed, Undeliverable
+from lattice.wire.work.notifications import address_of, notice_view, webhook_key, webhook_signature
 
 TIMEOUT_S = 10.0
 _LONGEST_LINE = 4096

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from lattice.integrations.site_program.starting import MAX_SAID, CannotStart, start_program
-from lattice.ports.wiper import WipeFailed, WipeOrder
+from lattice.ports.nodes.wiper import WipeFailed, WipeOrder
 
 
 class ProgramWiper:

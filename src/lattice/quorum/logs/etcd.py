@@ -21,7 +21,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
-from lattice.ports.log import (
+from lattice.ports.quorum.log import (
     Conflict,
     Entry,
     LogCorrupt,
@@ -31,16 +31,14 @@ from lattice.ports.log import (
     LogUnavailable,
     Trimmed,
 )
-from lattice.quorum.etcd_client import (
+from lattice.quorum.etcd.client import (
     EtcdClient,
     EtcdCorrupt,
     EtcdError,
     EtcdFull,
     EtcdUnavailable,
 )
-from lattice.quorum.logs import etcd_space
-from lattice.quorum.logs.epochs import new_epoch
-from lattice.quorum.logs.etcd_keys import (
+from lattice.quorum.etcd.keys import (
     HEAD,
     MAX_PAYLOAD_BYTES,
     append_request,
@@ -54,6 +52,8 @@ from lattice.quorum.logs.etcd_keys import (
     trim_request,
     unframe,
 )
+from lattice.quorum.logs import etcd_space
+from lattice.quorum.logs.epochs import new_epoch
 from lattice.wire.pb import etcd_pb2 as pb
 
 APPEND_WITHIN_S = 10.0

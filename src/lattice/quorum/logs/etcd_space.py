@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lattice.quorum.etcd_client import EtcdClient, EtcdError
+from lattice.quorum.etcd.client import EtcdClient, EtcdError
 from lattice.wire.pb import etcd_pb2 as pb
 
 # A file that is this many times larger than what is in it is worth the pause of a defragmentation.

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from lattice.ports.log import Conflict, Entry, LogUnavailable, Trimmed
+from lattice.ports.quorum.log import Conflict, Entry, LogUnavailable, Trimmed
 from lattice.quorum.logs.epochs import new_epoch
 
 _TAIL_PAGE = 64

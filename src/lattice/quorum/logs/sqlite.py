@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from lattice.ports.log import (
+from lattice.ports.quorum.log import (
     Conflict,
     Entry,
     LogCorrupt,

@@ -3,7 +3,7 @@
 import pytest
 
 from lattice.core.machine import commands as cmd
-from lattice.core.model.tenants import NodeSharing, Project, Tenant, Vcluster
+from lattice.core.model.site.tenants import NodeSharing, Project, Tenant, Vcluster
 from tests.unit.core.machine.world import World
 
 

@@ -5,10 +5,11 @@ from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
-from lattice.core.machine.invariants import check
-from lattice.core.machine.rules.audit import MAX_NOTES, notes_of
-from lattice.core.model.audit import (
+from lattice.core.machine.rules.site.audit import MAX_NOTES, notes_of
+from lattice.core.model.nodes.nodes import DownCause
+from lattice.core.model.site.audit import (
     AuditEntry,
     AuditKey,
     AuditNote,
@@ -18,10 +19,9 @@ from lattice.core.model.audit import (
     key_id,
     next_link,
 )
-from lattice.core.model.nodes import DownCause
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.steps import StepRecord
-from lattice.core.model.tenants import SENSITIVE, Project, Tenant, Vcluster
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import SENSITIVE, Project, Tenant, Vcluster
+from lattice.core.model.work.steps import StepRecord
 from tests.unit.core.machine.world import World
 
 PUBLIC = "ab" * 32

@@ -13,8 +13,8 @@ from lattice.core.machine.codec import (
     encode_state_chunks,
 )
 from lattice.core.machine.outcomes import Accepted
-from lattice.core.model.nodes import Share
-from lattice.core.model.tenants import NodeSharing, Project, Vcluster
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.site.tenants import NodeSharing, Project, Vcluster
 from tests.unit.core.machine.world import World
 
 

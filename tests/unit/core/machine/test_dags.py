@@ -7,10 +7,10 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import AllocationState, Cause
-from lattice.core.model.dags import Dag, DagState
-from lattice.core.model.dependencies import Condition, Dependency, EndedWork, Ending
-from lattice.core.model.tenants import Tenant
+from lattice.core.model.site.tenants import Tenant
+from lattice.core.model.work.allocations import AllocationState, Cause
+from lattice.core.model.work.dags import Dag, DagState
+from lattice.core.model.work.dependencies import Condition, Dependency, EndedWork, Ending
 from tests.unit.core.machine.world import World
 
 S, F, ANY = Condition.SUCCESS, Condition.FAILURE, Condition.ANY

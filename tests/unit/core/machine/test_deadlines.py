@@ -1,9 +1,9 @@
 """Deadlines: what can no longer keep them is ended, what can is left alone."""
 
 from lattice.core.machine import commands as cmd
-from lattice.core.machine.rules.deadlines import due_at
-from lattice.core.model.allocations import AllocationState, Cause, Hold, RequeuePolicy
-from lattice.core.model.nodes import Share
+from lattice.core.machine.rules.work.deadlines import due_at
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.work.allocations import AllocationState, Cause, Hold, RequeuePolicy
 from tests.unit.core.machine.world import World
 
 HOUR_MS = 3_600_000

@@ -8,8 +8,8 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.apply import apply
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
 from lattice.core.machine.outcomes import Accepted
-from lattice.core.model.allocations import AllocationState, Cause, Hold
-from lattice.core.model.dependencies import Condition, Dependency, EndedWork, Ending
+from lattice.core.model.work.allocations import AllocationState, Cause, Hold
+from lattice.core.model.work.dependencies import Condition, Dependency, EndedWork, Ending
 from tests.unit.core.machine.world import World
 
 S, F, ANY, AFTER, CORR = (

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
-from lattice.core.machine.invariants import check
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import AllocationState, Cause
-from lattice.core.model.dags import DagState
-from lattice.core.model.dependencies import Condition, Dependency
+from lattice.core.model.work.allocations import AllocationState, Cause
+from lattice.core.model.work.dags import DagState
+from lattice.core.model.work.dependencies import Condition, Dependency
 from tests.unit.core.machine.world import World
 
 

@@ -5,13 +5,13 @@ from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
-from lattice.core.machine.invariants import check
-from lattice.core.machine.rules.drift import SENSITIVE_TIMEOUT, TIMEOUT
-from lattice.core.model.audit import AuditEntry
-from lattice.core.model.drift import ACTOR, Baseline, Difference, Drift, describe
-from lattice.core.model.nodes import DownCause, NodeState
-from lattice.core.model.tenants import SENSITIVE, Vcluster
+from lattice.core.machine.rules.nodes.drift import SENSITIVE_TIMEOUT, TIMEOUT
+from lattice.core.model.nodes.drift import ACTOR, Baseline, Difference, Drift, describe
+from lattice.core.model.nodes.nodes import DownCause, NodeState
+from lattice.core.model.site.audit import AuditEntry
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from tests.unit.core.machine.test_audit import KEY
 from tests.unit.core.machine.world import World
 

@@ -3,13 +3,13 @@
 from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
-from lattice.core.machine.folded import FoldedTasks, base_of, ended_tasks
-from lattice.core.machine.invariants import check
+from lattice.core.machine.parts.folded_tasks import FoldedTasks, base_of, ended_tasks
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import AllocationState, Cause, RequeuePolicy
-from lattice.core.model.efficiency import held_amounts, used_percent
-from lattice.core.model.nodes import Share
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.work.allocations import AllocationState, Cause, RequeuePolicy
+from lattice.core.model.work.efficiency import held_amounts, used_percent
 from tests.unit.core.machine.world import World
 
 

@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
-from lattice.core.machine.folded import FoldedTasks, base_of
-from lattice.core.machine.invariants import check
+from lattice.core.machine.checks.invariants import check
+from lattice.core.machine.parts.folded_tasks import FoldedTasks, base_of
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import AllocationState, Cause, PartPhase, Request, StopIntent
-from lattice.core.model.nodes import DownCause, NodeState, Share, Tenure
-from lattice.core.model.tenants import NodeSharing, TenantUse, Vcluster
+from lattice.core.model.nodes.nodes import DownCause, NodeState, Share, Tenure
+from lattice.core.model.site.tenants import NodeSharing, TenantUse, Vcluster
+from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase, Request, StopIntent
 from tests.unit.core.machine.world import World
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from lattice.core.machine import commands as cmd
-from lattice.core.model.drift import ACTOR
-from lattice.core.model.nodes import Node, NodeState
+from lattice.core.model.nodes.drift import ACTOR
+from lattice.core.model.nodes.nodes import Node, NodeState
 from tests.unit.core.machine.test_node_lifecycle import COMMANDS, HARDWARE, REBOOTED, command_of, world_in
 from tests.unit.core.machine.world import World
 

@@ -7,9 +7,9 @@ from lattice.core.machine.node_effects import EFFECTS, LOST, STATES
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules.node_moves import moved
 from lattice.core.machine.transitions import NODE_TABLE, NodeTrigger
-from lattice.core.model.allocations import AllocationState
-from lattice.core.model.nodes import DegradeCause, DownCause, Hardware, NodeState
-from lattice.core.model.specifications import Specification
+from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Hardware, NodeState
+from lattice.core.model.nodes.specifications import Specification
+from lattice.core.model.work.allocations import AllocationState
 from tests.unit.core.machine.world import World
 
 HARDWARE = Hardware(cpus=4, memory_mb=4096)

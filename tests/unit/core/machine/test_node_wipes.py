@@ -3,14 +3,14 @@
 import pytest
 
 from lattice.core.machine import commands as cmd
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
-from lattice.core.machine.invariants import check
-from lattice.core.machine.node_story import KEPT, StoryEntry
-from lattice.core.model.allocations import AllocationState, Cause, Hold, Request, RequeuePolicy
-from lattice.core.model.audit import AuditKey, key_id
-from lattice.core.model.nodes import DegradeCause, Hardware, Node, NodeState, Share, Wipe
-from lattice.core.model.tenants import SENSITIVE, NodeSharing
-from lattice.wire.allocations import waiting_reason
+from lattice.core.machine.parts.node_history import KEPT, StoryEntry
+from lattice.core.model.nodes.nodes import DegradeCause, Hardware, Node, NodeState, Share, Wipe
+from lattice.core.model.site.audit import AuditKey, key_id
+from lattice.core.model.site.tenants import SENSITIVE, NodeSharing
+from lattice.core.model.work.allocations import AllocationState, Cause, Hold, Request, RequeuePolicy
+from lattice.wire.work.allocations import waiting_reason
 from tests.unit.core.machine.world import World
 
 HARDWARE = Hardware(cpus=4, memory_mb=4096)

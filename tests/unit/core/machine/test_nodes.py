@@ -3,9 +3,9 @@
 import pytest
 
 from lattice.core.machine import commands as cmd
-from lattice.core.model.allocations import AllocationState, Request
-from lattice.core.model.nodes import DownCause, Hardware, NodeState, Share
-from lattice.core.model.tenants import NodeSharing
+from lattice.core.model.nodes.nodes import DownCause, Hardware, NodeState, Share
+from lattice.core.model.site.tenants import NodeSharing
+from lattice.core.model.work.allocations import AllocationState, Request
 from tests.unit.core.machine.world import World
 
 

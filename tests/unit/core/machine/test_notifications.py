@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
-from lattice.core.machine.invariants import check
-from lattice.core.model.allocations import Cause, RequeuePolicy
-from lattice.core.model.notifications import MAX_WAITING_PER_USER, Notification, Notify, NotifyDefault, Occasion
+from lattice.core.model.work.allocations import Cause, RequeuePolicy
+from lattice.core.model.work.notifications import MAX_WAITING_PER_USER, Notification, Notify, NotifyDefault, Occasion
 from tests.unit.core.machine.world import World
 
 MAIL = "mail:ada@example.org"

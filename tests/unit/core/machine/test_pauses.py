@@ -1,7 +1,7 @@
 """Pauses: a property of a run that ends with it."""
 
 from lattice.core.machine import commands as cmd
-from lattice.core.model.allocations import AllocationState
+from lattice.core.model.work.allocations import AllocationState
 from tests.unit.core.machine.world import World
 
 

@@ -1,7 +1,7 @@
 """A prologue that fails is the node's trouble: tried elsewhere, a few times, and counted for nothing."""
 
 from lattice.core.machine import commands as cmd
-from lattice.core.model.allocations import AllocationState, Cause, Request, RequeuePolicy
+from lattice.core.model.work.allocations import AllocationState, Cause, Request, RequeuePolicy
 from tests.unit.core.machine.world import World
 
 

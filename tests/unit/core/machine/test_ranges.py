@@ -4,8 +4,8 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
-from lattice.core.model.allocations import AllocationState, Cause, Hold, RequeuePolicy, StopIntent, TaskGroup
 from lattice.core.model.intervals import Intervals
+from lattice.core.model.work.allocations import AllocationState, Cause, Hold, RequeuePolicy, StopIntent, TaskGroup
 from tests.unit.core.machine.world import World
 
 HUNDRED_THOUSAND = 100_000

@@ -4,10 +4,10 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
-from lattice.core.model.ledger import DAY_MS, KEPT_DAYS, Ledger
-from lattice.core.model.nodes import Share
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.tenants import Vcluster
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import Vcluster
+from lattice.core.model.work.ledger import DAY_MS, KEPT_DAYS, Ledger
 from tests.unit.core.machine.world import World
 
 HOUR = 3_600_000

@@ -4,9 +4,9 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
-from lattice.core.machine.rules.runs import BACKOFF_FIRST_MS, BACKOFF_MOST_MS
-from lattice.core.model.allocations import AllocationState, Cause, PartPhase, RequeuePolicy
-from lattice.core.model.nodes import DownCause, NodeState, Share
+from lattice.core.machine.rules.work.runs import BACKOFF_FIRST_MS, BACKOFF_MOST_MS
+from lattice.core.model.nodes.nodes import DownCause, NodeState, Share
+from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase, RequeuePolicy
 from tests.unit.core.machine.world import World
 
 

@@ -7,10 +7,10 @@ from lattice.core.cycle import Cycle
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
-from lattice.core.model.node_records import Status, is_lower_level, record_of, release_order, status_of
-from lattice.core.model.nodes import Hardware, NodeState, Share
-from lattice.core.model.specifications import Figures, Specification
-from lattice.core.model.tenants import Vcluster
+from lattice.core.model.nodes.nodes import Hardware, NodeState, Share
+from lattice.core.model.nodes.records import Status, is_lower_level, record_of, release_order, status_of
+from lattice.core.model.nodes.specifications import Figures, Specification
+from lattice.core.model.site.tenants import Vcluster
 from tests.unit.core.machine.test_audit import audited, recorded
 from tests.unit.core.machine.world import World
 

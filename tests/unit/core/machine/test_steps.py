@@ -2,7 +2,7 @@
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
-from lattice.core.model.steps import KEPT_STEPS, StepRecord
+from lattice.core.model.work.steps import KEPT_STEPS, StepRecord
 from tests.unit.core.machine.world import World
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Accepted, Rejected
-from lattice.core.model.allocations import AllocationState, Hold, Lifecycle, Request
-from lattice.core.model.asked import Asked
-from lattice.core.model.nodes import Share
-from lattice.core.model.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.site.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
+from lattice.core.model.work.allocations import AllocationState, Hold, Lifecycle, Request
+from lattice.core.model.work.asked import Asked
 from tests.unit.core.machine.world import World
 
 

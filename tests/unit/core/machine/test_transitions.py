@@ -8,8 +8,8 @@ from lattice.core.machine.transitions import (
     next_allocation_state,
     next_node_state,
 )
-from lattice.core.model.allocations import TERMINAL, AllocationState
-from lattice.core.model.nodes import NodeState
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.work.allocations import TERMINAL, AllocationState
 
 NODES = """
 Unknown:    registered>Booting reboot>Booting drain>Unknown drain_urgent>Unknown

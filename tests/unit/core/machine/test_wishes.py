@@ -4,9 +4,9 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import AllocationState, Cause, Hold, RequeuePolicy, StopIntent
-from lattice.core.model.nodes import Share
-from lattice.core.model.tenants import Tenant
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.site.tenants import Tenant
+from lattice.core.model.work.allocations import AllocationState, Cause, Hold, RequeuePolicy, StopIntent
 from tests.unit.core.machine.world import World
 
 

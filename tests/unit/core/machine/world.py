@@ -3,12 +3,12 @@
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.apply import apply
-from lattice.core.machine.invariants import check
+from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Allocation, Cause, PartPhase, Request
-from lattice.core.model.nodes import Hardware, Node, Share
-from lattice.core.model.tenants import Tenant, Vcluster
+from lattice.core.model.nodes.nodes import Hardware, Node, Share
+from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, Request
 
 
 class World:

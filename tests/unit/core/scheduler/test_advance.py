@@ -1,8 +1,8 @@
 """Advance and maintenance reservations: nothing runs into one that does not admit it."""
 
 from lattice.core.machine.commands import SetReservation
-from lattice.core.model.allocations import Request
-from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.world import HOUR, FirstCome, nodes_of, reason
 
 

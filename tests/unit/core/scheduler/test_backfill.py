@@ -1,11 +1,11 @@
 """The first allocation that does not fit is waited for, and nothing that starts meanwhile delays it."""
 
 from lattice.core.machine.commands import CancelAllocation, DrainNode, SetReservation, UpdateAllocation
-from lattice.core.model.allocations import Request
-from lattice.core.model.reservations import AdvanceReservation
-from lattice.core.model.tenants import NodeSharing
-from lattice.core.scheduler.profiles import Profile
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.site.tenants import NodeSharing
+from lattice.core.model.work.allocations import Request
 from lattice.core.scheduler.proposals import Reservation
+from lattice.core.scheduler.score.profiles import Profile
 from tests.unit.core.scheduler.world import HOUR, FirstCome, World, nodes_of, reason
 
 

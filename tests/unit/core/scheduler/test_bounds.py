@@ -1,8 +1,8 @@
 """What the bounds pass over could not have started, and they pass over most of a long queue."""
 
 from lattice.core.machine.commands import DrainNode
-from lattice.core.model.allocations import Request
-from lattice.core.model.tenants import NodeSharing
+from lattice.core.model.site.tenants import NodeSharing
+from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.world import FirstCome, nodes_of
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from lattice.core.machine.commands import SetSetting, SetTenant
-from lattice.core.model.allocations import Request
-from lattice.core.model.tenants import OnQuota, Tenant
-from lattice.core.scheduler.budget import penalty, used_hours, used_part
-from lattice.core.scheduler.score import score
+from lattice.core.model.site.tenants import OnQuota, Tenant
+from lattice.core.model.work.allocations import Request
+from lattice.core.scheduler.score.budget import penalty, used_hours, used_part
+from lattice.core.scheduler.score.score import score
 from tests.unit.core.scheduler.test_fairshare import DAY, ran
 from tests.unit.core.scheduler.world import HOUR, World
 

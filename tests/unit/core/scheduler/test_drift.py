@@ -2,9 +2,9 @@
 
 import pytest
 
-from lattice.core.model.allocations import Request
-from lattice.core.model.signals import Signals
-from lattice.core.model.tenants import NodeSharing
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.site.tenants import NodeSharing
+from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.world import World, nodes_of, reason
 
 ALIKE = {"n1": "a", "n2": "a", "n3": "a", "n4": "a"}

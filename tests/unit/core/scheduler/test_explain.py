@@ -3,10 +3,10 @@
 import pytest
 
 from lattice.core.machine.commands import DegradeNode, DisableNode, DrainNode, RegisterNode
-from lattice.core.model.allocations import Hold, Request
-from lattice.core.model.nodes import Hardware
-from lattice.core.model.observations import Observations
-from lattice.core.model.signals import Signals
+from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.work.allocations import Hold, Request
 from tests.unit.core.scheduler.world import HOUR, FirstCome, nodes_of, reason
 
 

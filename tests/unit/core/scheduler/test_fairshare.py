@@ -4,10 +4,10 @@ import pytest
 
 from lattice.core.cycle import Cycle
 from lattice.core.machine.commands import SetProject, SetSetting, SetTenant
-from lattice.core.model.tenants import OnQuota, Project, Tenant
-from lattice.core.scheduler.fairshare import beyond_burst, deficits, use_ms
-from lattice.core.scheduler.score import score
-from lattice.core.scheduler.snapshot import Account
+from lattice.core.model.site.tenants import OnQuota, Project, Tenant
+from lattice.core.scheduler.score.fairshare import beyond_burst, deficits, use_ms
+from lattice.core.scheduler.score.score import score
+from lattice.core.scheduler.tables.snapshot import Account
 from tests.unit.core.scheduler.world import HOUR, World
 
 DAY = 24 * HOUR

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from lattice.core.machine.commands import HoldAllocation, ReleaseAllocation, SetReservation
-from lattice.core.model.allocations import Hold
 from lattice.core.model.intervals import Intervals
-from lattice.core.model.reservations import AdvanceReservation
+from lattice.core.model.site.reservations import AdvanceReservation
+from lattice.core.model.work.allocations import Hold
 from lattice.core.scheduler.plan import plan
 from tests.unit.core.scheduler.world import World
 

@@ -1,8 +1,8 @@
 """Limits of tenants, users and projects: the plan never goes beyond them and says which one it met."""
 
 from lattice.core.machine.commands import SetProject
-from lattice.core.model.allocations import Request
-from lattice.core.model.tenants import NodeSharing, Project
+from lattice.core.model.site.tenants import NodeSharing, Project
+from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.world import FirstCome, World, nodes_of, reason
 
 

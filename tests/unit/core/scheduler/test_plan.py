@@ -10,11 +10,11 @@ from lattice.core.machine.commands import (
     SetVcluster,
     UpdateAllocation,
 )
-from lattice.core.model.allocations import Hold, Request
-from lattice.core.model.observations import Observations
-from lattice.core.model.tenants import NodeSharing, Vcluster
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.site.tenants import NodeSharing, Vcluster
+from lattice.core.model.work.allocations import Hold, Request
 from lattice.core.scheduler.plan import plan as make_plan
-from lattice.core.scheduler.profiles import Profile
+from lattice.core.scheduler.score.profiles import Profile
 from tests.unit.core.scheduler.world import HOUR, FirstCome, nodes_of, reason
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lattice.core.scheduler.predictor import Predictor
+from lattice.core.scheduler.tables.predictor import Predictor
 
 
 def expected(predictor: Predictor, number: int) -> int:

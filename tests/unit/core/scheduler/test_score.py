@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from lattice.core.machine.commands import SetVcluster
-from lattice.core.model.allocations import Request
-from lattice.core.model.tenants import SCHEDULERS, Vcluster
-from lattice.core.model.weights import FACTORS
-from lattice.core.scheduler.profiles import (
+from lattice.core.model.site.tenants import SCHEDULERS, Vcluster
+from lattice.core.model.site.weights import FACTORS
+from lattice.core.model.work.allocations import Request
+from lattice.core.scheduler.score.profiles import (
     WEIGHTS,
     Profile,
     built_in,
@@ -15,7 +15,7 @@ from lattice.core.scheduler.profiles import (
     profile_of,
     validate_weights,
 )
-from lattice.core.scheduler.score import patience_s, score
+from lattice.core.scheduler.score.score import patience_s, score
 from tests.unit.core.scheduler.world import HOUR, World
 
 

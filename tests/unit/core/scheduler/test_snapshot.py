@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lattice.core.scheduler.snapshot import id_order
+from lattice.core.scheduler.tables.snapshot import id_order
 from tests.unit.core.scheduler.world import World
 
 

@@ -1,8 +1,8 @@
 """Power and storage bandwidth are limited for the machine as a whole."""
 
 from lattice.core.machine.commands import ConfirmNode, RegisterNode, SetSetting
-from lattice.core.model.allocations import Request
-from lattice.core.model.nodes import Hardware
+from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.world import HOUR, FirstCome, nodes_of, reason
 
 

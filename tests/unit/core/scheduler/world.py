@@ -18,12 +18,12 @@ from lattice.core.machine.commands import (
 from lattice.core.machine.events import AnyEvent
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.state import State
-from lattice.core.model.allocations import Cause, PartPhase, Request
-from lattice.core.model.nodes import Hardware, Share
-from lattice.core.model.observations import Observations
-from lattice.core.model.tenants import NodeSharing, OnQuota, Tenant, Vcluster
+from lattice.core.model.nodes.nodes import Hardware, Share
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.site.tenants import NodeSharing, OnQuota, Tenant, Vcluster
+from lattice.core.model.work.allocations import Cause, PartPhase, Request
 from lattice.core.scheduler.proposals import Plan
-from lattice.core.scheduler.snapshot import Snapshot
+from lattice.core.scheduler.tables.snapshot import Snapshot
 
 NOON = 1_772_712_000_000  # 2026-03-05T12:00:00Z
 HOUR = 3_600_000

@@ -10,7 +10,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, REFUSED, CommandError, UsageError
 from lattice.cli.output import Column, show_list, show_one
-from lattice_sdk.models_backups import Backup
+from lattice_sdk.models.backups import Backup
 
 COLUMNS: tuple[Column[Backup], ...] = (
     Column("CREATED", lambda backup: backup.created_at),
@@ -161,7 +161,7 @@ def _with_config(config: str) -> list[str]:
 def _offline(context: Context, arguments: list[str]) -> dict[str, object]:
     """What the program that works without a server says in the end; its progress is shown to a terminal."""
     is_watched = context.streams.stderr.isatty() and not context.flags.quiet
-    command = [sys.executable, "-m", "lattice.daemons.backup", *arguments]
+    command = [sys.executable, "-m", "lattice.daemons.programs.backup", *arguments]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=context.process.directory()
     ) as work:

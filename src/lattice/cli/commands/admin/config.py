@@ -7,7 +7,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.output import Column, show_list, structured
-from lattice_sdk.models import Setting
+from lattice_sdk.models.records import Setting
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,10 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import order_each
 from lattice.cli.errors import OK, REFUSED, UsageError
-from lattice.cli.node_sets import read_names
+from lattice.cli.input.node_sets import read_names
 from lattice.cli.output import Column, show_one, structured, table
-from lattice.slurm.hostlists import fold
-from lattice_sdk.models_conformance import Baseline, Conformance, ConformanceGroup, Difference, Drift
+from lattice.slurm.text.hostlists import fold
+from lattice_sdk.models.conformance import Baseline, Conformance, ConformanceGroup, Difference, Drift
 
 R = TypeVar("R")
 

@@ -8,7 +8,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import NOT_FOUND, OK, CommandError
 from lattice.cli.output import structured
-from lattice_sdk.models_machine_status import ConfFile, NodeImportReport
+from lattice_sdk.models.machine_status import ConfFile, NodeImportReport
 
 MAX_BYTES = 4 << 20
 USUAL_PLACE = "/etc/SLURM.cfg"

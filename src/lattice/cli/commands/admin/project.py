@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
-from lattice.cli.fields import INTEGER, Field, add_fields, chosen_name, given_fields
+from lattice.cli.input.fields import INTEGER, Field, add_fields, chosen_name, given_fields
 from lattice.cli.output import Column, show_list, structured
-from lattice_sdk.models import Project
+from lattice_sdk.models.records import Project
 
 FIELDS = (Field("max_nodes", INTEGER, "most nodes at once"),)
 

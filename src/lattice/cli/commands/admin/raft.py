@@ -7,7 +7,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.output import show_one
-from lattice_sdk.models import QuorumMember
+from lattice_sdk.models.records import QuorumMember
 
 SERIAL_SHOWN = 12
 

@@ -4,14 +4,14 @@ import argparse
 from dataclasses import dataclass
 
 from lattice.cli.command import Command
-from lattice.cli.constraints import expand_names
 from lattice.cli.context import Context
 from lattice.cli.each import order_each
 from lattice.cli.errors import OK, UsageError
-from lattice.cli.fields import chosen_name
+from lattice.cli.input.constraints import expand_names
+from lattice.cli.input.fields import chosen_name
 from lattice.cli.output import Column, show_list, show_one, structured
 from lattice.cli.times import parse_moment
-from lattice_sdk.models import Reservation
+from lattice_sdk.models.records import Reservation
 
 SHOWN_NODES = 8
 

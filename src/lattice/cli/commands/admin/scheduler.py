@@ -6,7 +6,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
 from lattice.cli.output import show_one
-from lattice_sdk.models import SchedulerStatus
+from lattice_sdk.models.records import SchedulerStatus
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
-from lattice.cli.fields import FLOAT, INTEGER, LIST_OF_NAMES, TEXT, Field, add_fields, chosen_name, given_fields
+from lattice.cli.input.fields import FLOAT, INTEGER, LIST_OF_NAMES, TEXT, Field, add_fields, chosen_name, given_fields
 from lattice.cli.output import Column, show_list, show_one, structured
-from lattice_sdk.models import Tenant
+from lattice_sdk.models.records import Tenant
 
 FIELDS = (
     Field("max_nodes", INTEGER, "most nodes at once"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
-from lattice.cli.fields import (
+from lattice.cli.input.fields import (
     DURATION,
     INTEGER,
     LIST_OF_NAMES,
@@ -20,7 +20,7 @@ from lattice.cli.fields import (
 from lattice.cli.output import Column, show_list, show_one, structured
 from lattice.cli.recent import remember
 from lattice.cli.times import clock_text
-from lattice_sdk.models import Vcluster
+from lattice_sdk.models.records import Vcluster
 
 FIELDS = (
     Field("scheduler", TEXT, "hpc-backfill, ml-training, service-bin-pack, interactive-fifo or sensitive-reservation"),

@@ -7,7 +7,7 @@ from lattice.cli.command import Command
 from lattice.cli.commands.admin.vcluster import weights_text
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, UsageError
-from lattice.cli.fields import chosen_name
+from lattice.cli.input.fields import chosen_name
 from lattice.cli.output import structured
 
 FACTORS = {

@@ -4,8 +4,8 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger, next_node_state
-from lattice.core.model.drift import ACTOR as CONFORMANCE
-from lattice.core.model.nodes import DegradeCause, DownCause, Node, NodeState, Wipe
+from lattice.core.model.nodes.drift import ACTOR as CONFORMANCE
+from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Node, NodeState, Wipe
 
 _OF_BOOTS = (NodeTrigger.BOOT_FAILED, NodeTrigger.BOOTS_EXHAUSTED)
 _BOOTED = (NodeTrigger.CONFIRMED, NodeTrigger.CONFIRMED_DRAINING, NodeTrigger.ENABLE)

@@ -13,10 +13,10 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules.node_moves import emptied, moved, not_found, then_emptied
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger, next_node_state
-from lattice.core.model.audit import AuditNote
 from lattice.core.model.ids import allocation_id
-from lattice.core.model.nodes import Node, NodeState, Wipe
-from lattice.core.model.settings import setting_value
+from lattice.core.model.nodes.nodes import Node, NodeState, Wipe
+from lattice.core.model.site.audit import AuditNote
+from lattice.core.model.site.settings import setting_value
 
 Events = tuple[ev.AnyEvent, ...]
 REQUIRE_WIPE = "sensitive.require_wipe"

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from lattice.core.machine.commands import SetSetting
-from lattice.core.model.allocations import Request
-from lattice.core.model.signals import Signals
-from lattice.core.model.weights import FACTORS
-from lattice.core.scheduler.budget import penalties
-from lattice.core.scheduler.energy import normalised_price
-from lattice.core.scheduler.profiles import WEIGHTS, built_in
-from lattice.core.scheduler.score import score
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.site.weights import FACTORS
+from lattice.core.model.work.allocations import Request
+from lattice.core.scheduler.score.budget import penalties
+from lattice.core.scheduler.score.energy import normalised_price
+from lattice.core.scheduler.score.profiles import WEIGHTS, built_in
+from lattice.core.scheduler.score.score import score
 from tests.unit.core.scheduler.factors.test_placement_factors import grouped
 from tests.unit.core.scheduler.factors.test_row_factors import values
 from tests.unit.core.scheduler.test_budget import world_with

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lattice.core.model.allocations import Request
-from lattice.core.model.signals import Signals
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.work.allocations import Request
 from tests.unit.core.scheduler.factors.test_row_factors import values
 from tests.unit.core.scheduler.world import World
 

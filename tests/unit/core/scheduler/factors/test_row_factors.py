@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from lattice.core.machine.commands import SetSetting
-from lattice.core.model.allocations import RequeuePolicy
-from lattice.core.model.signals import Signals
-from lattice.core.scheduler.factors.moment import Moment
-from lattice.core.scheduler.factors.registry import REGISTRY
-from lattice.core.scheduler.snapshot import Snapshot
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.work.allocations import RequeuePolicy
+from lattice.core.scheduler.score.factors.moment import Moment
+from lattice.core.scheduler.score.factors.registry import REGISTRY
+from lattice.core.scheduler.tables.snapshot import Snapshot
 from tests.unit.core.scheduler.world import HOUR, NOON, World
 
 

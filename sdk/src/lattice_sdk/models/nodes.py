@@ -1,0 +1,31 @@
+"""What is told of nodes besides their record: how an order for many of them went, and their stories."""
+
+from msgspec import Struct
+
+from lattice_sdk.models.records import Refusal
+
+
+class NodeOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one node of a set: the state it is in now, or why the order was refused."""
+
+    id: str
+    ok: bool
+    state: str = ""
+    error: Refusal | None = None
+    note: str = ""  # what is left to do by hand
+
+
+class NodeOutcomes(Struct, frozen=True, kw_only=True):
+    items: list[NodeOutcome] = []
+
+
+class NodeEvent(Struct, frozen=True, kw_only=True):
+    """`trigger` led from `previous` to `state`; `by` whom and why (`reason`), and the allocations that lost the node by it."""
+
+    at: str | None = None
+    trigger: str = ""
+    previous: str = ""
+    state: str = ""
+    by: str = ""
+    reason: str = ""
+    allocations: list[str] = []

@@ -1,0 +1,473 @@
+"""The agent's decisions: one stimulus in, instructions out.
+
+What holds after every step (docs/architecture/agent.md):
+
+- at most one run of an allocation is alive; a newer run waits until the older one is gone;
+- a run lower than the highest known one is refused;
+- every accepted run reaches ENDED once, and that end is reported again until a server acknowledged it;
+- Confirmed is sent only when every run that the server did not name is gone.
+
+No clock, no I/O: time comes with `Tick`, and acting on an instruction twice does no harm.
+"""
+
+from typing import assert_never
+
+import msgspec
+
+from lattice.agent.machine.epochs import begin_epoch, is_former, purge, sort_out
+from lattice.agent.machine.state import (
+    ENDED_SEQ,
+    RUNNING_SEQ,
+    Acknowledged,
+    AgentState,
+    Cause,
+    Connected,
+    Disconnected,
+    End,
+    EpochBegun,
+    FinishAsked,
+    FinishRun,
+    ForgetRun,
+    Instruction,
+    LaunchRun,
+    OutputSettled,
+    PauseAsked,
+    PauseRun,
+    Phase,
+    RemoveRun,
+    RenewToken,
+    Run,
+    RunEnded,
+    RunKey,
+    RunOrder,
+    RunRefused,
+    RunStarted,
+    SendConfirmed,
+    SendRegister,
+    SendReport,
+    SettleOutput,
+    ShimLost,
+    ShimReady,
+    SignalAsked,
+    SignalRun,
+    StartAsked,
+    StartShim,
+    StepsCleared,
+    Stimulus,
+    StopAsked,
+    StopRun,
+    StopWish,
+    Tick,
+    UpdateAsked,
+    UpdateRun,
+    Welcomed,
+)
+
+REPEAT_AFTER_S = 5.0
+REMOVALS_PER_TICK = 50
+
+Instructions = list[Instruction]
+
+
+def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, PLR0912 - one arm per stimulus
+    """Fold one stimulus into the state; returns what is to be done, in this order."""
+    match stimulus:
+        case Connected():
+            return _connected(state)
+        case Welcomed():
+            return _welcomed(state, stimulus)
+        case EpochBegun(epoch=epoch):
+            begin_epoch(state, epoch)
+            return []
+        case Disconnected():
+            return _disconnected(state)
+        case StartAsked(order=order):
+            return _start_asked(state, order)
+        case StopAsked(key=key, grace_s=grace_s, why=why):
+            return _stop_asked(state, key, StopWish(grace_s, why))
+        case UpdateAsked():
+            return _update_asked(state, stimulus)
+        case SignalAsked(key=key, signal=signal, to=to):
+            return _signal_asked(state, key, signal, to)
+        case FinishAsked(key=key, exit_code=exit_code):
+            run = state.runs.get(key)
+            is_running = run is not None and run.phase is Phase.RUNNING
+            return [FinishRun(key=key, exit_code=exit_code)] if is_running else []
+        case PauseAsked(key=key, is_paused=is_paused):
+            return _pause_asked(state, key, is_paused=is_paused)
+        case Acknowledged(key=key, seq=seq):
+            return _acknowledged(state, key, seq)
+        case RunStarted(key=key, started_boot_s=started_boot_s):
+            return _run_started(state, key, started_boot_s)
+        case RunRefused(key=key, message=message, by_prologue=by_prologue):
+            cause = Cause.PROLOGUE if by_prologue else Cause.LAUNCH
+            return _run_ended(state, key, End(cause=cause, message=message))
+        case RunEnded(key=key, end=end):
+            return _run_ended(state, key, end)
+        case OutputSettled():
+            return _output_settled(state, stimulus)
+        case StepsCleared():
+            state.has_stale_steps = False
+            return _confirm(state)
+        case ShimLost():
+            state.shim_up = False
+            return [StartShim()]
+        case ShimReady():
+            return _shim_ready(state, stimulus)
+        case Tick():
+            return _tick(state, stimulus)
+        case _:
+            assert_never(stimulus)
+
+
+def _connected(state: AgentState) -> Instructions:
+    _forget_session(state)
+    return [SendRegister(runs=tuple((run.key, run.phase) for run in state.runs.values()))]
+
+
+def _disconnected(state: AgentState) -> Instructions:
+    _forget_session(state)
+    return []
+
+
+def _forget_session(state: AgentState) -> None:
+    state.welcomed = False
+    state.session_to_confirm = None
+    state.stale = frozenset()
+    state.has_stale_steps = False
+
+
+def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
+    state.welcomed = True
+    state.heartbeat_interval_s = welcome.heartbeat_interval_s
+    state.down_after_s = welcome.down_after_s
+    state.session_to_confirm = welcome.session
+    state.has_stale_steps = welcome.has_stale_steps
+    state.stale = frozenset(
+        run.key for run in state.runs.values() if run.phase is not Phase.ENDED and run.key not in welcome.valid
+    )
+    state.epoch = state.epoch or welcome.epoch
+    instructions: Instructions = [*sort_out(state, welcome.valid)]
+    for run in list(state.runs.values()):
+        if run.key not in state.stale:
+            instructions += _report(state, run.key)
+    for key in sorted(state.stale):
+        instructions += _stop(state, key, StopWish(0.0, "stale"))
+    return instructions + _confirm(state)
+
+
+def _confirm(state: AgentState) -> Instructions:
+    """Confirmed, if it is due: the shim answers and no stale run or step has a process left."""
+    session = state.session_to_confirm
+    if session is None or not state.shim_up or state.has_stale_steps:
+        return []
+    for key in state.stale:
+        run = state.runs.get(key)
+        if run is not None and run.phase is not Phase.ENDED:
+            return []
+    state.session_to_confirm = None
+    state.stale = frozenset()
+    return [SendConfirmed(session=session)]
+
+
+def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
+    key = order.key
+    known = state.find(key)
+    if known is not None:
+        return _present_phase(state, known)
+    highest = state.highest.get(key.number, 0)
+    if key.run <= highest:
+        return _refuse(key, Cause.LAUNCH, f"run {key.run} refused: run {highest} is known here")
+    instructions: Instructions = []
+    for older in [r for r in state.runs.values() if r.key.number == key.number]:
+        if older.phase is not Phase.ENDED:
+            instructions += _stop(state, older.key, StopWish(0.0, "superseded"))
+    state.highest[key.number] = key.run
+    state.runs[key] = Run(
+        key=key,
+        phase=Phase.STARTING,
+        allocation_id=order.allocation_id,
+        fence=order.fence,
+        summary=order.summary,
+        epoch=state.epoch,
+    )
+    state.waiting[key.number] = msgspec.structs.replace(order, epoch=state.epoch)
+    return instructions + _launch(state, key.number)
+
+
+def _launch(state: AgentState, number: int) -> Instructions:
+    """The launch of the waiting run, unless an older one still lives or there is no shim."""
+    order = state.waiting.get(number)
+    if order is None or number in state.live or not state.shim_up:
+        return []
+    del state.waiting[number]
+    state.live[number] = order.key
+    _change(state, order.key, launched=True)
+    return [LaunchRun(order=order)]
+
+
+def _stop_asked(state: AgentState, key: RunKey, wish: StopWish) -> Instructions:
+    run = state.find(key)
+    if run is None:
+        return _bury(state, key, wish)
+    if run.phase is Phase.ENDED:
+        return _present_phase(state, run)
+    return _stop(state, key, wish)
+
+
+def _bury(state: AgentState, key: RunKey, wish: StopWish) -> Instructions:
+    """A stop that came before its start: a tombstone makes the late start harmless."""
+    message = f"stopped before it was started ({wish.why})"
+    if key.run <= state.highest.get(key.number, 0):
+        return _refuse(key, Cause.STOPPED, message)
+    state.highest[key.number] = key.run
+    end = End(cause=Cause.STOPPED, message=message)
+    state.runs[key] = Run(key=key, phase=Phase.ENDED, end=end, settled=True, epoch=state.epoch)
+    return _report(state, key)
+
+
+def _stop(state: AgentState, key: RunKey, wish: StopWish) -> Instructions:
+    run = state.runs[key]
+    if not run.launched:
+        del state.waiting[key.number]
+        end = End(cause=Cause.STOPPED, message=f"stopped before it was started ({wish.why})")
+        return _run_ended(state, key, end)
+    if run.phase is Phase.STARTING:
+        # The launch is under way; the wish is carried out by `_run_started`.
+        _change(state, key, stop=_sooner(run.stop, wish))
+        return []
+    _change(state, key, phase=Phase.STOPPING, stop=_sooner(run.stop, wish))
+    return [StopRun(key=key, grace_s=wish.grace_s, why=wish.why)]
+
+
+def _sooner(old: StopWish | None, new: StopWish) -> StopWish:
+    return new if old is None or new.grace_s < old.grace_s else old
+
+
+def _update_asked(state: AgentState, asked: UpdateAsked) -> Instructions:
+    key = asked.key
+    run = state.runs.get(key)
+    if run is None or run.phase is Phase.ENDED:
+        return []
+    if not run.launched:
+        order = state.waiting[key.number]
+        token = asked.token or order.token
+        state.waiting[key.number] = msgspec.structs.replace(order, walltime_s=asked.walltime_s, token=token)
+        return []
+    _change(state, key, walltime_s=asked.walltime_s)
+    if run.phase is Phase.STARTING:
+        _change(state, key, token=asked.token or run.token)
+        return []
+    update = UpdateRun(key=key, walltime_s=asked.walltime_s)
+    return [update, RenewToken(key=key, token=asked.token)] if asked.token else [update]
+
+
+def _signal_asked(state: AgentState, key: RunKey, signal: int, to: str) -> Instructions:
+    """For what runs now; a run that has not begun or has ended does not hear it. Nodes without a run may have steps."""
+    run = state.find(key)
+    if run is not None and run.phase not in (Phase.RUNNING, Phase.STOPPING):
+        return []
+    return [SignalRun(key=key, signal=signal, to=to)]
+
+
+def _pause_asked(state: AgentState, key: RunKey, *, is_paused: bool) -> Instructions:
+    run = state.find(key)
+    if run is not None:
+        if run.phase is Phase.ENDED:
+            return []
+        _change(state, key, is_paused=is_paused)
+        if run.phase is Phase.STARTING:
+            return []
+    return [PauseRun(key=key, is_paused=is_paused)]
+
+
+def _acknowledged(state: AgentState, key: RunKey, seq: int) -> Instructions:
+    run = state.runs.get(key)
+    if run is None or seq <= run.acknowledged_seq:
+        return []
+    if seq < ENDED_SEQ or not run.settled:
+        _change(state, key, acknowledged_seq=RUNNING_SEQ)
+        return []
+    del state.runs[key]
+    state.kept[key] = msgspec.structs.replace(run, acknowledged_seq=seq, kept_since_s=state.wall_s)
+    state.kept_bytes += run.stored_bytes
+    return [ForgetRun(key=key, launched=run.launched)]
+
+
+def _run_started(state: AgentState, key: RunKey, started_boot_s: float) -> Instructions:
+    run = state.runs.get(key)
+    if run is None or run.phase is not Phase.STARTING:
+        return []
+    _change(state, key, phase=Phase.RUNNING, started_boot_s=started_boot_s)
+    return _report(state, key) + _pass_on_wishes(state, key)
+
+
+def _pass_on_wishes(state: AgentState, key: RunKey) -> Instructions:
+    """What was asked while the shim could not hear it."""
+    run = state.runs[key]
+    instructions: Instructions = []
+    if run.walltime_s is not None:
+        instructions.append(UpdateRun(key=key, walltime_s=run.walltime_s))
+    if run.is_paused:
+        instructions.append(PauseRun(key=key, is_paused=True))
+    if run.token:
+        _change(state, key, token="")
+        instructions.append(RenewToken(key=key, token=run.token))
+    if run.stop is not None:
+        _change(state, key, phase=Phase.STOPPING)
+        instructions.append(StopRun(key=key, grace_s=run.stop.grace_s, why=run.stop.why))
+    return instructions
+
+
+def _run_ended(state: AgentState, key: RunKey, end: End) -> Instructions:
+    run = state.runs.get(key)
+    if run is None or run.phase is Phase.ENDED:
+        return []
+    _change(state, key, phase=Phase.ENDED, end=end, settled=not run.launched)
+    if state.live.get(key.number) == key:
+        del state.live[key.number]
+    instructions: Instructions
+    if key in state.stale and is_former(state, run):
+        instructions = [purge(state, key)]
+    else:
+        instructions = [SettleOutput(key=key)] if run.launched else _report(state, key)
+    return instructions + _launch(state, key.number) + _confirm(state)
+
+
+def _output_settled(state: AgentState, settled: OutputSettled) -> Instructions:
+    run = state.runs.get(settled.key)
+    if run is None or run.end is None or run.settled:
+        return []
+    end = run.end
+    if settled.problem:
+        message = "; ".join(part for part in (end.message, settled.problem) if part)
+        end = msgspec.structs.replace(end, message=message)
+    _change(state, settled.key, settled=True, end=end, stored_bytes=settled.stored_bytes)
+    return _report(state, settled.key)
+
+
+def _shim_ready(state: AgentState, ready: ShimReady) -> Instructions:
+    state.shim_up = True
+    instructions: Instructions = []
+    for key, started_boot_s in ready.alive.items():
+        if state.find(key) is None:
+            _adopt(state, key)
+        instructions += _found_alive(state, key, started_boot_s)
+    for key, end in ready.ended.items():
+        if key in state.runs:
+            instructions += _run_ended(state, key, end)
+        else:
+            instructions.append(ForgetRun(key=key, launched=True))
+    lost = [run.key for run in state.runs.values() if run.alive and run.key not in ready.alive]
+    for key in lost:
+        end = End(cause=Cause.NODE, message=ready.lost_message)
+        instructions += _run_ended(state, key, end)
+    for number in list(state.waiting):
+        instructions += _launch(state, number)
+    return instructions + _confirm(state)
+
+
+def _adopt(state: AgentState, key: RunKey) -> None:
+    """A process without a record: taken in, so that the next Welcome can judge it."""
+    state.runs[key] = Run(key=key, phase=Phase.STARTING, launched=True)
+    state.highest[key.number] = max(key.run, state.highest.get(key.number, 0))
+    state.live[key.number] = key
+
+
+def _found_alive(state: AgentState, key: RunKey, started_boot_s: float) -> Instructions:
+    run = state.runs.get(key)
+    if run is None or run.phase is Phase.ENDED:
+        return []
+    if run.phase is Phase.STARTING:
+        return _run_started(state, key, started_boot_s)
+    return _pass_on_wishes(state, key)
+
+
+def _tick(state: AgentState, tick: Tick) -> Instructions:
+    state.now_s, state.wall_s = tick.now_s, tick.wall_s
+    instructions: Instructions = []
+    if state.down_after_s and tick.now_s - tick.heard_s >= fence_after_s(state):
+        instructions += _fence(state)
+    if state.welcomed:
+        for run in list(state.runs.values()):
+            if tick.now_s - run.sent_s >= REPEAT_AFTER_S:
+                instructions += _report(state, run.key)
+    return instructions + _prune(state)
+
+
+def fence_after_s(state: AgentState) -> float:
+    """Early enough that the work is gone before the server gives the node up.
+
+    The server counts from the last heartbeat that reached it, the agent from the last sign of a server:
+    two intervals cover the difference. A node that beats only when it is asked knows no interval.
+    """
+    half_s, margin_s = state.down_after_s / 2, 2 * state.heartbeat_interval_s
+    return max(half_s, state.down_after_s - margin_s) if margin_s else half_s
+
+
+def _fence(state: AgentState) -> Instructions:
+    instructions: Instructions = []
+    for run in list(state.runs.values()):
+        if run.fence and run.phase is not Phase.ENDED and run.stop is None:
+            instructions += _stop(state, run.key, StopWish(0.0, "fenced"))
+    return instructions
+
+
+def _prune(state: AgentState) -> Instructions:
+    """Removes kept runs, oldest first, while they are too old or too much."""
+    limit = state.retention
+    removals: Instructions = []
+    while state.kept and len(removals) < REMOVALS_PER_TICK:
+        key, run = next(iter(state.kept.items()))
+        expired = state.wall_s - run.kept_since_s >= limit.keep_s
+        if not (expired or state.kept_bytes > limit.max_bytes or len(state.kept) > limit.max_runs):
+            break
+        del state.kept[key]
+        state.kept_bytes -= run.stored_bytes
+        if state.highest.get(key.number) == key.run:
+            del state.highest[key.number]
+        removals.append(RemoveRun(key=key))
+    return removals
+
+
+def _present_phase(state: AgentState, run: Run) -> Instructions:
+    """The answer to a repeated request: how the run stands now."""
+    if run.key in state.runs:
+        return _report(state, run.key, again=True)
+    return [SendReport(key=run.key, phase=Phase.ENDED, seq=ENDED_SEQ, end=run.end)]
+
+
+def _refuse(key: RunKey, cause: Cause, message: str) -> Instructions:
+    end = End(cause=cause, message=message)
+    return [SendReport(key=key, phase=Phase.ENDED, seq=ENDED_SEQ, end=end)]
+
+
+def _report(state: AgentState, key: RunKey, *, again: bool = False) -> Instructions:
+    """The report of the present phase, if there is a server to hear it and it did not acknowledge it yet."""
+    run = state.runs[key]
+    if not state.welcomed or is_former(state, run):
+        return []
+    match run.phase:
+        case Phase.STARTING:
+            return []
+        case Phase.RUNNING | Phase.STOPPING:
+            if run.acknowledged_seq >= RUNNING_SEQ and not again:
+                return []
+            report = SendReport(
+                key=key,
+                phase=Phase.RUNNING,
+                seq=RUNNING_SEQ,
+                started_boot_s=run.started_boot_s,
+            )
+        case Phase.ENDED:
+            if not run.settled:
+                return []
+            report = SendReport(key=key, phase=Phase.ENDED, seq=ENDED_SEQ, end=run.end)
+        case _:
+            assert_never(run.phase)
+    _change(state, key, sent_s=state.now_s)
+    return [report]
+
+
+def _change(state: AgentState, key: RunKey, **changes: object) -> None:
+    state.runs[key] = msgspec.structs.replace(state.runs[key], **changes)

@@ -1,0 +1,415 @@
+"""What an agent knows: its runs, what was asked of it, and what it keeps after the end.
+
+`AgentState` is written by `lattice.agent.machine.decide` alone. Everything in it is a frozen record in a dict, so that
+the driver may read it freely between two steps.
+"""
+
+import enum
+import math
+from dataclasses import dataclass, field
+
+import msgspec
+
+RUNNING_SEQ = 1
+ENDED_SEQ = 2
+
+
+class RunKey(msgspec.Struct, frozen=True, order=True):
+    """One start of one allocation; ordered by allocation, then by run."""
+
+    number: int
+    run: int
+
+    def __str__(self) -> str:
+        return f"{self.number}.{self.run}"
+
+
+class Phase(enum.Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+class Cause(enum.Enum):
+    EXIT = "exit"
+    SIGNAL = "signal"
+    OOM = "oom"
+    WALLTIME = "walltime"
+    LAUNCH = "launch"
+    NODE = "node"
+    STOPPED = "stopped"
+    PROLOGUE = "prologue"
+
+
+class RunFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of the user's choice for a run's output; an empty `stderr` joins `stdout`."""
+
+    stdout: str = ""
+    stderr: str = ""
+    stdin: str = ""
+    append: bool = False
+
+
+class EarlySignal(msgspec.Struct, frozen=True, kw_only=True):
+    signal: int
+    before_s: float
+    to: str
+
+
+class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server asked to be started."""
+
+    key: RunKey
+    allocation_id: str = ""
+    name: str = ""
+    user: str = ""
+    cwd: str = ""
+    argv: tuple[str, ...] = ()
+    script: bytes = b""
+    script_args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    nodes: tuple[str, ...] = ()
+    walltime_s: float = 0.0
+    grace_s: float = 30.0
+    cpus: int = 0
+    memory_mb: int = 0
+    gpus: int = 0
+    task_index: int | None = None
+    task_group_id: str = ""
+    submit_dir: str = ""
+    token: str = ""
+    api_url: str = ""
+    fence: bool = False
+    tasks: int = 0
+    summary: bool = False  # a last line on stderr says how it ended
+    epoch: int = 0  # the history of the cluster in which it was asked for, 0 = not known
+    files: RunFiles | None = None
+    early: EarlySignal | None = None
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended."""
+
+    cause: Cause
+    exit_code: int = 0
+    signal: int = 0
+    message: str = ""
+    cpu_s: float = 0.0
+    peak_memory_mb: int = 0
+    elapsed_s: float = 0.0
+
+
+class StopWish(msgspec.Struct, frozen=True):
+    """A stop that was asked for and holds until the run is gone."""
+
+    grace_s: float
+    why: str
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One run on this node, from its acceptance until its folder is removed.
+
+    `launched` says that the shim was or will be asked to fork it; `settled` that its output is where it
+    belongs, so that the end may be reported.
+    """
+
+    key: RunKey
+    phase: Phase
+    allocation_id: str = ""
+    launched: bool = False
+    fence: bool = False
+    summary: bool = False
+    started_boot_s: float = 0.0
+    stop: StopWish | None = None
+    walltime_s: float | None = None
+    token: str = ""  # one that came while the launch was under way
+    is_paused: bool = False
+    end: End | None = None
+    settled: bool = False
+    acknowledged_seq: int = 0
+    sent_s: float = -math.inf
+    kept_since_s: float = 0.0
+    stored_bytes: int = 0
+    epoch: int = 0  # the history of the cluster that it belongs to, 0 = not known
+
+    @property
+    def alive(self) -> bool:
+        """Whether processes of this run may exist."""
+        return self.launched and self.phase is not Phase.ENDED
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long and how much is kept of runs whose end was acknowledged."""
+
+    keep_s: float = 7 * 86400.0
+    max_bytes: int = 10 << 30
+    max_runs: int = 5000
+
+
+@dataclass(slots=True)
+class AgentState:
+    """The agent's memory. `runs` are open (their end was not acknowledged), `kept` are over."""
+
+    retention: Retention = field(default_factory=Retention)
+    runs: dict[RunKey, Run] = field(default_factory=dict)
+    kept: dict[RunKey, Run] = field(default_factory=dict)
+    kept_bytes: int = 0
+    waiting: dict[int, RunOrder] = field(default_factory=dict)
+    live: dict[int, RunKey] = field(default_factory=dict)
+    highest: dict[int, int] = field(default_factory=dict)
+    shim_up: bool = False
+    welcomed: bool = False
+    session_to_confirm: int | None = None
+    stale: frozenset[RunKey] = frozenset()
+    has_stale_steps: bool = False
+    heartbeat_interval_s: float = 0.0
+    down_after_s: float = 0.0
+    now_s: float = 0.0
+    wall_s: float = 0.0
+    epoch: int = 0  # the newest history of the cluster that was served, 0 = none yet
+
+    def find(self, key: RunKey) -> Run | None:
+        return self.runs.get(key) or self.kept.get(key)
+
+
+# Stimuli: what happened.
+
+
+class Connected(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream to a server is open; nothing was said on it yet."""
+
+
+class Welcomed(msgspec.Struct, frozen=True, kw_only=True):
+    valid: frozenset[RunKey]
+    session: int
+    heartbeat_interval_s: float
+    down_after_s: float
+    epoch: int = 0
+    has_stale_steps: bool = False  # steps are being ended, `StepsCleared` follows
+
+
+class EpochBegun(msgspec.Struct, frozen=True, kw_only=True):
+    """A server speaks for a later history of the cluster: the agent is about to register again."""
+
+    epoch: int
+
+
+class Disconnected(msgspec.Struct, frozen=True, kw_only=True):
+    """The stream is gone."""
+
+
+class StartAsked(msgspec.Struct, frozen=True, kw_only=True):
+    order: RunOrder
+
+
+class StopAsked(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    grace_s: float
+    why: str
+
+
+class UpdateAsked(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    walltime_s: float
+    token: str = ""  # empty: the run keeps the one it has
+
+
+class SignalAsked(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    signal: int
+    to: str
+
+
+class FinishAsked(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    exit_code: int
+
+
+class PauseAsked(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    is_paused: bool
+
+
+class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    seq: int
+
+
+class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    started_boot_s: float
+
+
+class RunRefused(msgspec.Struct, frozen=True, kw_only=True):
+    """The run never ran: no account, no directory, exec failed; or the site's prologue did."""
+
+    key: RunKey
+    message: str
+    by_prologue: bool = False
+
+
+class RunEnded(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    end: End
+
+
+class OutputSettled(msgspec.Struct, frozen=True, kw_only=True):
+    """The final output is stored, or could not be (`problem`)."""
+
+    key: RunKey
+    stored_bytes: int
+    problem: str = ""
+
+
+class StepsCleared(msgspec.Struct, frozen=True, kw_only=True):
+    """Every step that the server did not want here is gone."""
+
+
+class ShimLost(msgspec.Struct, frozen=True, kw_only=True):
+    """The shim does not answer any more."""
+
+
+class ShimReady(msgspec.Struct, frozen=True, kw_only=True):
+    """A shim answers. Work of this node that is in neither list has no process any more."""
+
+    alive: dict[RunKey, float]  # to the start on the boot clock
+    ended: dict[RunKey, End]
+    lost_message: str
+
+
+class Tick(msgspec.Struct, frozen=True, kw_only=True):
+    now_s: float  # boot clock
+    heard_s: float  # boot clock at which a server was certainly there
+    wall_s: float  # calendar clock, for retention
+
+
+Stimulus = (
+    Connected
+    | Welcomed
+    | EpochBegun
+    | Disconnected
+    | StartAsked
+    | StopAsked
+    | UpdateAsked
+    | SignalAsked
+    | FinishAsked
+    | PauseAsked
+    | Acknowledged
+    | RunStarted
+    | RunRefused
+    | RunEnded
+    | OutputSettled
+    | StepsCleared
+    | ShimLost
+    | ShimReady
+    | Tick
+)
+
+
+# Instructions: what the driver is to do.
+
+
+class SendRegister(msgspec.Struct, frozen=True, kw_only=True):
+    runs: tuple[tuple[RunKey, Phase], ...]
+
+
+class SendConfirmed(msgspec.Struct, frozen=True, kw_only=True):
+    session: int
+
+
+class SendReport(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    phase: Phase  # RUNNING or ENDED
+    seq: int
+    started_boot_s: float = 0.0
+    end: End | None = None
+
+
+class LaunchRun(msgspec.Struct, frozen=True, kw_only=True):
+    order: RunOrder
+
+
+class StopRun(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    grace_s: float
+    why: str
+
+
+class UpdateRun(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    walltime_s: float
+
+
+class SignalRun(msgspec.Struct, frozen=True, kw_only=True):
+    """To the run, and to the steps of its allocation on this node."""
+
+    key: RunKey
+    signal: int
+    to: str
+
+
+class FinishRun(msgspec.Struct, frozen=True, kw_only=True):
+    """End it as if it had ended by itself with this code."""
+
+    key: RunKey
+    exit_code: int
+
+
+class PauseRun(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    is_paused: bool
+
+
+class RenewToken(msgspec.Struct, frozen=True, kw_only=True):
+    key: RunKey
+    token: str
+
+
+class SettleOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """Store the final output, then answer with `OutputSettled`."""
+
+    key: RunKey
+
+
+class ForgetRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The end was acknowledged: mark the folder, let the shim drop the run."""
+
+    key: RunKey
+    launched: bool
+
+
+class RemoveRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The retention passed: remove the folder."""
+
+    key: RunKey
+
+
+class PurgeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The run belongs to a former history: nothing may be left of it, from now on."""
+
+    key: RunKey
+    launched: bool
+
+
+class StartShim(msgspec.Struct, frozen=True, kw_only=True):
+    """Start or find a shim, then answer with `ShimReady`."""
+
+
+Instruction = (
+    SendRegister
+    | SendConfirmed
+    | SendReport
+    | LaunchRun
+    | StopRun
+    | UpdateRun
+    | SignalRun
+    | FinishRun
+    | PauseRun
+    | RenewToken
+    | SettleOutput
+    | ForgetRun
+    | RemoveRun
+    | PurgeRun
+    | StartShim
+)

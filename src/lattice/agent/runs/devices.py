@@ -1,0 +1,129 @@
+"""Which GPUs and CPUs of the node each live run has: chosen when it starts, kept in its folder, found there again.
+
+A run is told its GPUs by its environment and bound to its CPUs by the shim. CPUs are bound only where the node's memory
+domains are known and the machine has those CPUs, and never for a run that has all of them.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.core.model.nodes.gpus import GpuTopology, GpuVendor, choose_gpus
+from lattice.core.model.nodes.memory import MemoryTopology, choose_cpus
+
+# All that steers which devices a run sees: what the submission exported was meant for other devices.
+VISIBILITY = frozenset(
+    {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"}
+)
+GPUS_VARIABLE = "LATTICE_GPUS"
+_AMD_TYPE = re.compile(r"MI\d", re.IGNORECASE)
+
+
+class TopologyUnusable(Exception):
+    """The node's topology cannot be read or contradicts itself; the text says where."""
+
+
+class NoDevices(Exception):
+    """Fewer devices are free than the run was given; the text is for the user."""
+
+
+class NodeTopology(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the inside of a node."""
+
+    gpus: GpuTopology = GpuTopology()
+    memory: MemoryTopology = MemoryTopology()
+
+
+class Devices(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one run has. No `gpus` = the node has none; no `cpus` = it is bound to none."""
+
+    gpus: tuple[int, ...] | None = None
+    cpus: tuple[int, ...] = ()
+
+
+NOTHING = Devices()
+
+
+def read_topology(path: Path) -> NodeTopology:
+    """Raises TopologyUnusable."""
+    try:
+        topology = msgspec.json.decode(path.read_bytes(), type=NodeTopology)
+    except OSError as error:
+        raise TopologyUnusable(f"cannot read {path}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise TopologyUnusable(f"{path}: {error}") from error
+    problem = topology.gpus.problem() or topology.memory.problem()
+    if problem:
+        raise TopologyUnusable(f"{path}: {problem}")
+    return topology
+
+
+class DeviceTable:
+    """The devices of a node with `cpus` CPUs and `gpus` GPUs; `usable_cpus` are those that this machine has."""
+
+    def __init__(
+        self, cpus: int, gpus: int, gpu_type: str, topology: NodeTopology, usable_cpus: frozenset[int] | None = None
+    ) -> None:
+        self._topology = topology
+        self._cpu_count = cpus
+        self._gpus = frozenset(topology.gpus.indices or range(gpus))
+        bindable = frozenset(topology.memory.cpus)
+        self._cpus = bindable if bindable <= (usable_cpus or os.sched_getaffinity(0)) else frozenset()
+        self._names = {device.index: device.uuid or str(device.index) for device in topology.gpus.gpus}
+        vendors = {device.vendor for device in topology.gpus.gpus}
+        self._is_amd = vendors == {GpuVendor.AMD} if vendors else bool(_AMD_TYPE.match(gpu_type))
+        self._held: dict[RunKey, Devices] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to give."""
+        return not self._gpus and not self._cpus
+
+    def recall(self, key: RunKey, devices: Devices) -> None:
+        """A run that was started before has these."""
+        self._held[key] = devices
+
+    def of(self, key: RunKey) -> Devices | None:
+        """What the run has, if it was given something."""
+        return NOTHING if self.is_empty else self._held.get(key)
+
+    def assign(self, order: RunOrder, is_alive: Callable[[RunKey], bool]) -> Devices:
+        """The best free devices for the run; what is no longer alive has none. Raises NoDevices."""
+        if self.is_empty:
+            return NOTHING
+        self._held = {key: devices for key, devices in self._held.items() if is_alive(key) and key != order.key}
+        gpus = self._assign_gpus(order)
+        self._held[order.key] = devices = Devices(gpus=gpus, cpus=self._assign_cpus(order, gpus or ()))
+        return devices
+
+    def _assign_gpus(self, order: RunOrder) -> tuple[int, ...] | None:
+        if not self._gpus:
+            return None
+        # A server that says nothing of shares means the whole node.
+        count = order.gpus if order.cpus else len(self._gpus)
+        free = self._gpus.difference(*(devices.gpus or () for devices in self._held.values()))
+        if count > len(free):
+            raise NoDevices(f"{count} GPUs were assigned on this node, but {len(free)} of {len(self._gpus)} are free")
+        return choose_gpus(self._topology.gpus, free, count)
+
+    def _assign_cpus(self, order: RunOrder, gpus: tuple[int, ...]) -> tuple[int, ...]:
+        if not 0 < order.cpus < self._cpu_count:
+            return ()
+        free = self._cpus.difference(*(devices.cpus for devices in self._held.values()))
+        # Too few when work runs that was started without: better unbound than on others' CPUs.
+        return choose_cpus(self._topology.memory, free, order.cpus, gpus) if order.cpus <= len(free) else ()
+
+    def environment(self, devices: Devices) -> dict[str, str]:
+        """What tells the run which GPUs are its own; nothing on a node without."""
+        if devices.gpus is None:
+            return {}
+        visible = ",".join(self._names.get(gpu, str(gpu)) for gpu in devices.gpus)
+        told = {GPUS_VARIABLE: ",".join(map(str, devices.gpus)), "ROCR_VISIBLE_DEVICES": visible}
+        if not self._is_amd:
+            # HIP reads CUDA's variable too, as numbers among those that ROCR's has left.
+            told |= {"CUDA_VISIBLE_DEVICES": visible, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        return told

@@ -1,0 +1,184 @@
+"""Run folders: the record that a start was accepted, and what is left of a run when everybody else forgot it."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.agent.runs.devices import NOTHING, Devices
+from lattice.agent.shim_client import ShimRecord, read_status
+
+SPEC = "spec.json"
+TOKEN = "token"  # noqa: S105 - a file name
+SCRIPT = "script"
+ACKNOWLEDGED = "acknowledged"
+STREAMS = ("stdout", "stderr")
+
+_encoder = msgspec.json.Encoder()
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """spec.json: what was asked, without its secrets, and which shim was to start it."""
+
+    shim_id: str
+    order: RunOrder
+    devices: Devices = NOTHING
+
+
+_decoder = msgspec.json.Decoder(RunSpec)
+
+
+class FoundRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as its folder tells it."""
+
+    key: RunKey
+    order: RunOrder | None
+    status: ShimRecord | None
+    shim_id: str  # empty when the record is damaged: it was never completed then
+    acknowledged_wall_s: float | None
+    kept_bytes: int
+
+
+class RunFolders:
+    """The folders of one node's runs. `reachable` lets other accounts pass through to their own files."""
+
+    def __init__(self, state_dir: Path, *, reachable: bool) -> None:
+        self._root = state_dir / "runs"
+        self._runs = str(self._root)
+        self._mode = 0o711 if reachable else 0o700
+        for folder in (state_dir, self._root):
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(self._mode)
+
+    def path(self, key: RunKey) -> Path:
+        return self._root / f"{key.number}.{key.run}"
+
+    def create(self, order: RunOrder, owner: tuple[int, int], shim_id: str, devices: Devices = NOTHING) -> Path:
+        """The run's folder with all that belongs into it before the start; OSError leaves nothing behind."""
+        folder = f"{self._runs}/{order.key.number}.{order.key.run}"
+        os.mkdir(folder)
+        try:
+            os.chmod(folder, self._mode)
+            asked = msgspec.structs.replace(order, token="", script=b"")
+            spec = RunSpec(shim_id=shim_id, order=asked, devices=devices)
+            write_new(f"{folder}/{SPEC}", _encoder.encode(spec), 0o600, None)
+            if order.token:
+                write_new(f"{folder}/{TOKEN}", order.token.encode(), 0o600, owner)
+            if order.script:
+                write_new(f"{folder}/{SCRIPT}", order.script, 0o500, owner)
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return Path(folder)
+
+    def devices(self, key: RunKey) -> Devices:
+        """Which devices the run was given; none when the record is damaged."""
+        spec = self._spec(key)
+        return spec.devices if spec else NOTHING
+
+    def renew_token(self, key: RunKey, token: str) -> None:
+        """Put a new token in the place of the old one, for the same owner; a run without one gets none.
+
+        Readers see the old one or the new one.
+        """
+        path = self.path(key) / TOKEN
+        try:
+            old = path.stat()
+        except FileNotFoundError:
+            return
+        draft = path.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        write_new(draft, token.encode(), 0o600, (old.st_uid, old.st_gid))
+        draft.replace(path)
+
+    def acknowledge(self, key: RunKey) -> None:
+        """Mark that the end needs no more reports; the marker's age decides on the removal.
+
+        The token becomes the marker, once it is empty and ours. To remove the one and make the other is dear: ext4 gives
+        nobody an inode that was freed lately, and every new file has to step over all of those.
+        """
+        folder = f"{self._runs}/{key.number}.{key.run}"
+        marker = f"{folder}/{ACKNOWLEDGED}"
+        try:
+            fd = os.open(f"{folder}/{TOKEN}", os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            _make_marker(marker)
+            return
+        try:
+            if os.fstat(fd).st_uid != os.geteuid():
+                os.fchown(fd, os.geteuid(), os.getegid())
+        finally:
+            os.close(fd)
+        os.rename(f"{folder}/{TOKEN}", marker)
+
+    def remove(self, key: RunKey) -> None:
+        shutil.rmtree(self.path(key), ignore_errors=True)
+
+    def discard(self, key: RunKey) -> Path:
+        """Takes the folder out of its place at once; what it is called now, for `shutil.rmtree`."""
+        aside = self._root / f".former-{key}-{os.urandom(4).hex()}"
+        with contextlib.suppress(FileNotFoundError):
+            self.path(key).rename(aside)
+        return aside
+
+    def size(self, key: RunKey) -> int:
+        """Bytes on disk."""
+        try:
+            with os.scandir(f"{self._runs}/{key.number}.{key.run}") as entries:
+                return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+        except FileNotFoundError:
+            return 0
+
+    def found(self) -> Iterator[FoundRun]:
+        for name in sorted(os.listdir(self._root)):
+            number, dot, run = name.partition(".")
+            if dot and number.isdigit() and run.isdigit():
+                yield self._found(RunKey(int(number), int(run)))
+
+    def order(self, key: RunKey) -> RunOrder | None:
+        """What was asked, without its secrets; None when the folder does not say."""
+        spec = self._spec(key)
+        return None if spec is None else spec.order
+
+    def _spec(self, key: RunKey) -> RunSpec | None:
+        try:
+            return _decoder.decode((self.path(key) / SPEC).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _found(self, key: RunKey) -> FoundRun:
+        folder = self.path(key)
+        acknowledged_wall_s = None
+        with contextlib.suppress(OSError):
+            acknowledged_wall_s = (folder / ACKNOWLEDGED).stat().st_mtime
+        spec = self._spec(key)
+        return FoundRun(
+            key=key,
+            order=spec.order if spec else None,
+            shim_id=spec.shim_id if spec else "",
+            status=read_status(folder),
+            acknowledged_wall_s=acknowledged_wall_s,
+            kept_bytes=self.size(key),
+        )
+
+
+def _make_marker(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def write_new(path: str | Path, data: bytes, mode: int, owner: tuple[int, int] | None) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        if owner is not None and owner != (os.geteuid(), os.getegid()):
+            os.fchown(fd, *owner)
+        os.fchmod(fd, mode)
+    finally:
+        os.close(fd)

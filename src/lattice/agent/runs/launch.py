@@ -1,0 +1,288 @@
+"""From an order to a request to the shim: account, directory, environment, run folder.
+
+All of it may wait for name services and file systems, so it is called in a thread.
+"""
+
+import logging
+import os
+import pwd
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.machine.state import RunOrder
+from lattice.agent.runs.devices import GPUS_VARIABLE, NOTHING, VISIBILITY, Devices
+from lattice.agent.runs.folders import SCRIPT, TOKEN, RunFolders
+from lattice.agent.shim_client import STANDARD_PATH
+
+DEFAULT_MIN_UID = 1000
+LAST_DIRECTORY = "/tmp"  # noqa: S108 - where a workload without any other place goes
+SHELL = "/bin/sh"
+COMMAND = "lattice"
+
+# Credentials of whoever submitted, and what only this run's own agent may say.
+STRIPPED = frozenset(
+    {
+        "LATTICE_TOKEN",
+        "LATTICE_AGENT_TOKEN",
+        "LATTICE_TOKEN_FILE",
+        "LATTICE_AGENT_TOKEN_FILE",
+        "LATTICE_ALLOC_ID",
+        "LATTICE_JOB_NAME",
+        "LATTICE_NODELIST",
+        "LATTICE_NNODES",
+        "LATTICE_NPROCS",
+        "LATTICE_TASK_INDEX",
+        "LATTICE_TASK_GROUP_ID",
+        "LATTICE_SUBMIT_DIR",
+        "LATTICE_NODE_ID",
+        "LATTICE_RUN",
+        GPUS_VARIABLE,
+    }
+)
+
+NO_VARIABLES: Mapping[str, str] = {}
+
+_log = logging.getLogger(__name__)
+
+
+class LaunchRefused(Exception):
+    """The run cannot start here; the text is for the user."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    shell: str
+
+
+class AccountPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose work this node runs."""
+
+    agent_uid: int
+    agent_user: str
+    min_uid: int = DEFAULT_MIN_UID
+    allowed: frozenset[str] = frozenset()
+
+    def refusal(self, account: Account) -> str:
+        """Why work of this account may not run here; empty when it may."""
+        if self.agent_uid != 0:
+            if account.uid == self.agent_uid:
+                return ""
+            return (
+                f"the agent of this node runs as {self.agent_user} and starts only that account's work, "
+                f"not {account.name}'s"
+            )
+        if account.name in self.allowed:
+            return ""
+        if account.uid == 0:
+            return f"work as {account.name} (uid 0) is not allowed on this node"
+        if account.uid < self.min_uid:
+            return f"account {account.name} has uid {account.uid}, below the least allowed one, {self.min_uid}"
+        return ""
+
+
+def own_account() -> tuple[int, str]:
+    """The agent's uid and name."""
+    uid = os.geteuid()
+    try:
+        return uid, pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return uid, str(uid)
+
+
+def resolve_account(name: str, policy: AccountPolicy) -> Account:
+    """The account as this node knows it; raises LaunchRefused when it is unknown or not welcome."""
+    try:
+        entry = pwd.getpwnam(name)
+    except (KeyError, ValueError):
+        raise LaunchRefused(f"account {name!r} does not exist on this node") from None
+    account = Account(
+        name=entry.pw_name,
+        uid=entry.pw_uid,
+        gid=entry.pw_gid,
+        groups=tuple(os.getgrouplist(entry.pw_name, entry.pw_gid)),
+        home=entry.pw_dir,
+        shell=entry.pw_shell or SHELL,
+    )
+    refusal = policy.refusal(account)
+    if refusal:
+        raise LaunchRefused(refusal)
+    return account
+
+
+def choose_directory(wanted: str, home: str) -> tuple[str, str]:
+    """Where the run starts, and a line for its stderr when that is not where it was submitted."""
+    for directory in (wanted, home, LAST_DIRECTORY):
+        if directory and is_directory(directory):
+            break
+    if directory == wanted or not wanted:
+        return directory, ""
+    return directory, f"lattice: directory {wanted} does not exist on this node, using {directory}\n"
+
+
+def is_directory(path: str) -> bool:
+    """Whether a run may be able to start there."""
+    try:
+        os.stat(os.path.join(path, "."))
+    except PermissionError:
+        # Root may be nobody on a network file system; the run's own user decides when it enters.
+        return True
+    except (OSError, ValueError):
+        return False
+    return os.path.isabs(path)
+
+
+def offer_programs(state_dir: Path) -> str:
+    """A directory that holds our own commands and nothing else; empty when there is nothing to offer.
+
+    Not the directory they are installed in: with them come an interpreter and others that work did not ask for.
+    """
+    program = Path(sys.executable).with_name(COMMAND)
+    directory = state_dir / "bin"
+    if not program.exists() or os.pathsep in str(directory):
+        return ""
+    try:
+        directory.mkdir(exist_ok=True)
+        directory.chmod(0o755)
+        for each in (program, *_slurm_programs()):
+            _link(directory / each.name, each)
+    except OSError as error:
+        _log.warning("workloads will not find `%s`: %s", COMMAND, error)
+        return ""
+    return str(directory)
+
+
+def _slurm_programs() -> list[Path]:
+    """The Slurm commands that lie beside this installation, if they were made."""
+    folder = Path(sys.prefix) / "libexec" / "slurm"
+    if not folder.is_dir():
+        return []
+    return [each for each in sorted(folder.iterdir()) if each.suffix == "" and each.is_file() and each.name[0] != "."]
+
+
+def _link(link: Path, program: Path) -> None:
+    if not link.is_symlink() or link.readlink() != program:
+        link.unlink(missing_ok=True)
+        link.symlink_to(program)
+
+
+def build_environment(
+    order: RunOrder,
+    account: Account,
+    node_id: str,
+    token_file: str,
+    programs: str = "",
+    device_variables: Mapping[str, str] = NO_VARIABLES,
+) -> dict[str, str]:
+    """A clean environment, then what the submission exported, then what Lattice says of the run.
+
+    `programs` comes last in PATH, so that it hides nothing.
+    """
+    environment = {
+        "PATH": STANDARD_PATH,
+        "HOME": account.home,
+        "USER": account.name,
+        "LOGNAME": account.name,
+        "SHELL": account.shell,
+    }
+    if language := os.environ.get("LANG"):
+        environment["LANG"] = language
+    environment.update((name, value) for name, value in order.env.items() if name not in STRIPPED)
+    if device_variables:
+        for name in VISIBILITY:
+            environment.pop(name, None)
+        environment.update(device_variables)
+    if programs and programs not in environment["PATH"].split(os.pathsep):
+        environment["PATH"] = os.pathsep.join(filter(None, (environment["PATH"], programs)))
+    environment |= {
+        "LATTICE_ALLOC_ID": order.allocation_id,
+        "LATTICE_JOB_NAME": order.name,
+        "LATTICE_NODELIST": ",".join(order.nodes),
+        "LATTICE_NNODES": str(len(order.nodes) or 1),
+        "LATTICE_NPROCS": str(order.tasks or len(order.nodes) or 1),
+        "LATTICE_SUBMIT_DIR": order.submit_dir or order.cwd,
+        "LATTICE_NODE_ID": node_id,
+        "LATTICE_RUN": str(order.key.run),
+    }
+    if order.task_index is not None:
+        environment["LATTICE_TASK_INDEX"] = str(order.task_index)
+    if order.task_group_id:
+        environment["LATTICE_TASK_GROUP_ID"] = order.task_group_id
+    if order.api_url:
+        environment["LATTICE_API_URL"] = order.api_url
+    if token_file:
+        environment["LATTICE_TOKEN_FILE"] = token_file
+    return environment
+
+
+def command_line(order: RunOrder, folder: Path) -> list[str]:
+    """What is executed: the argument vector as it is, or the private copy of the script."""
+    if not order.script:
+        return list(order.argv)
+    script = [str(folder / SCRIPT), *order.script_args]
+    return script if order.script.startswith(b"#!") else [SHELL, *script]
+
+
+def prepare(
+    order: RunOrder,
+    folders: RunFolders,
+    policy: AccountPolicy,
+    node_id: str,
+    shim_id: str,
+    programs: str = "",
+    devices: Devices = NOTHING,
+    device_variables: Mapping[str, str] = NO_VARIABLES,
+    account: Account | None = None,
+) -> dict[str, object]:
+    """Make the run folder and say what the shim is to start; raises LaunchRefused and leaves nothing then.
+
+    An `account` that is known already is not looked up again.
+    """
+    if not order.script and not order.argv:
+        raise LaunchRefused("there is nothing to execute: neither a command nor a script")
+    account = account or resolve_account(order.user, policy)
+    directory, note = choose_directory(order.cwd, account.home)
+    try:
+        folder = folders.create(order, (account.uid, account.gid), shim_id, devices)
+        if note:
+            (folder / "stderr").write_text(note)
+            (folder / "stderr").chmod(0o600)
+    except OSError as error:
+        raise LaunchRefused(f"cannot write the run's folder: {error}") from error
+    token_file = str(folder / TOKEN) if order.token else ""
+    request: dict[str, object] = {
+        "op": "start",
+        "number": order.key.number,
+        "run": order.key.run,
+        "dir": str(folder),
+        "argv": command_line(order, folder),
+        "env": build_environment(order, account, node_id, token_file, programs, device_variables),
+        "cwd": directory,
+        "uid": account.uid,
+        "gid": account.gid,
+        "groups": list(account.groups),
+        "cgroup": f"alloc-{order.key}",
+        "memory_mb": order.memory_mb,
+        "walltime_s": order.walltime_s,
+        "grace_s": order.grace_s,
+    }
+    if devices.cpus:
+        request["cpus"] = list(devices.cpus)
+    return request | _extras(order)
+
+
+def _extras(order: RunOrder) -> dict[str, object]:
+    extras: dict[str, object] = {}
+    if order.files is not None:
+        files = order.files
+        mode = "append" if files.append else "truncate"
+        extras["files"] = {"stdout": files.stdout, "stderr": files.stderr, "stdin": files.stdin, "mode": mode}
+    if order.early is not None:
+        extras["early"] = {"signal": order.early.signal, "before_s": order.early.before_s, "to": order.early.to}
+    return extras

@@ -1,0 +1,45 @@
+"""The last line of a run's stderr, for whoever asked for it: how it ended, how long it took, what it used of what it had.
+
+It is written once, after the last byte of the run itself and before its output is stored; a file beside it remembers that.
+"""
+
+import os
+from pathlib import Path
+
+from lattice.agent.machine.state import Cause, End, RunOrder
+
+_DONE = "summarised"
+
+
+def write_summary(folder: Path, order: RunOrder, end: End) -> None:
+    """Appends the line unless that was done before."""
+    try:
+        os.close(os.open(folder / _DONE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    with (folder / "stderr").open("ab") as file:
+        file.write(summary_line(order, end).encode())
+
+
+def summary_line(order: RunOrder, end: End) -> str:
+    memory = f"peak memory {end.peak_memory_mb} MB" + _percent(end.peak_memory_mb, order.memory_mb)
+    cpu = f"CPU {_clock(end.cpu_s)}" + _percent(end.cpu_s, end.elapsed_s * order.cpus)
+    return f"lattice: {order.allocation_id} {_how(end)} after {_clock(end.elapsed_s)}, {cpu}, {memory}\n"
+
+
+def _how(end: End) -> str:
+    if end.cause is Cause.EXIT:
+        return f"ended with exit code {end.exit_code}"
+    if end.cause is Cause.SIGNAL:
+        return f"was killed by signal {end.signal}"
+    return f"ended: {end.cause.value}"
+
+
+def _percent(used: float, held: float) -> str:
+    return f" ({100 * used / held:.1f}%)" if held > 0 else ""
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02d}:{minutes:02d}:{rest:02d}"

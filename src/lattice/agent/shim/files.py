@@ -1,0 +1,198 @@
+"""Output of a run in files of the user's choice, besides the shim's own.
+
+A process of its own per run, the copier, stands between the workload and the shim: it opens the files as the user, so that
+root follows no link and asks no network file system, then copies what the workload writes into them and on to the shim.
+A file system that hangs stops this one run, never the shim. The workload waits before its exec until the files are open;
+when one cannot be opened the run fails with the reason.
+
+The copier belongs to no group: what is still in its pipe when the workload is gone must reach the files. It ends by itself
+when nobody can write any more. It has changed its user without an exec, so nobody but root may look into it.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+
+from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, Launch, Wiring
+
+CHUNK_BYTES = 1 << 16
+# How long the files may take after the last process of the run has gone.
+MOST_S = 30.0
+READY = b"ready"
+
+
+class Files:
+    """Where a run's output goes. `err` empty = into `out`, if that is named."""
+
+    __slots__ = ("appends", "err", "out", "source")
+
+    def __init__(self, request: dict[str, object]) -> None:
+        files = request.get("files") or {}
+        if not isinstance(files, dict):
+            raise ValueError("files is not an object")
+        self.out, self.err, self.source = (_name(files, name) for name in ("stdout", "stderr", "stdin"))
+        self.appends = files.get("mode") == "append"
+
+    @property
+    def are_joined(self) -> bool:
+        return bool(self.out) and self.err in (b"", self.out)
+
+
+def _name(files: dict[str, object], key: str) -> bytes:
+    text = files.get(key) or ""
+    if not isinstance(text, str) or "\0" in text:
+        raise ValueError(f"{key} is not the name of a file")
+    return text.encode("utf-8", "surrogateescape")
+
+
+class Plumbing:
+    """The pipes of one start. `logs` are the shim's reading ends by stream; `theirs` everything that only children need."""
+
+    __slots__ = ("copier", "logs", "theirs", "wiring")
+
+    def __init__(self) -> None:
+        self.logs: dict[str, int] = {}
+        self.theirs: list[int] = []
+        self.wiring = Wiring(-1, -1)
+        self.copier = 0
+
+    def close_theirs(self) -> None:
+        for fd in self.theirs:
+            os.close(fd)
+        self.theirs = []
+
+    def close(self) -> None:
+        self.close_theirs()
+        for fd in self.logs.values():
+            os.close(fd)
+        self.logs = {}
+
+
+def lay(files: Files, launch: Launch, inheritance: Inheritance) -> Plumbing:
+    """Pipes for a run, and the copier where files are named. Raises OSError and leaves no descriptor then."""
+    plumbing = Plumbing()
+    try:
+        _lay(plumbing, files, launch, inheritance)
+    except OSError:
+        plumbing.close()
+        raise
+    plumbing.wiring.in_path = files.source
+    return plumbing
+
+
+def _lay(plumbing: Plumbing, files: Files, launch: Launch, inheritance: Inheritance) -> None:
+    copied: list[tuple[int, int, bytes]] = []
+    ends: dict[str, int] = {}
+    for stream, path in (("stdout", files.out), ("stderr", files.err)):
+        if stream == "stderr" and files.are_joined:
+            ends[stream] = ends["stdout"]
+            continue
+        plumbing.logs[stream], log_w = inheritance.open_pipe()
+        plumbing.theirs.append(log_w)
+        ends[stream] = log_w
+        if path:
+            source, ends[stream] = os.pipe()
+            plumbing.theirs += [source, ends[stream]]
+            copied.append((source, log_w, path))
+    plumbing.wiring.out, plumbing.wiring.err = ends["stdout"], ends["stderr"]
+    if copied:
+        plumbing.wiring.gate, gate_w = os.pipe()
+        plumbing.theirs += [plumbing.wiring.gate, gate_w]
+        plumbing.copier = _fork_copier(launch, inheritance, copied, gate_w, appends=files.appends)
+        # The workload must not hold these: the copier would never see the end, the workload never its answer.
+        for fd in (gate_w, *(source for source, _, _ in copied), *(log_w for _, log_w, _ in copied)):
+            plumbing.theirs.remove(fd)
+            os.close(fd)
+
+
+def _fork_copier(
+    launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int, *, appends: bool
+) -> int:
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _be_copier(launch, inheritance, copied, gate, appends=appends)
+        return pid
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+
+
+def _be_copier(
+    launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int, *, appends: bool
+) -> None:
+    """Never returns. Signals stay blocked: the run's end must not be lost with a shell's kill of all it started."""
+    code = 1
+    try:
+        os.setsid()
+        _keep_only({gate, *(fd for pair in copied for fd in pair[:2])})
+        inheritance.restore()
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        os.umask(launch.umask)
+        if os.geteuid() == 0:
+            os.setgroups(launch.groups)
+            os.setresgid(launch.gid, launch.gid, launch.gid)
+            os.setresuid(launch.uid, launch.uid, launch.uid)
+        targets = _opened(launch, copied, gate, appends=appends)
+        if targets:
+            _copy_all(targets)
+            code = 0
+    finally:
+        os._exit(code)
+
+
+def _keep_only(wanted: set[int]) -> None:
+    null = os.open("/dev/null", os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    first = 3
+    for fd in [*sorted(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0]]:
+        os.closerange(first, fd)
+        first = fd + 1
+
+
+def _opened(
+    launch: Launch, copied: list[tuple[int, int, bytes]], gate: int, *, appends: bool
+) -> dict[int, tuple[int, int]]:
+    """By source: the file and the shim's pipe. Nothing when a file cannot be opened; the workload is told either way."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if appends else os.O_TRUNC)
+    targets = {}
+    path = launch.cwd
+    try:
+        os.chdir(path)
+        for source, log, path in copied:
+            targets[source] = (os.open(path, flags, 0o666), log)
+    except OSError as error:
+        os.write(gate, f"{error.errno or 0} ".encode() + path)
+        return {}
+    os.write(gate, READY)
+    os.close(gate)
+    return targets
+
+
+def _copy_all(targets: dict[int, tuple[int, int]]) -> None:
+    poll = select.poll()
+    for source in targets:
+        poll.register(source, select.POLLIN)
+    while targets:
+        for source, _ in poll.poll():
+            data = os.read(source, CHUNK_BYTES)
+            if data:
+                for target in targets[source]:
+                    _put(target, data)
+            else:
+                poll.unregister(source)
+                os.close(targets.pop(source)[1])
+
+
+def _put(target: int, data: bytes) -> None:
+    """A full disk, a quota or a shim that is gone costs this copy, never the run."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(target, view) :]
+    except OSError:
+        return

@@ -1,0 +1,127 @@
+"""What may be done to a run between its start and its end: signals, also one shortly before the limit, and pauses.
+
+A paused run keeps everything it has. Its group is frozen, or its processes are stopped where there are no groups, and its
+walltime stands still until it goes on. An end that is asked for meanwhile thaws it first, so that it can hear SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.loop import Loop, boot_now
+from lattice.agent.shim.run import EarlySignal, Group, Key, Run
+from lattice.agent.shim.spawn import integer, seconds
+from lattice.agent.shim.steps import MOST_SIGNAL, StepTable, freeze
+
+Body = dict[str, object]
+
+TARGETS = frozenset({"all", "steps", "entrypoint"})
+
+
+def early_signal(request: Body) -> EarlySignal | None:
+    """The signal that a start asks for some time before its limit."""
+    asked = request.get("early")
+    if not asked:
+        return None
+    if not isinstance(asked, dict):
+        raise ValueError("early is not an object")
+    return EarlySignal(integer(asked, "signal", 0, MOST_SIGNAL), seconds(asked, "before_s", 0.0), _target(asked))
+
+
+def _target(request: Body) -> str:
+    target = str(request.get("to") or "all")
+    if target not in TARGETS:
+        raise ValueError(f"no such target of a signal: {target}")
+    return target
+
+
+class Interventions:
+    """`ends` is what happens when a run has reached its limit."""
+
+    def __init__(self, loop: Loop, steps: StepTable, ends: Callable[[Run], None]) -> None:
+        self._loop = loop
+        self._steps = steps
+        self._ends = ends
+
+    def handle(self, operation: str, key: Key, run: Run | None, request: Body) -> Body:
+        if operation == "signal":
+            self._send(key, run, integer(request, "signal", 0, MOST_SIGNAL), _target(request))
+        elif operation == "pause":
+            self.pause(key, run)
+        else:
+            self.resume(key, run)
+        return {"ok": True, "phase": run.phase if run is not None else ""}
+
+    # Signals.
+
+    def _send(self, key: Key, run: Run | None, number: int, target: str) -> None:
+        if target != "entrypoint":
+            self._steps.signal_all(key, number)
+        if run is None or run.over or target == "steps":
+            return
+        if target == "all" and run.group is not None:
+            # Tasks of steps have theirs already; a second one could end what handles the first.
+            tasks = self._steps.pids_of(key) if isinstance(run.group, Cgroup) else set()
+            _signal_group(run.group, number, tasks)
+        elif run.pid and not run.main_gone:
+            os.kill(run.pid, number)  # not reaped, so the pid is still its own
+
+    # The limit.
+
+    def set_walltime(self, run: Run, walltime_s: float) -> None:
+        """Counted from the start of the run, without its pauses; 0 = none."""
+        run.walltime_s = walltime_s
+        run.cancel_limits()
+        if walltime_s <= 0 or run.paused_at:
+            return
+        end = run.started_boot_s + run.paused_s + walltime_s
+        run.wall_timer = self._loop.call_at(end, lambda: self._ends(run))
+        if run.early is not None:
+            run.early_timer = self._loop.call_at(end - run.early.before_s, lambda: self._warn(run))
+
+    def _warn(self, run: Run) -> None:
+        early, run.early, run.early_timer = run.early, None, None
+        if early is not None and not run.over and not run.ending:
+            self._send(run.key, run, early.signal, early.target)
+
+    # Pauses.
+
+    def pause(self, key: Key, run: Run | None) -> None:
+        self._steps.freeze(key, is_frozen=True)
+        if run is None or run.over or run.ending or run.paused_at:
+            return
+        run.paused_at = boot_now()
+        run.cancel_limits()
+        if run.group is not None:
+            freeze(run.group, is_frozen=True)
+
+    def resume(self, key: Key, run: Run | None) -> None:
+        self._steps.freeze(key, is_frozen=False)
+        if run is None or run.over or not run.paused_at:
+            return
+        run.paused_s += boot_now() - run.paused_at
+        run.paused_at = 0.0
+        if run.group is not None:
+            freeze(run.group, is_frozen=False)
+        self.set_walltime(run, run.walltime_s)
+
+
+def _signal_group(group: Group, number: int, except_for: set[int]) -> None:
+    if not except_for:
+        group.signal(number)
+        return
+    for pid in group.pids():
+        if pid not in except_for:
+            fd = -1
+            try:
+                fd = os.pidfd_open(pid)
+                if pid in group.pids():
+                    signal.pidfd_send_signal(fd, number)
+            except (ProcessLookupError, PermissionError):
+                continue
+            finally:
+                if fd >= 0:
+                    os.close(fd)

@@ -1,0 +1,216 @@
+"""One run as the shim knows it: its record, its verdict and the file that tells the agent.
+
+Phases: `starting` (forked, exec not yet known), `running`, `ended`. The verdict is made once, when
+everything is over. An end that was asked for (stopped, walltime) outranks how the process then died;
+an out-of-memory kill outranks the plain signal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+from lattice.agent.shim.cgroups import Cgroup, Usage
+from lattice.agent.shim.loop import Timer, boot_now
+from lattice.agent.shim.output import Stream, replace_file
+from lattice.agent.shim.spawn import Launch
+from lattice.agent.shim.tree import ProcessTree
+
+Key = tuple[int, int]
+Group = Cgroup | ProcessTree
+
+# What a shell answers when its command died of SIGKILL.
+SHELL_SAW_KILL = 128 + signal.SIGKILL
+
+
+class EarlySignal:
+    """A signal some seconds before the limit: to `all`, to the `steps`, or to the `entrypoint` alone."""
+
+    __slots__ = ("before_s", "signal", "target")
+
+    def __init__(self, signal: int, before_s: float, target: str) -> None:
+        self.signal, self.before_s, self.target = signal, before_s, target
+
+
+class Run:
+    __slots__ = (
+        "cause",
+        "copier",
+        "copier_timer",
+        "directory",
+        "early",
+        "early_timer",
+        "ended_at",
+        "ended_boot_s",
+        "ending",
+        "error",
+        "event_fd",
+        "exit_code",
+        "finish_code",
+        "grace_s",
+        "group",
+        "key",
+        "kill_at",
+        "kill_timer",
+        "killing",
+        "launch",
+        "lost",
+        "main_gone",
+        "memory_limited",
+        "paused_at",
+        "paused_s",
+        "phase",
+        "pid",
+        "report_fd",
+        "rusage",
+        "save_timer",
+        "signal",
+        "started_at",
+        "started_boot_s",
+        "streams",
+        "usage",
+        "waiters",
+        "wall_timer",
+        "walltime_s",
+        "why",
+    )
+
+    def __init__(self, key: Key, directory: str) -> None:
+        self.key = key
+        self.directory = directory
+        self.launch: Launch | None = None
+        self.grace_s = 0.0
+        self.group: Group | None = None
+        self.phase = "starting"
+        self.pid = 0
+        self.copier = 0
+        self.copier_timer: Timer | None = None
+        self.report_fd = -1
+        self.event_fd = -1
+        self.streams: dict[str, Stream] = {}
+        self.waiters: list[tuple[int, object]] = []
+        self.wall_timer: Timer | None = None
+        self.early: EarlySignal | None = None
+        self.early_timer: Timer | None = None
+        self.walltime_s = 0.0
+        self.paused_at = 0.0
+        self.paused_s = 0.0
+        self.kill_timer: Timer | None = None
+        self.kill_at = 0.0
+        self.save_timer: Timer | None = None
+        self.main_gone = False
+        self.killing = False
+        self.ending = ""
+        self.why = ""
+        self.error = ""
+        self.cause = ""
+        self.exit_code = 0
+        self.finish_code = -1  # how it is said to have ended, whatever became of its processes
+        self.signal = 0
+        self.rusage = (0.0, 0.0)
+        self.usage = Usage()
+        self.lost = {"stdout": 0, "stderr": 0}
+        self.memory_limited = False
+        self.started_boot_s = boot_now()
+        self.started_at = time.time()
+        self.ended_boot_s = 0.0
+        self.ended_at = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.key[0]}.{self.key[1]}"
+
+    @property
+    def over(self) -> bool:
+        return self.phase == "ended"
+
+    def cancel_limits(self) -> None:
+        for timer in (self.wall_timer, self.early_timer):
+            if timer is not None:
+                timer.cancel()
+        self.wall_timer = self.early_timer = None
+
+    def record_exit(self, status: int, cpu_s: float, peak_kb: float) -> None:
+        """How the main process went, in wait's words."""
+        self.main_gone = True
+        self.rusage = (cpu_s, peak_kb / 1024)
+        if os.WIFSIGNALED(status):
+            self.signal = os.WTERMSIG(status)
+        else:
+            self.exit_code = os.WEXITSTATUS(status)
+
+    def judge(self, usage: Usage) -> None:
+        """Close the record; `main_gone` and the group's emptiness come before."""
+        self.usage = usage
+        killed = self.signal == signal.SIGKILL or self.exit_code == SHELL_SAW_KILL
+        if self.error:
+            self.cause, self.exit_code, self.signal = "launch", 0, 0
+        elif self.finish_code >= 0:
+            self.cause, self.exit_code, self.signal = "exit", self.finish_code, 0
+        elif self.ending:
+            self.cause = self.ending
+        elif usage.oom_kills and killed:
+            self.cause = "oom"
+        else:
+            self.cause = "signal" if self.signal else "exit"
+        self.ended_boot_s = boot_now()
+        self.ended_at = time.time()
+        self.phase = "ended"
+
+    def outcome(self) -> dict[str, object]:
+        """The part of the record that is known after the end."""
+        cpu_s = self.rusage[0] if self.usage.cpu_s is None else self.usage.cpu_s
+        peak_mb = self.usage.peak_memory_mb
+        outcome: dict[str, object] = {
+            "cause": self.cause,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "cpu_s": round(cpu_s, 6),
+            "peak_memory_mb": round(self.rusage[1] if peak_mb is None else peak_mb, 3),
+            "elapsed_s": round(self.ended_boot_s - self.started_boot_s, 6),
+            "why": self.why,
+            "output_lost": self.lost,
+        }
+        if self.error:
+            outcome["error"] = self.error
+        return outcome
+
+    def status(self) -> dict[str, object]:
+        record: dict[str, object] = {
+            "number": self.key[0],
+            "run": self.key[1],
+            "phase": self.phase,
+            "pid": self.pid,
+            "started_boot_s": self.started_boot_s,
+            "started_at": self.started_at,
+            "stopping": self.ending,
+            "memory_limited": self.memory_limited,
+        }
+        if self.over:
+            record["ended_at"] = self.ended_at
+            record.update(self.outcome())
+        return record
+
+    def save(self) -> bool:
+        """Write status.json; False when the disk refuses."""
+        try:
+            replace_file(f"{self.directory}/status.json", json.dumps(self.status()).encode())
+        except OSError:
+            return False
+        return True
+
+    def answer(self) -> dict[str, object]:
+        """What a start, first or repeated, is told."""
+        if self.error:
+            return {"ok": False, "error": self.error}
+        answer: dict[str, object] = {
+            "ok": True,
+            "phase": self.phase,
+            "pid": self.pid,
+            "started_boot_s": self.started_boot_s,
+        }
+        if self.over:
+            answer.update(self.outcome())
+        return answer

@@ -1,0 +1,312 @@
+"""One workload process: what is asked for, and the fork that carries it out.
+
+Between fork and exec the child is on its own: new session, cgroup, descriptors, credentials,
+directory, signals, in an order that matters. All signals are blocked from before the fork until
+just before exec, so none can run the shim's handlers in the child. Whatever fails there comes back
+as a line over a pipe that exec closes.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import signal
+import termios
+
+from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.fork import fork_into, unblock_signals
+from lattice.agent.shim.tree import ProcessTree
+
+DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
+ALL_SIGNALS = signal.valid_signals()
+EXIT_NOT_STARTED = 127
+MOST_ID = (1 << 32) - 2
+MOST_NUMBER = (1 << 63) - 1
+MOST_S = 1e9
+MOST_CPU = (1 << 16) - 1
+# Of a file's name in the report of a failure.
+MOST_PATH = 100
+SPARE_DESCRIPTORS = 64
+# Two pipes, two files with their tails, the group's events, the report of exec.
+DESCRIPTORS_PER_RUN = 8
+
+
+class Launch:
+    """A checked start request, as the child needs it."""
+
+    __slots__ = ("argv", "candidates", "cpus", "cwd", "env", "gid", "groups", "uid", "umask")
+
+    def __init__(self, request: dict[str, object]) -> None:
+        self.argv = [_encode(word) for word in _texts(request, "argv")]
+        if not self.argv or not self.argv[0]:
+            raise ValueError("argv is empty")
+        env = request.get("env", {})
+        if not isinstance(env, dict):
+            raise ValueError("env is not an object")
+        self.env = {_encode(name): _encode(value) for name, value in env.items()}
+        self.cwd = _encode(request.get("cwd") or "/")
+        self.uid = integer(request, "uid", os.geteuid(), MOST_ID)
+        self.gid = integer(request, "gid", os.getegid(), MOST_ID)
+        self.umask = integer(request, "umask", 0o022, 0o777)
+        self.groups = _integers(request, "groups", MOST_ID)
+        self.cpus = _integers(request, "cpus", MOST_CPU)
+        if os.geteuid() != 0 and self.uid != os.geteuid():
+            raise ValueError(f"cannot run as uid {self.uid}: the agent is not root but uid {os.geteuid()}")
+        self.candidates = find_candidates(self.argv[0], self.env.get(b"PATH") or DEFAULT_PATH)
+
+
+def integer(request: dict[str, object], key: str, default: int, most: int = MOST_NUMBER) -> int:
+    value = request.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ValueError(f"{key} is not a number from 0 to {most}: {value!r}")
+    return value
+
+
+def _integers(request: dict[str, object], key: str, most: int) -> list[int]:
+    values = request.get(key) or []
+    if not isinstance(values, list):
+        raise ValueError(f"{key} is not a list")
+    return [integer({key: value}, key, 0, most) for value in values]
+
+
+def seconds(request: dict[str, object], key: str, default: float) -> float:
+    value = request.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST_S:
+        raise ValueError(f"{key} is not a number of seconds: {value!r}")
+    return float(value)
+
+
+def _texts(request: dict[str, object], key: str) -> list[str]:
+    value = request.get(key)
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise ValueError(f"{key} is not a list of strings")
+    return value
+
+
+def _encode(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise ValueError(f"not a string: {text!r}")
+    if "\0" in text:
+        raise ValueError("a string contains a NUL character")
+    return text.encode("utf-8", "surrogateescape")
+
+
+def find_candidates(program: bytes, path: bytes) -> list[bytes]:
+    """Where to look for a program, in the run's own PATH; relative entries mean its directory."""
+    if b"/" in program:
+        return [program]
+    return [(folder or b".") + b"/" + program for folder in path.split(b":")]
+
+
+class Inheritance:
+    """What the shim changed for itself and takes back in its children: the soft limit of
+    descriptors and the signals that are handled or ignored."""
+
+    __slots__ = ("_files", "_signals")
+
+    def __init__(self) -> None:
+        """Call once, after the shim's own handlers are in place."""
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        hard = self._files[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self._signals = [number for number in signal.valid_signals() if signal.getsignal(number) is not signal.SIG_DFL]
+
+    def check_room(self, runs: int) -> None:
+        """OSError when so many runs could together need more descriptors than there are: what has
+        started must be able to write its output and to end."""
+        if runs * DESCRIPTORS_PER_RUN + SPARE_DESCRIPTORS > self._files[1]:
+            raise OSError(errno.EMFILE, "this node has too many runs open")
+
+    def open_pipe(self) -> tuple[int, int]:
+        """A pipe whose reading end never waits; OSError while some descriptors are still left."""
+        reader, writer = os.pipe()
+        if writer > self._files[1] - SPARE_DESCRIPTORS:
+            os.close(reader)
+            os.close(writer)
+            raise OSError(errno.EMFILE, "this node has too many runs open")
+        os.set_blocking(reader, False)
+        return reader, writer
+
+    def restore(self) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
+        signal.set_wakeup_fd(-1)
+        for number in self._signals:
+            signal.signal(number, signal.SIG_DFL)
+
+
+class Wiring:
+    """What a process gets as its descriptors 0 to 2: descriptors of ours, -1 for nothing, or files that it opens as its
+    user. With `terminal` all three are the slave side of a terminal, which becomes its controlling one. Behind a `gate` (or
+    -1) somebody else opens files first, and says so or why not."""
+
+    __slots__ = ("err", "err_path", "gate", "in_path", "out", "out_path", "stdin", "terminal", "truncate")
+
+    def __init__(self, out: int, err: int, stdin: int = -1, *, terminal: bool = False) -> None:
+        self.stdin, self.out, self.err, self.terminal = stdin, out, err, terminal
+        self.in_path = self.out_path = self.err_path = b""
+        self.truncate = False
+        self.gate = -1
+
+    def open_files(self) -> None:
+        """In the child, as the user, in the directory of the run."""
+        if self.gate >= 0:
+            _pass_gate(self.gate)
+        if self.in_path:
+            _open_as(0, self.in_path, os.O_RDONLY)
+        write = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if self.truncate else 0)
+        if self.out_path:
+            _open_as(1, self.out_path, write)
+        if self.err_path == self.out_path and self.err_path:
+            os.dup2(1, 2)
+        elif self.err_path:
+            _open_as(2, self.err_path, write)
+
+
+def _open_as(number: int, path: bytes, flags: int) -> None:
+    try:
+        fd = os.open(path, flags, 0o666)
+    except OSError as error:
+        raise UnopenedFile(error.errno or 0, path) from error
+    os.dup2(fd, number)
+    os.close(fd)
+
+
+def _pass_gate(gate: int) -> None:
+    """Wait for the word of whoever opens the files; `ready`, or a number and a name."""
+    said = b""
+    while piece := os.read(gate, 8192):
+        said += piece
+    os.close(gate)
+    if said != b"ready":
+        number, _, path = said.partition(b" ")
+        raise UnopenedFile(int(number) if number.isdigit() else errno.EIO, path)
+
+
+class UnopenedFile(Exception):
+    """A file of the user's choice cannot be opened."""
+
+    def __init__(self, code: int, path: bytes) -> None:
+        super().__init__(code, path)
+        self.code = code
+        self.path = path
+
+
+def spawn(
+    launch: Launch,
+    group: Cgroup | ProcessTree,
+    inheritance: Inheritance,
+    wiring: Wiring,
+    report: int,
+) -> int:
+    """Fork the workload; its pid. `report` is closed by exec or carries why there was none."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
+    try:
+        pid = fork_into(group.folder) if group.folder else None
+        join_files = group.join_files
+        if pid is None:
+            join_files = group.all_join_files
+            pid = os.fork()
+        if pid == 0:
+            _become(launch, join_files, inheritance, wiring, report)
+        return pid
+    finally:
+        unblock_signals()
+
+
+def _become(
+    launch: Launch,
+    join_files: tuple[str, ...],
+    inheritance: Inheritance,
+    wiring: Wiring,
+    report: int,
+) -> None:
+    """Never returns."""
+    stage, code = "session", 0
+    try:
+        os.setsid()
+        stage = "cgroup"
+        for path in join_files:
+            # As root, so before the credentials go.
+            fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            os.write(fd, b"0")
+            os.close(fd)
+        if launch.cpus:
+            stage = "CPUs"
+            os.sched_setaffinity(0, launch.cpus)
+        stage = "descriptors"
+        _set_descriptors(wiring, report)
+        inheritance.restore()
+        os.umask(launch.umask)
+        stage = "credentials"
+        if os.geteuid() == 0:
+            os.setgroups(launch.groups)
+            os.setresgid(launch.gid, launch.gid, launch.gid)
+            os.setresuid(launch.uid, launch.uid, launch.uid)
+        stage = "directory"
+        # As the user: root may be nobody on a network file system.
+        os.chdir(launch.cwd)
+        stage = "files"
+        wiring.open_files()
+        stage = "exec"
+        unblock_signals()
+        _exec(launch)
+    except OSError as error:
+        code = error.errno or 0
+    except UnopenedFile as error:
+        stage, code = "file:" + error.path[:MOST_PATH].hex(), error.code
+    finally:
+        os.write(report, f"{stage} {code}".encode())
+        os._exit(EXIT_NOT_STARTED)
+
+
+def _set_descriptors(wiring: Wiring, report: int) -> None:
+    null = os.open("/dev/null", os.O_RDWR)
+    for number, fd in enumerate((wiring.stdin, wiring.out, wiring.err)):
+        os.dup2(fd if fd >= 0 else null, number)
+    if wiring.terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    # Everything is close-on-exec already; closed here because chdir may hang for long on a dead
+    # file server, and must not hold the agent's connection or other runs' pipes meanwhile.
+    first = 3
+    for fd in sorted({report, wiring.gate} - {-1}):
+        os.closerange(first, fd)
+        first = fd + 1
+    os.closerange(first, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _exec(launch: Launch) -> None:
+    """Like execvp, in the environment's PATH; OSError when there is no such program."""
+    failure = FileNotFoundError(errno.ENOENT, "not found")
+    refused: OSError | None = None
+    for path in launch.candidates:
+        try:
+            os.execve(path, launch.argv, launch.env)  # noqa: S606 - this is what a shim is for
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            refused = error
+    raise refused or failure
+
+
+def describe_failure(launch: Launch, report: bytes) -> str:
+    """A sentence for the user out of what the child wrote to the report pipe."""
+    stage, _, number = report.decode("ascii", "replace").partition(" ")
+    code = int(number) if number.isdigit() else 0
+    program = launch.argv[0].decode("utf-8", "replace")
+    if stage.startswith("file:"):
+        path = bytes.fromhex(stage[len("file:") :]).decode("utf-8", "replace")
+        return f"cannot open {path}: {os.strerror(code)}"
+    if stage == "directory":
+        where = launch.cwd.decode("utf-8", "replace")
+        return f"cannot enter directory {where}: {os.strerror(code)}"
+    if stage != "exec":
+        return f"cannot set up {stage} for {program}: {os.strerror(code)}"
+    if code == errno.ENOENT and b"/" not in launch.argv[0]:
+        return f"{program}: command not found in PATH"
+    return f"cannot execute {program}: {os.strerror(code)}"

@@ -1,0 +1,544 @@
+"""The life of all steps of a node: launch, input, output, signals, end.
+
+A step has ended when every task was reaped, its group is empty and what its processes wrote is in the journal. Leftovers of
+tasks that went by themselves are killed at once. A step lives inside its allocation: on a node where that has a run its group
+lies in the run's, and the end of the run's main process is the end of the step; elsewhere the step brings a group along.
+
+Output waits in its pipe while readers are far behind, as long as there are readers: nobody loses a byte because of a slow
+network, and no task hangs because its readers have gone for good.
+"""
+
+from __future__ import annotations
+
+import binascii
+import errno
+import fcntl
+import functools
+import os
+import select
+import signal
+import struct
+import termios
+from collections.abc import Callable
+
+from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, write_text
+from lattice.agent.shim.journal import STDERR, STDOUT
+from lattice.agent.shim.loop import Loop, boot_now
+from lattice.agent.shim.output import CHUNK_BYTES, DRAIN_BYTES
+from lattice.agent.shim.run import Run
+from lattice.agent.shim.spawn import Inheritance, Launch, Wiring, describe_failure, integer, seconds, spawn
+from lattice.agent.shim.step import END_OF_INPUT, Step, StepCgroup, StepKey, StepTrees, Task
+from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
+
+Body = dict[str, object]
+
+# How far writers may be ahead of readers, and for how long they wait for readers that are away.
+WINDOW_BYTES = 16 << 20
+HOLD_S = 60.0
+CHECK_AGAIN_S = 0.01
+CHECK_AGAIN_MOST_S = 2.0
+MOST_SIGNAL = 64
+MOST_TASKS_PER_NODE = 4096
+
+
+class StepTable:
+    """`run_of` finds the run inside which a step lives; None where the allocation has none on this node."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        tracker: CgroupRoot | Forest,
+        inheritance: Inheritance,
+        output_limit: int,
+        *,
+        tell: Callable[[Body], None],
+        run_of: Callable[[tuple[int, int]], Run | None],
+        emptied: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._tracker = tracker
+        self._inheritance = inheritance
+        self._limit = output_limit
+        self._tell = tell
+        self._run_of = run_of
+        self._emptied = emptied
+        self._steps: dict[StepKey, Step] = {}
+        self._tasks: dict[int, tuple[Step, Task]] = {}
+        self._holders: dict[tuple[int, int], tuple[Cgroup, set[StepKey]]] = {}
+        self.live: dict[StepKey, Step] = {}
+
+    # Requests.
+
+    def handle(self, operation: str, request: Body) -> Body:
+        key = _key(request)
+        if operation == "launch_step":
+            return self._launch(key, request)
+        step = self._steps.get(key)
+        if step is None:
+            return {"ok": False, "error": f"unknown step {key[0]}.{key[1]}.{key[2]}"}
+        if operation == "forget_step":
+            if not step.is_over:
+                return {"ok": False, "error": "the step has not ended"}
+            del self._steps[key]
+        elif operation == "feed_step":
+            return self._feed(step, request)
+        elif operation == "read_step":
+            self._was_read(step, integer(request, "upto", 0))
+        elif not step.is_over:
+            self._command(step, operation, request)
+        return {"ok": True, "phase": step.phase}
+
+    def _command(self, step: Step, operation: str, request: Body) -> None:
+        if operation == "signal_step":
+            self._signal(step, integer(request, "signal", 0, MOST_SIGNAL))
+        elif operation == "end_step":
+            grace_s = seconds(request, "grace_s", step.grace_s)
+            self._terminate(step, "stopped", grace_s, str(request.get("why") or ""))
+        elif operation == "resize_step":
+            for task in step.tasks:
+                if task.is_terminal and not task.is_gone:
+                    _set_window(task.input_fd, request)
+        else:
+            raise ValueError(f"unknown op {operation!r}")
+
+    def statuses(self) -> list[Body]:
+        return [step.status() for step in self._steps.values()]
+
+    def has_any(self, run: tuple[int, int]) -> bool:
+        return any(key[:2] == run for key in self.live)
+
+    def end_all(
+        self, run: tuple[int, int] | None = None, why: str = "the allocation has ended", grace_s: float = 0.0
+    ) -> None:
+        """End the steps of one run, or all of them."""
+        for key, step in list(self.live.items()):
+            if run is None or key[:2] == run:
+                self._terminate(step, "stopped", grace_s, why)
+
+    def signal_all(self, run: tuple[int, int], number: int) -> None:
+        """To the tasks of all steps of the run."""
+        for key, step in list(self.live.items()):
+            if key[:2] == run:
+                self._signal(step, number)
+
+    def pids_of(self, run: tuple[int, int]) -> set[int]:
+        """Everything that belongs to steps of the run."""
+        groups = [step.group for key, step in self.live.items() if key[:2] == run]
+        return {pid for group in groups if isinstance(group, StepCgroup) for pid in group.pids()}
+
+    def freeze(self, run: tuple[int, int], *, is_frozen: bool) -> None:
+        """Stop the steps of the run, or let them go on; for nodes and systems where its own group does not hold them."""
+        number = signal.SIGSTOP if is_frozen else signal.SIGCONT
+        for key, step in self.live.items():
+            if key[:2] != run or step.group is None:
+                continue
+            if isinstance(step.group, StepTrees):
+                step.group.signal(number)
+            elif key[:2] in self._holders:
+                freeze(self._holders[key[:2]][0], is_frozen=is_frozen)
+
+    # Launch.
+
+    def _launch(self, key: StepKey, request: Body) -> Body:
+        step = self._steps.get(key)
+        if step is not None:
+            return {"ok": True, "phase": step.phase}
+        directory = request.get("dir")
+        if not isinstance(directory, str) or not directory.startswith("/"):
+            return {"ok": False, "error": "dir is not an absolute path"}
+        if os.path.exists(f"{directory}/status.json"):
+            return {"ok": False, "error": "the step has been started before"}
+        run = self._run_of(key[:2])
+        if run is not None and (run.over or run.main_gone or run.ending):
+            return {"ok": False, "error": "the allocation is ending"}
+        tasks = request.get("tasks")
+        if not isinstance(tasks, list) or not 0 < len(tasks) <= MOST_TASKS_PER_NODE:
+            return {"ok": False, "error": f"a step has 1 to {MOST_TASKS_PER_NODE} tasks on a node"}
+        self._inheritance.check_room(len(self._tasks) + len(tasks))
+        step = Step(key, directory, self._limit)
+        step.grace_s = seconds(request, "grace_s", 0.0)
+        step.hold_until = boot_now() + HOLD_S
+        step.group = self._make_group(key, run, request)
+        self._steps[key] = self.live[key] = step
+        self._start_tasks(step, tasks, request)
+        time_s = seconds(request, "time_s", 0.0)
+        if time_s > 0:
+            when = step.started_boot_s + time_s
+            step.wall_timer = self._loop.call_at(when, lambda: self._terminate(step, "walltime", step.grace_s, ""))
+        step.save()
+        self._settle(step)
+        return {"ok": True, "phase": step.phase}
+
+    def _make_group(self, key: StepKey, run: Run | None, request: Body) -> StepCgroup | StepTrees:
+        if isinstance(self._tracker, Forest):
+            return StepTrees()
+        name = f"step-{key[2]}"
+        if run is not None and isinstance(run.group, Cgroup):
+            parent = run.group
+        else:
+            if key[:2] not in self._holders:
+                memory_mb = integer(request, "memory_mb", 0)
+                self._holders[key[:2]] = (self._tracker.create(f"alloc-{key[0]}.{key[1]}", memory_mb), set())
+            parent, steps = self._holders[key[:2]]
+            steps.add(key)
+        group = StepCgroup(parent, name)
+        os.makedirs(group.path, 0o755, exist_ok=True)
+        return group
+
+    def _start_tasks(self, step: Step, tasks: list[object], request: Body) -> None:
+        for asked in tasks:
+            if not isinstance(asked, dict):
+                raise ValueError("a task is an object")
+            task = Task(integer(asked, "rank", 0))
+            step.tasks.append(task)
+            try:
+                self._start_task(step, task, asked, request)
+            except (OSError, ValueError) as error:
+                task.is_gone = True
+                task.error = str(error)
+                self._close_task(task)
+
+    def _start_task(self, step: Step, task: Task, asked: Body, request: Body) -> None:
+        env = {**_mapping(request, "env"), **_mapping(asked, "env")}
+        task.launch = Launch({**request, "argv": asked.get("argv") or request.get("argv"), "env": env})
+        group = step.group
+        tree = None
+        if isinstance(group, StepTrees) and isinstance(self._tracker, Forest):
+            task.launch.env[MARKER.encode()] = os.fsencode(step.directory)
+            tree = self._tracker.create(step.directory)
+            group.add(tree)
+        theirs: list[int] = []
+        try:
+            report, report_w = self._inheritance.open_pipe()
+            theirs.append(report_w)
+            task.report_fd = report
+            wiring = self._wire(task, asked, theirs, request)
+            home = tree if isinstance(group, StepTrees) else group
+            if home is None:
+                raise ValueError("the step has no group")
+            task.pid = spawn(task.launch, home, self._inheritance, wiring, report_w)
+        finally:
+            # Before any other fork: a copy of these in another child would keep the pipes open.
+            for fd in theirs:
+                os.close(fd)
+        if tree is not None and isinstance(self._tracker, Forest):
+            self._tracker.started(tree, task.pid)
+        self._tasks[task.pid] = (step, task)
+        self._loop.watch(report, select.EPOLLIN, lambda _mask: self._exec_known(task))
+        for fd in task.outputs:
+            self._watch_output(step, task, fd)
+
+    def _wire(self, task: Task, asked: Body, theirs: list[int], request: Body) -> Wiring:
+        if asked.get("pty"):
+            master, slave = os.openpty()
+            theirs.append(slave)
+            for fd in (master, slave):
+                os.set_inheritable(fd, False)
+            os.set_blocking(master, False)
+            _set_window(master, request)
+            task.is_terminal = True
+            task.input_fd, task.cursor = master, 0
+            task.outputs[master] = STDOUT
+            return Wiring(slave, slave, slave, terminal=True)
+        wiring = Wiring(-1, -1)
+        wiring.in_path, wiring.out_path, wiring.err_path = (
+            _path(asked, name) for name in ("stdin", "stdout", "stderr")
+        )
+        wiring.truncate = bool(asked.get("truncate"))
+        if asked.get("has_input"):
+            wiring.stdin, task.input_fd = os.pipe()
+            theirs.append(wiring.stdin)
+            os.set_blocking(task.input_fd, False)
+            task.cursor = 0
+        if not wiring.out_path:
+            out, wiring.out = self._inheritance.open_pipe()
+            theirs.append(wiring.out)
+            task.outputs[out] = STDOUT
+        if not wiring.err_path:
+            err, wiring.err = self._inheritance.open_pipe()
+            theirs.append(wiring.err)
+            task.outputs[err] = STDERR
+        return wiring
+
+    def _exec_known(self, task: Task) -> None:
+        if task.report_fd < 0:
+            return
+        try:
+            report = os.read(task.report_fd, 256)
+        except BlockingIOError:
+            return
+        self._loop.unwatch(task.report_fd)
+        os.close(task.report_fd)
+        task.report_fd = -1
+        if report and task.launch is not None:
+            task.error = describe_failure(task.launch, report)
+        task.launch = None
+
+    # Output.
+
+    def _watch_output(self, step: Step, task: Task, fd: int) -> None:
+        self._loop.watch(fd, select.EPOLLIN, functools.partial(self._output_came, step, task, fd))
+
+    def _output_came(self, step: Step, task: Task, fd: int, _mask: int) -> None:
+        if step.journal.end - step.read_upto > WINDOW_BYTES and boot_now() < step.hold_until:
+            self._loop.unwatch(fd)
+            step.held.append((task, fd))
+            if len(step.held) == 1:
+                self._loop.call_at(step.hold_until, lambda: self._resume(step))
+            return
+        if not self._copy(step, task, fd):
+            self._loop.unwatch(fd)
+            if fd != task.input_fd:
+                os.close(fd)
+            del task.outputs[fd]
+
+    def _copy(self, step: Step, task: Task, fd: int) -> int:
+        """Moves what is there into the journal; 0 at the end of the stream, -1 when there is nothing yet."""
+        try:
+            data = os.read(fd, CHUNK_BYTES)
+        except BlockingIOError:
+            return -1
+        except OSError as error:
+            if error.errno != errno.EIO:  # what a terminal says when nobody has its other side
+                raise
+            return 0
+        if data:
+            step.journal.write(task.outputs[fd], task.rank, data)
+            self._tell_growth(step)
+        return len(data)
+
+    def _tell_growth(self, step: Step) -> None:
+        if step.is_armed:
+            step.is_armed = False
+            number, run, index = step.key
+            self._tell({"event": "journal", "number": number, "run": run, "step": index})
+
+    def _was_read(self, step: Step, upto: int) -> None:
+        step.read_upto = max(step.read_upto, upto)
+        step.hold_until = boot_now() + HOLD_S
+        step.is_armed = True
+        if step.journal.end > upto:
+            self._tell_growth(step)
+        self._resume(step)
+
+    def _resume(self, step: Step) -> None:
+        held, step.held = step.held, []
+        for task, fd in held:
+            if fd in task.outputs:
+                self._watch_output(step, task, fd)
+
+    # Input.
+
+    def _feed(self, step: Step, request: Body) -> Body:
+        data = binascii.a2b_base64(str(request.get("data") or ""))
+        upto = step.take_input(integer(request, "offset", 0), data, eof=bool(request.get("eof")))
+        for task in step.tasks:
+            self._give_input(step, task)
+        step.trim_input()
+        return {"ok": True, "upto": upto}
+
+    def _give_input(self, step: Step, task: Task, _mask: int = 0) -> None:
+        if task.cursor < 0 or task.input_fd < 0:
+            return
+        waiting = step.input_for(task)
+        try:
+            while waiting:
+                written = os.write(task.input_fd, waiting)
+                task.cursor += written
+                waiting = waiting[written:]
+        except BlockingIOError:
+            waiting.release()
+            self._await_room(step, task)
+            return
+        except OSError:
+            waiting.release()
+            self._stop_input(task)
+            step.trim_input()
+            return
+        waiting.release()
+        if step.has_eof:
+            if task.is_terminal:
+                os.write(task.input_fd, END_OF_INPUT)
+                task.cursor = -1
+            else:
+                self._stop_input(task)
+        elif not task.is_terminal:
+            self._loop.unwatch(task.input_fd)
+        else:
+            self._watch_output(step, task, task.input_fd)
+
+    def _await_room(self, step: Step, task: Task) -> None:
+        def ready(mask: int) -> None:
+            if task.is_terminal and mask & select.EPOLLIN:
+                self._output_came(step, task, task.input_fd, mask)
+            self._give_input(step, task)
+            step.trim_input()
+
+        events = select.EPOLLOUT | (select.EPOLLIN if task.is_terminal else 0)
+        self._loop.watch(task.input_fd, events, ready)
+
+    def _stop_input(self, task: Task) -> None:
+        task.cursor = -1
+        if task.input_fd >= 0 and not task.is_terminal:
+            self._loop.unwatch(task.input_fd)
+            os.close(task.input_fd)
+            task.input_fd = -1
+
+    # End.
+
+    def _signal(self, step: Step, number: int) -> None:
+        if number == signal.SIGKILL:
+            self._terminate(step, "stopped", 0.0, "killed")
+            return
+        for task in step.tasks:
+            if task.pid and not task.is_gone:
+                # Not reaped, so both are still its own. It may not have begun its session yet.
+                try:
+                    os.killpg(task.pid, number)
+                except ProcessLookupError:
+                    os.kill(task.pid, number)
+
+    def _terminate(self, step: Step, cause: str, grace_s: float, why: str) -> None:
+        if step.is_over or step.group is None:
+            return
+        if not step.ending and not step.are_tasks_gone:
+            step.ending, step.why = cause, why
+        if step.is_killing:
+            return
+        if grace_s <= 0:
+            self._kill(step)
+            return
+        step.group.signal(signal.SIGTERM, signal.SIGCONT)
+        if step.kill_timer is None:
+            step.kill_timer = self._loop.call_at(boot_now() + grace_s, lambda: self._kill(step))
+
+    def _kill(self, step: Step, again_s: float = CHECK_AGAIN_S) -> None:
+        """Kill the whole group, and again until it is empty."""
+        if step.is_over or step.group is None:
+            return
+        step.is_killing = True
+        step.group.kill()
+        for task in step.tasks:
+            if task.pid and not task.is_gone:
+                os.kill(task.pid, signal.SIGKILL)  # it may not have joined its group yet
+        if step.kill_timer is not None:
+            step.kill_timer.cancel()
+        later_s = min(again_s * 2, CHECK_AGAIN_MOST_S)
+        step.kill_timer = self._loop.call_at(boot_now() + again_s, lambda: self._kill(step, later_s))
+        self._finish_if_empty(step)
+
+    def reaped(self, pid: int, status: int, cpu_s: float, peak_kb: float) -> None:
+        """A child died; nothing happens unless it was a task."""
+        step, task = self._tasks.pop(pid, (None, None))
+        if step is None or task is None:
+            return
+        task.record_exit(status, cpu_s, peak_kb)
+        self._exec_known(task)
+        self._stop_input(task)
+        step.trim_input()
+        if task.has_failed and not step.are_tasks_gone:
+            self._report(step)
+        self._settle(step)
+
+    def settle(self) -> None:
+        """Without cgroups only the death of processes tells that a step may be empty."""
+        for step in list(self.live.values()):
+            self._settle(step)
+
+    def _settle(self, step: Step) -> None:
+        if step.are_tasks_gone and not self._finish_if_empty(step) and not step.is_killing:
+            self._kill(step)
+
+    def _finish_if_empty(self, step: Step) -> bool:
+        if step.group is not None and step.are_tasks_gone and not step.group.populated():
+            self._finish(step)
+        return step.is_over
+
+    def _finish(self, step: Step) -> None:
+        for timer in (step.wall_timer, step.kill_timer):
+            if timer is not None:
+                timer.cancel()
+        step.wall_timer = step.kill_timer = None
+        for task in step.tasks:
+            self._drain(step, task)
+            self._close_task(task)
+        step.journal.close()
+        group, step.group = step.group, None
+        if group is not None:
+            step.usage = group.usage()
+            self._remove(group, 10)
+        self._release_holder(step.key)
+        step.ended_boot_s = boot_now()
+        step.phase = "ended"
+        del self.live[step.key]
+        step.save()
+        self._tell_growth(step)
+        self._report(step)
+        self._emptied()
+
+    def _drain(self, step: Step, task: Task) -> None:
+        left = DRAIN_BYTES
+        for fd in list(task.outputs):
+            while left > 0 and (length := self._copy(step, task, fd)) > 0:
+                left -= length
+
+    def _close_task(self, task: Task) -> None:
+        fds = {task.report_fd, task.input_fd, *task.outputs}
+        task.report_fd = task.input_fd = -1
+        task.outputs = {}
+        for fd in fds:
+            if fd >= 0:
+                self._loop.unwatch(fd)
+                os.close(fd)
+
+    def _remove(self, group: Cgroup | StepTrees, tries: int) -> None:
+        if not group.remove() and tries > 0:
+            self._loop.call_at(boot_now() + 0.05 * (11 - tries), lambda: self._remove(group, tries - 1))
+
+    def _release_holder(self, key: StepKey) -> None:
+        holder, steps = self._holders.get(key[:2], (None, set()))
+        steps.discard(key)
+        if holder is not None and not steps:
+            del self._holders[key[:2]]
+            self._remove(holder, 10)
+
+    def _report(self, step: Step) -> None:
+        self._tell({"event": "step", **step.status()})
+
+
+def _key(request: Body) -> StepKey:
+    number, run = integer(request, "number", 0), integer(request, "run", 0)
+    if number < 1 or run < 1:
+        raise ValueError("number and run must be positive")
+    return number, run, integer(request, "step", 0)
+
+
+def _mapping(request: Body, name: str) -> dict[str, object]:
+    value = request.get(name) or {}
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is not an object")
+    return value
+
+
+def freeze(group: Cgroup | ProcessTree, *, is_frozen: bool) -> None:
+    """Stop all processes of the group, or let them go on."""
+    if isinstance(group, Cgroup):
+        try:
+            write_text(f"{group.path}/cgroup.freeze", "1" if is_frozen else "0")
+        except OSError:
+            pass  # a kernel without it
+        else:
+            return
+    group.signal(signal.SIGSTOP if is_frozen else signal.SIGCONT)
+
+
+def _path(asked: Body, name: str) -> bytes:
+    text = asked.get(name) or ""
+    if not isinstance(text, str) or "\0" in text:
+        raise ValueError(f"{name} is not the name of a file")
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _set_window(fd: int, request: Body) -> None:
+    rows, columns = integer(request, "rows", 24, 10_000), integer(request, "columns", 80, 10_000)
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))

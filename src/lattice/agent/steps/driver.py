@@ -1,0 +1,130 @@
+"""Carries out what servers say about steps: the launch with its slow parts in a thread, everything else at once."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from pathlib import Path
+
+from lattice.agent.connection import Outbox
+from lattice.agent.machine.state import Phase, Run, RunKey
+from lattice.agent.machine.step_status import StepKey, StepStatus
+from lattice.agent.runs.devices import DeviceTable, NoDevices
+from lattice.agent.runs.launch import LaunchRefused
+from lattice.agent.runs.output import Readers
+from lattice.agent.shim_client import ShimMessage
+from lattice.agent.steps.launch import Site, StepLaunch, prepare_step
+from lattice.agent.steps.messages import launch_of, step_key
+from lattice.agent.steps.table import StepRetention, Steps
+from lattice.wire.pb import agent_pb2 as pb
+
+_log = logging.getLogger(__name__)
+
+Ask = Callable[[dict[str, object], Callable[[ShimMessage], None] | None], None]
+
+
+class StepDriver:
+    """The steps' part of the driver. `find` tells of runs, `run_folder` where they lie."""
+
+    def __init__(
+        self,
+        site: Site,
+        devices: DeviceTable,
+        pool: Executor,
+        *,
+        ask: Ask,
+        post: Callable[[pb.AgentMessage], None],
+        spawn: Callable[[Coroutine[None, None, None]], None],
+        find: Callable[[RunKey], Run | None],
+        run_folder: Callable[[RunKey], Path],
+        cleared: Callable[[], None],
+    ) -> None:
+        self._site = site
+        self._devices = devices
+        self._pool = pool
+        self._ask = ask
+        self._spawn = spawn
+        self._find = find
+        self._run_folder = run_folder
+        self.table = Steps(site.folders, ask, post, cleared, StepRetention())
+
+    def start(self) -> None:
+        """Recall what an earlier agent launched."""
+        self.table.recall()
+        if self._devices.is_empty:
+            return
+        for found in self._site.folders.found():
+            if self.table.is_alive(found.key.of_run) and self._find(found.key.of_run) is None:
+                self._devices.recall(found.key.of_run, found.spec.devices)
+
+    def heard(self, about: StepStatus | StepKey) -> None:
+        if isinstance(about, StepKey):
+            self.table.grew(about)
+        else:
+            self.table.heard(about)
+
+    def tick(self) -> None:
+        self.table.repeat_reports()
+        for key in self.table.expired():
+            self._pool.submit(self._site.folders.remove, key)
+
+    def received(self, message: pb.ServerMessage) -> bool:
+        """Whether the message was about a step."""
+        match message.WhichOneof("body"):
+            case "launch_step":
+                self._launch(message.launch_step)
+            case "signal_step":
+                signal = message.signal_step
+                self.table.order("signal_step", step_key(signal.key), signal=signal.signal)
+            case "end_step":
+                end = message.end_step
+                self.table.end(step_key(end.key), end.grace_s, end.why)
+            case "step_input":
+                self.table.feed(message.step_input, step_key(message.step_input.key))
+            case "resize_step":
+                size = message.resize_step
+                self.table.order("resize_step", step_key(size.key), rows=size.rows, columns=size.columns)
+            case "step_ack":
+                self.table.acknowledged(step_key(message.step_ack.key))
+            case _:
+                return False
+        return True
+
+    def read(self, asked: pb.ReadOutput, readers: Readers, outbox: Outbox) -> None:
+        key = StepKey(asked.key.number, asked.key.run, asked.step)
+        readers.attend(asked.reader, self.table.send_journal(asked, key, outbox))
+
+    def _launch(self, message: pb.LaunchStep) -> None:
+        launch = launch_of(message)
+        ranks = tuple(task.rank for task in launch.tasks)
+        if self.table.begin(launch.key, launch.launch_id, launch.plan, ranks, fence=launch.order.fence):
+            self._spawn(self._carry_out(launch))
+
+    async def _carry_out(self, launch: StepLaunch) -> None:
+        key = launch.key
+        run = self._find(key.of_run)
+        if run is not None and run.phase is not Phase.RUNNING:
+            self.table.refuse(key, "the allocation is not running on this node")
+            return
+        try:
+            devices = self._devices.of(key.of_run)
+            if devices is None:
+                devices = self._devices.assign(launch.order, self._is_alive)
+            variables = self._devices.environment(devices)
+            loop = asyncio.get_running_loop()
+            request = await loop.run_in_executor(
+                self._pool, prepare_step, launch, self._site, devices, variables, self._run_folder(key.of_run)
+            )
+        except (LaunchRefused, NoDevices) as refusal:
+            self.table.refuse(key, str(refusal))
+            return
+        except Exception as error:  # noqa: BLE001 - the loop's edge: a launch must not be lost silently
+            _log.exception("launch of a step failed", extra={"number": key.number, "run": key.run})
+            self.table.refuse(key, f"the agent failed to launch it: {error}")
+            return
+        if self.table.is_open(key):  # the shim that was to start it may be gone, and with it the step
+            self._ask(request, lambda answer: self.table.launched(key, answer))
+
+    def _is_alive(self, key: RunKey) -> bool:
+        run = self._find(key)
+        return (run is not None and run.alive) or self.table.is_alive(key)

@@ -1,0 +1,113 @@
+"""Folders of steps: the record that a launch was accepted, the journal of what the tasks wrote, and how they ended."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.machine.step_status import StepKey, StepStatus
+from lattice.agent.runs.devices import NOTHING, Devices
+from lattice.agent.runs.folders import ACKNOWLEDGED, SPEC, TOKEN, write_new
+
+STATUS = "status.json"
+
+
+class StepSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """spec.json: what identifies the step, and what is needed when everybody else forgot it."""
+
+    launch_id: str
+    plan: bytes
+    ranks: tuple[int, ...]
+    fence: bool = False
+    devices: Devices = NOTHING
+
+
+class FoundStep(msgspec.Struct, frozen=True, kw_only=True):
+    key: StepKey
+    spec: StepSpec
+    status: StepStatus | None
+    acknowledged_wall_s: float | None
+    size: int
+
+
+_spec_decoder = msgspec.json.Decoder(StepSpec)
+_status_decoder = msgspec.json.Decoder(StepStatus)
+
+
+class StepFolders:
+    """`reachable` lets other accounts pass through to their own files."""
+
+    def __init__(self, state_dir: Path, *, reachable: bool) -> None:
+        self._root = state_dir / "steps"
+        self._mode = 0o711 if reachable else 0o700
+        self._root.mkdir(parents=True, exist_ok=True)
+        self._root.chmod(self._mode)
+
+    def path(self, key: StepKey) -> Path:
+        return self._root / str(key)
+
+    def create(self, key: StepKey, spec: StepSpec, token: str, owner: tuple[int, int]) -> Path:
+        """The folder with its record; OSError leaves nothing behind."""
+        folder = self.path(key)
+        folder.mkdir()
+        try:
+            folder.chmod(self._mode)
+            write_new(folder / SPEC, msgspec.json.encode(spec), 0o600, None)
+            if token:
+                write_new(folder / TOKEN, token.encode(), 0o600, owner)
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
+
+    def acknowledge(self, key: StepKey) -> None:
+        folder = self.path(key)
+        with contextlib.suppress(OSError):
+            (folder / ACKNOWLEDGED).touch(mode=0o600)
+            (folder / TOKEN).unlink(missing_ok=True)
+
+    def remove(self, key: StepKey) -> None:
+        shutil.rmtree(self.path(key), ignore_errors=True)
+
+    def size(self, key: StepKey) -> int:
+        """Bytes on disk."""
+        try:
+            with os.scandir(self.path(key)) as entries:
+                return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+        except FileNotFoundError:
+            return 0
+
+    def found(self) -> Iterator[FoundStep]:
+        """Every step on disk; a folder without a readable record was never launched and is removed."""
+        for name in sorted(os.listdir(self._root)):
+            parts = name.split(".")
+            if len(parts) != 3 or not all(part.isdigit() for part in parts):
+                continue
+            key = StepKey(*map(int, parts))
+            try:
+                spec = _spec_decoder.decode((self.path(key) / SPEC).read_bytes())
+            except (OSError, msgspec.DecodeError):
+                self.remove(key)
+                continue
+            yield FoundStep(
+                key=key,
+                spec=spec,
+                status=self.status(key),
+                acknowledged_wall_s=self._acknowledged(key),
+                size=self.size(key),
+            )
+
+    def status(self, key: StepKey) -> StepStatus | None:
+        try:
+            return _status_decoder.decode((self.path(key) / STATUS).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _acknowledged(self, key: StepKey) -> float | None:
+        try:
+            return (self.path(key) / ACKNOWLEDGED).stat().st_mtime
+        except OSError:
+            return None

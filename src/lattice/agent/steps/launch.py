@@ -1,0 +1,136 @@
+"""From a launch order to a request to the shim: account, folder, environment of every task. May wait, so called in a thread."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from lattice.agent.machine.state import RunOrder
+from lattice.agent.machine.step_status import StepKey
+from lattice.agent.runs.devices import Devices
+from lattice.agent.runs.folders import TOKEN
+from lattice.agent.runs.launch import AccountPolicy, LaunchRefused, build_environment, choose_directory, resolve_account
+from lattice.agent.steps.folders import StepFolders, StepSpec
+
+
+class TaskPlan(msgspec.Struct, frozen=True, kw_only=True):
+    rank: int
+    local_rank: int
+    argv: tuple[str, ...] = ()
+    has_input: bool = False
+    stdin: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    truncate: bool = False
+    pty: bool = False
+
+
+class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server asked for."""
+
+    key: StepKey
+    order: RunOrder
+    launch_id: str
+    plan: bytes
+    tasks: tuple[TaskPlan, ...]
+    size: int
+    nodes: tuple[str, ...]
+    node_index: int
+    cpus_per_task: int = 1
+    time_s: float = 0.0
+    rows: int = 0
+    columns: int = 0
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """What is the same for all steps of this node."""
+
+    folders: StepFolders
+    policy: AccountPolicy
+    node_id: str
+    programs: str
+    grace_s: float
+
+
+def prepare_step(
+    launch: StepLaunch, site: Site, devices: Devices, variables: Mapping[str, str], run_folder: Path
+) -> dict[str, object]:
+    """Make the step's folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
+    order, key = launch.order, launch.key
+    account = resolve_account(order.user, site.policy)
+    directory, _ = choose_directory(order.cwd, account.home)
+    spec = StepSpec(
+        launch_id=launch.launch_id,
+        plan=launch.plan,
+        ranks=tuple(task.rank for task in launch.tasks),
+        fence=order.fence,
+        devices=devices,
+    )
+    # Where the allocation has a run, its token is renewed; elsewhere the step has one of its own.
+    shared = run_folder / TOKEN
+    is_shared = shared.exists()
+    try:
+        folder = site.folders.create(key, spec, "" if is_shared else order.token, (account.uid, account.gid))
+    except OSError as error:
+        raise LaunchRefused(f"cannot write the step's folder: {error}") from error
+    token_file = str(shared if is_shared else folder / TOKEN) if order.token else ""
+    request: dict[str, object] = {
+        "op": "launch_step",
+        "number": key.number,
+        "run": key.run,
+        "step": key.step,
+        "dir": str(folder),
+        "argv": list(order.argv),
+        "env": {
+            **build_environment(order, account, site.node_id, token_file, site.programs, variables),
+            **_step_variables(launch),
+        },
+        "cwd": directory,
+        "uid": account.uid,
+        "gid": account.gid,
+        "groups": list(account.groups),
+        "memory_mb": order.memory_mb,
+        "grace_s": order.grace_s or site.grace_s,
+        "time_s": launch.time_s,
+        "rows": launch.rows,
+        "columns": launch.columns,
+        "tasks": [_task(task, with_slurm="SLURM_STEP_ID" in order.env) for task in launch.tasks],
+    }
+    if devices.cpus:
+        request["cpus"] = list(devices.cpus)
+    return request
+
+
+def _step_variables(launch: StepLaunch) -> dict[str, str]:
+    return {
+        "LATTICE_LAUNCH_ID": launch.launch_id,
+        "LATTICE_STEP_ID": str(launch.key.step),
+        "LATTICE_NODELIST": ",".join(launch.nodes),
+        "LATTICE_NNODES": str(len(launch.nodes)),
+        "LATTICE_NODE_INDEX": str(launch.node_index),
+        "LATTICE_NPROCS": str(launch.size),
+        "LATTICE_LOCAL_SIZE": str(len(launch.tasks)),
+        "LATTICE_CPUS_PER_TASK": str(launch.cpus_per_task),
+        "PMI_SIZE": str(launch.size),
+        "PMI_SPAWNED": "0",
+    }
+
+
+def _task(task: TaskPlan, *, with_slurm: bool) -> dict[str, object]:
+    slurm = {"SLURM_PROCID": str(task.rank), "SLURM_LOCALID": str(task.local_rank)} if with_slurm else {}
+    return {
+        "rank": task.rank,
+        "argv": list(task.argv),
+        "env": {
+            "PMI_RANK": str(task.rank),
+            "LATTICE_RANK": str(task.rank),
+            "LATTICE_LOCAL_RANK": str(task.local_rank),
+            **slurm,
+        },
+        "has_input": task.has_input,
+        "stdin": task.stdin,
+        "stdout": task.stdout,
+        "stderr": task.stderr,
+        "truncate": task.truncate,
+        "pty": task.pty,
+    }

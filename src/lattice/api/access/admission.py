@@ -1,0 +1,65 @@
+"""Who may come in: the bearer token, and whether its roles reach the operation at all. The same on every wire."""
+
+from lattice.api.auditing import denied, refused_login
+from lattice.api.auth.membership import with_membership
+from lattice.api.auth.rbac import may_at_all
+from lattice.api.errors import ApiError, starting
+from lattice.api.operations.table import Operation
+from lattice.api.services import Services
+from lattice.core.model.ids import allocation_id
+from lattice.ports.site.identity import Identity, Unauthenticated, UnknownKey
+
+
+async def admit(services: Services, operation: Operation, authorization: str) -> Identity:
+    """The caller of the operation. Raises ApiError and Unauthenticated."""
+    if not services.is_ready():
+        raise starting()
+    try:
+        identity = await authenticate(services, authorization)
+    except Unauthenticated as error:
+        refused_login(services, str(error))
+        raise
+    if not may_at_all(identity, operation.permission):
+        denied(services, identity, operation.name, str(operation.permission))
+        raise _not_permitted(identity, operation)
+    services.limits.spend(identity, operation.name)
+    return identity
+
+
+async def authenticate(services: Services, authorization: str, *, anew: bool = False) -> Identity:
+    """Who the bearer token stands for. Raises Unauthenticated; the token of an allocation ends with it.
+
+    With `anew` the issuer is asked whether it still stands by the token.
+    """
+    scheme, _, token = authorization.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthenticated("a token is needed: Authorization: Bearer TOKEN")
+    verifier = services.verifier
+    try:
+        identity = await verifier.recheck(token) if anew else verifier.verify(token)
+    except UnknownKey:
+        await verifier.learn()
+        identity = verifier.verify(token)
+    if identity.kind == "allocation":
+        _check_allocation(services, identity.allocation)
+    elif identity.kind == "user":
+        return with_membership(identity, services.memberships.of(identity.user, services.replica.state.tenants))
+    return identity
+
+
+def _check_allocation(services: Services, number: int | None) -> None:
+    record = None if number is None else services.replica.state.allocations.get(number)
+    if record is None or record.is_terminal:
+        which = "its allocation" if number is None else f"allocation {allocation_id(number)}"
+        raise Unauthenticated(f"the token is no longer valid: {which} has ended")
+
+
+def _not_permitted(identity: Identity, operation: Operation) -> ApiError:
+    roles = ", ".join(identity.roles) or "none"
+    return ApiError(
+        "forbidden",
+        f'your role does not allow "{operation.name}"',
+        current=f"roles: {roles}",
+        requested=str(operation.permission),
+    )

@@ -1,0 +1,42 @@
+"""Cursors: opaque to callers, a small list of values inside. A cursor names the last thing seen, not a place in a list."""
+
+import base64
+import binascii
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from lattice.api.errors import ApiError
+from lattice.wire.text.problems import BadField
+
+_T = TypeVar("_T")
+
+
+class Page(Struct, Generic[_T], frozen=True, kw_only=True):
+    """A part of a list; `next_cursor` is None at its end."""
+
+    items: list[_T]
+    next_cursor: str | None = None
+
+
+def make_cursor(*values: int | str) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(values)).decode().rstrip("=")
+
+
+def read_cursor(text: str, shape: type[_T]) -> _T:
+    """The values of a cursor. Raises ApiError when it is not one of ours."""
+    try:
+        plain = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return msgspec.json.decode(plain, type=shape)
+    except (binascii.Error, ValueError, msgspec.MsgspecError):
+        raise ApiError("invalid", "the cursor is not valid", hint="start again without a cursor") from None
+
+
+def page_size(asked: int | None, default: int, most: int) -> int:
+    """The number of items per page. Raises BadField."""
+    if asked is None:
+        return default
+    if not 1 <= asked <= most:
+        raise BadField("limit", f"{asked} is not possible", limit=f"from 1 to {most:,}")
+    return asked

@@ -1,0 +1,108 @@
+"""Node agents that show certificates: their entrance, and where they get one.
+
+On the agents' own port every connection has shown a certificate that was verified. Which node it stands for is written into a token
+of this server's, bound to that node: from there on all agents are alike, at this server and at the leader.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+
+import grpc
+
+from lattice.api.auth.node_certificates import NodeAuthority, NodeNames, NotANode, ShownCertificate, shown_certificate
+from lattice.api.grpc.agents.service import AgentService
+from lattice.ports.clock import Clock
+from lattice.ports.site.identity import Unauthenticated, Verifier
+from lattice.wire.pb import certificates_pb2 as pb
+from lattice.wire.pb.certificates_pb2_grpc import CertificateServiceServicer, add_CertificateServiceServicer_to_server
+
+_log = logging.getLogger(__name__)
+
+StreamContext = grpc.aio.ServicerContext[bytes, bytes]
+SignContext = grpc.aio.ServicerContext[pb.SignNodeRequest, pb.SignNodeAnswer]
+# node, until when (seconds since 1970) -> a token for its agent
+Vouch = Callable[[str, int], str]
+# Hears why somebody was refused.
+Refused = Callable[[str], None]
+
+
+def nobody_hears(why: str) -> None:
+    """For those who keep no record of refusals."""
+
+
+class CertifiedAgents:
+    """The agents' entrance on a port where everybody has shown a certificate."""
+
+    def __init__(self, agents: AgentService, names: NodeNames, vouch: Vouch, refused: Refused = nobody_hears) -> None:
+        self._agents = agents
+        self._names = names
+        self._vouch = vouch
+        self._refused = refused
+
+    async def connect(self, messages: AsyncIterator[bytes], context: StreamContext) -> None:
+        try:
+            shown = shown_certificate(context.auth_context(), self._names)
+        except (NotANode, ValueError) as error:
+            _log.warning("an agent's certificate is refused: %s", error, extra={"peer": context.peer()})
+            self._refused(f"an agent: {error}")
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+        await self._agents.connect_as(messages, context, self._vouch(shown.node, shown.expires_at))
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        handler = grpc.stream_stream_rpc_method_handler(self.connect)
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": handler}),)
+        )
+
+
+class CertificateDesk(CertificateServiceServicer):
+    """Signs for agents with a token (`verifier`), or for those whose connection shows a certificate (`names`)."""
+
+    def __init__(
+        self,
+        authority: NodeAuthority,
+        clock: Clock,
+        *,
+        verifier: Verifier | None = None,
+        names: NodeNames | None = None,
+        refused: Refused = nobody_hears,
+    ) -> None:
+        self._authority = authority
+        self._refused = refused
+        self._clock = clock
+        self._verifier = verifier
+        self._names = names
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        add_CertificateServiceServicer_to_server(self, server)
+
+    async def SignNodeCertificate(self, request: pb.SignNodeRequest, context: SignContext) -> pb.SignNodeAnswer:
+        try:
+            bound = self._identified(context)
+            if bound is not None and bound != request.node_id:
+                raise NotANode(f"you are known as node {bound}, not as {request.node_id!r}")
+            now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+            certificate = self._authority.sign(request.node_id, request.signing_request, now)
+        except Unauthenticated as error:
+            self._refused(f"a node's certificate: {error}")
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+        except NotANode as error:
+            self._refused(f"a node's certificate: {error}")
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
+        _log.info("a certificate was issued", extra={"node_id": request.node_id})
+        return pb.SignNodeAnswer(certificate=certificate, authority=self._authority.pem)
+
+    def _identified(self, context: SignContext) -> str | None:
+        """The node that the caller is; None for a token that is good for any node."""
+        if self._names is not None:
+            shown: ShownCertificate = shown_certificate(context.auth_context(), self._names)
+            return shown.node
+        said = dict(context.invocation_metadata() or ())
+        scheme, _, token = str(said.get("authorization", "")).partition(" ")
+        if self._verifier is None or scheme.lower() != "bearer" or not token:
+            raise Unauthenticated("no token: send authorization: Bearer TOKEN")
+        identity = self._verifier.verify(token.strip())
+        if identity.kind != "agent":
+            raise NotANode("this token is not an agent's token")
+        return identity.node

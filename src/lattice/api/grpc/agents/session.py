@@ -1,0 +1,303 @@
+"""One agent's session at this server's desk, whichever way its messages come: a stream of its own, or a follower's relay.
+
+Hearing, speaking and committing reports go on side by side: a slow commit delays acknowledgements, never heartbeats. A session
+ends with its agent, by a goodbye of the server, or because this server leads no more; then the agent has to register again.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from lattice.api.grpc.agents.collecting import shares_of
+from lattice.api.grpc.agents.links import AgentLinkTable, Link
+from lattice.api.grpc.agents.messages import (
+    BadMessage,
+    registration_of,
+    report_of,
+    welcome,
+)
+from lattice.api.grpc.agents.steps import step_report_of
+from lattice.ports.nodes.agents import AgentDesk, Greeting, Registration, RegistrationRefused, Report
+from lattice.ports.quorum.log import LogError
+from lattice.ports.quorum.replica import ReplicaStopped
+from lattice.ports.site.identity import Unauthenticated, Verifier
+from lattice.wire.agents.health import checks_of
+from lattice.wire.agents.heartbeats import beat_of
+from lattice.wire.pb import agent_pb2 as pb
+
+_log = logging.getLogger(__name__)
+
+GOODBYE_WITHIN_S = 1.0
+REPORTS_AT_ONCE = 256
+# Beyond that they are dropped while the log takes nothing: an agent repeats what was not acknowledged.
+REPORTS_MAX = 20_000
+PAUSE_AFTER_FAILURE_S = 0.5
+# Between two messages of an agent that floods the server with heartbeats; what it sends meanwhile stays with it.
+SLOWED_DOWN_S = 0.1
+
+
+class StreamRefused(Exception):
+    """The agent's stream ends with this status."""
+
+    def __init__(self, code: grpc.StatusCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class SessionLost(Exception):
+    """The server that held the session leads no more; the agent is to register again."""
+
+
+class Session(Protocol):
+    """One registration of one agent, wherever it is held."""
+
+    async def hear(self, message: bytes) -> None:
+        """Takes what the agent said; returns when more may come. Raises SessionLost or StreamRefused."""
+        ...
+
+    async def next_message(self) -> bytes | None:
+        """What the agent is to be told next; None after the goodbye. Raises SessionLost or StreamRefused."""
+        ...
+
+    async def over(self) -> None:
+        """Returns when the session has ended and the agent had its time to read what was left."""
+        ...
+
+    def close(self) -> None:
+        """The agent is gone; harmless when repeated."""
+        ...
+
+
+class Reception(Protocol):
+    """Where agents register at this moment."""
+
+    def open(self, token: str, register: bytes) -> Session:
+        """A session that is being opened: refusals come with its first message."""
+        ...
+
+
+def checked_registration(verifier: Verifier, token: str, message: bytes) -> Registration:
+    """What an agent with this token says of itself in its first message; raises StreamRefused."""
+    try:
+        identity = verifier.verify(token)
+    except Unauthenticated as error:
+        raise StreamRefused(grpc.StatusCode.UNAUTHENTICATED, str(error)) from error
+    if identity.kind != "agent":
+        raise StreamRefused(grpc.StatusCode.PERMISSION_DENIED, "this token is not an agent's token")
+    try:
+        first = parsed(message)
+        if first.WhichOneof("body") != "register":
+            raise BadMessage("the first message must be Register")
+        registration = registration_of(first.register)
+    except BadMessage as error:
+        raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
+    if identity.node is not None and identity.node != registration.node:
+        raise StreamRefused(grpc.StatusCode.PERMISSION_DENIED, f"this token is for node {identity.node}")
+    return registration
+
+
+def parsed(message: bytes) -> pb.AgentMessage:
+    try:
+        return pb.AgentMessage.FromString(message)
+    except DecodeError as error:
+        raise BadMessage("not a message of an agent") from error
+
+
+class DeskReception:
+    """Agents register at this server's own desk, for as long as it leads."""
+
+    def __init__(self, verifier: Verifier, desk: AgentDesk, links: AgentLinkTable) -> None:
+        self.verifier = verifier
+        self.desk = desk
+        self.links = links
+        self.ended = asyncio.Event()
+        self._sessions: set[DeskSession] = set()
+
+    def open(self, token: str, register: bytes) -> "DeskSession":
+        session = DeskSession(self, token, register, self._sessions.discard)
+        self._sessions.add(session)
+        if self.ended.is_set():
+            session.lose()
+        return session
+
+    def end(self) -> None:
+        """This server leads no more: every session is lost."""
+        self.ended.set()
+        for session in list(self._sessions):
+            session.lose()
+
+
+class DeskSession:
+    """From Register to the end."""
+
+    def __init__(
+        self, reception: DeskReception, token: str, register: bytes, on_close: Callable[["DeskSession"], None]
+    ) -> None:
+        self._desk = reception.desk
+        self._links = reception.links
+        self._on_close = on_close
+        self._link: Link | None = None
+        self._node = ""
+        self._session = 0
+        self._failure: SessionLost | StreamRefused | None = None
+        self._settled = asyncio.Event()  # registered, or failed
+        self._reports: deque[pb.RunReport] = deque()
+        self._reported = asyncio.Event()
+        self._task = asyncio.create_task(self._live(reception.verifier, token, register))
+
+    async def hear(self, message: bytes) -> None:
+        await self._settled.wait()
+        link = self._link
+        if self._failure is not None or link is None:
+            raise self._failure or SessionLost
+        try:
+            await self._take(parsed(message), link)
+        except BadMessage as error:
+            raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
+        except (LogError, ReplicaStopped) as error:
+            raise _trouble(error) from error
+
+    async def next_message(self) -> bytes | None:
+        await self._settled.wait()
+        message = None if self._link is None or self._failure else await self._link.next_message()
+        if self._failure is not None:
+            raise self._failure
+        if message is None:
+            return None
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("told: %s", message.WhichOneof("body"), extra={"node_id": self._node})
+        return message.SerializeToString()
+
+    async def over(self) -> None:
+        """An agent that reads nothing does not keep its closed stream open."""
+        await self._settled.wait()
+        if self._link is not None:
+            await self._link.closing.wait()
+        await asyncio.sleep(GOODBYE_WITHIN_S)
+
+    def close(self) -> None:
+        self._end(SessionLost("the agent is gone"))
+
+    def lose(self) -> None:
+        self._end(SessionLost("this server does not lead any more"))
+
+    def _end(self, why: SessionLost | StreamRefused) -> None:
+        if self._failure is not None:
+            return
+        self._failure = why
+        self._task.cancel()
+        self._on_close(self)
+        if self._link is not None:
+            self._links.drop(self._link)
+            self._desk.closed(self._node, self._session)
+        self._settled.set()
+
+    async def _live(self, verifier: Verifier, token: str, register: bytes) -> None:
+        try:
+            registration = checked_registration(verifier, token, register)
+            self._links.close(registration.node, "replaced by a newer stream")
+            self._begin(registration, await self._desk.register(registration))
+            await self._commit_reports()
+        except StreamRefused as refusal:
+            self._end(refusal)
+        except RegistrationRefused as refusal:
+            self._end(StreamRefused(grpc.StatusCode.FAILED_PRECONDITION, str(refusal)))
+        except (LogError, ReplicaStopped) as error:
+            _log.warning("session ended: the log takes nothing", extra={"node_id": self._node})
+            self._end(_trouble(error))
+        except Exception as error:  # noqa: BLE001 - the edge: one agent's trouble stays its own
+            _log.exception("session failed", extra={"node_id": self._node})
+            self._end(StreamRefused(grpc.StatusCode.INTERNAL, type(error).__name__))
+
+    def _begin(self, registration: Registration, greeting: Greeting) -> None:
+        self._node, self._session = registration.node, greeting.session
+        link = self._link = Link(registration.node, takes_batches=registration.takes_batches)
+        self._links.adopt(link)
+        link.put(welcome(greeting))
+        self._settled.set()
+
+    async def _take(self, message: pb.AgentMessage, link: Link) -> None:
+        body = message.WhichOneof("body")
+        _log.debug("heard: %s", body, extra={"node_id": self._node})
+        match body:
+            case "heartbeat" | "collected_beats":
+                if not self._hear_beats(message):
+                    await asyncio.sleep(SLOWED_DOWN_S)
+            case "run_report":
+                self._take_reports((message.run_report,))
+            case "run_reports":
+                self._take_reports(message.run_reports.reports)
+            case "output_chunk":
+                link.take_chunk(message.output_chunk)
+            case "step_report":
+                self._desk.step_report(self._node, self._session, step_report_of(message.step_report))
+            case "step_input_taken":
+                link.take_input(message.step_input_taken)
+            case "inventory" | "health_report":
+                self._take_standing(message, link)
+            case "confirmed":
+                if message.confirmed.session == self._session:
+                    await self._confirm(link)
+            case _:
+                _log.warning("message without meaning here", extra={"node_id": self._node})
+
+    def _take_standing(self, message: pb.AgentMessage, link: Link) -> None:
+        """What the node is, and how its checks stand."""
+        if message.HasField("inventory"):
+            told = message.inventory
+            self._desk.inventory(self._node, self._session, told.document, told.fingerprint)
+            return
+        report = checks_of(message.health_report)
+        link.take_health(report, self._desk.health_report(self._node, self._session, report))
+
+    def _hear_beats(self, message: pb.AgentMessage) -> bool:
+        if message.HasField("heartbeat"):
+            return self._desk.beat(self._node, self._session, beat_of(message.heartbeat))
+        return self._desk.collected(self._node, self._session, shares_of(message.collected_beats))
+
+    def _take_reports(self, reports: Iterable[pb.RunReport]) -> None:
+        for report in reports:
+            if len(self._reports) < REPORTS_MAX:
+                self._reports.append(report)
+                self._reported.set()
+
+    async def _confirm(self, link: Link) -> None:
+        if await self._desk.confirm(self._node, self._session) and not link.is_closing:
+            link.is_confirmed = True
+            self._desk.opened(self._node, self._session)
+
+    async def _commit_reports(self) -> None:
+        while True:
+            await self._reported.wait()
+            batch = [self._reports.popleft() for _ in range(min(len(self._reports), REPORTS_AT_ONCE))]
+            if not self._reports:
+                self._reported.clear()
+            reports = [report for message in batch if (report := report_of(message)) is not None]
+            if await self._committed(reports) and self._link is not None:
+                # The newest of a run stands for those before it.
+                newest = {(message.key.number, message.key.run): message for message in batch}
+                self._link.acknowledge(pb.ReportAck(key=each.key, seq=each.seq) for each in newest.values())
+
+    async def _committed(self, reports: list[Report]) -> bool:
+        """Whether the reports are durable. A full log ends no session: the agent repeats what was not acknowledged."""
+        if not reports:
+            return True
+        try:
+            await self._desk.report(self._node, self._session, reports)
+        except LogError as error:
+            _log.warning("reports were not recorded: %s", error, extra={"node_id": self._node})
+            await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
+            return False
+        return True
+
+
+def _trouble(error: Exception) -> SessionLost | StreamRefused:
+    """A leader that has stopped is replaced soon; a log that takes nothing may be better reached by another server."""
+    if isinstance(error, ReplicaStopped):
+        return SessionLost(str(error))
+    return StreamRefused(grpc.StatusCode.UNAVAILABLE, str(error) or type(error).__name__)

@@ -1,0 +1,79 @@
+"""Backups of the whole state: made, listed and checked by the server that leads, restored when it starts again."""
+
+from msgspec import Struct, structs
+
+from lattice.api.auditing import record
+from lattice.api.context import Context, NoParameters
+from lattice.api.errors import ApiError
+from lattice.api.find.cursors import Page
+from lattice.core.model.site.audit import AuditOutcome
+from lattice.ports.quorum.backups import BackupError, BackupMissing, BackupRecord, Backups
+from lattice.wire.admin.backups import BackupView, RestoreView
+
+
+class CreateBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`path` is a new folder on the server that leads; empty: one is named in the server's own folder."""
+
+    path: str = ""
+    request_id: str = ""
+
+
+class VerifyBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    path: str = ""  # empty: the newest one of the server's own folder
+
+
+class RestoreBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    path: str
+    request_id: str = ""
+
+
+async def create_backup(context: Context, request: CreateBackup) -> BackupView:
+    """A backup of the state as it is now."""
+    await record(context, "backup.create", request.path, outcome=AuditOutcome.BEGUN)
+    try:
+        return _view(await _desk(context).create(request.path, request.request_id or context.request_id))
+    except BackupError as error:
+        raise _refused(error) from error
+
+
+async def list_backups(context: Context, request: NoParameters) -> Page[BackupView]:
+    """The backups in the server's own folder, oldest first."""
+    return Page(items=[_view(found) for found in await _desk(context).list()])
+
+
+async def verify_backup(context: Context, request: VerifyBackup) -> BackupView:
+    """A backup of which every byte was checked and whose state can be loaded."""
+    try:
+        return _view(await _desk(context).verify(request.path))
+    except BackupError as error:
+        raise _refused(error) from error
+
+
+async def restore_backup(context: Context, request: RestoreBackup) -> RestoreView:
+    """Lets the next start of this server begin with a backup, which is checked now."""
+    await record(context, "backup.restore", request.path, outcome=AuditOutcome.BEGUN)
+    try:
+        found = await _desk(context).restore_at_start(request.path)
+    except BackupError as error:
+        raise _refused(error) from error
+    message = (
+        f"restart server {context.services.server_name}: it begins with this backup, and keeps what it has now aside"
+    )
+    return RestoreView(path=found.path, index=found.index, message=message)
+
+
+def _desk(context: Context) -> Backups:
+    desk = context.services.backups
+    if desk is None:
+        raise ApiError("conflict", "this server keeps its log in memory: there is nothing to back up")
+    return desk
+
+
+def _view(found: BackupRecord) -> BackupView:
+    return BackupView(**structs.asdict(found))
+
+
+def _refused(error: BackupError) -> ApiError:
+    if isinstance(error, BackupMissing):
+        return ApiError("not_found", str(error), hint="lattice admin backup list")
+    return ApiError("conflict", str(error))

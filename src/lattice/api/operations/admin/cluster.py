@@ -1,0 +1,123 @@
+"""The cluster itself: settings, the scheduler, and who is asking."""
+
+from collections import Counter
+
+from msgspec import Struct
+
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context, NoParameters
+from lattice.api.errors import unknown
+from lattice.api.find.cursors import Page
+from lattice.core.machine.commands import SetSetting
+from lattice.core.model.site.settings import SETTINGS, setting_value
+from lattice.core.model.work.allocations import HOLDING, AllocationState
+from lattice.wire.admin.admin import SettingView
+from lattice.wire.text.times import rfc3339
+
+
+class GetSetting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    key: str
+
+
+class SetSettingRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    key: str
+    value: str | int | float | bool
+    request_id: str = ""
+
+
+class SchedulerView(Struct, frozen=True, kw_only=True):
+    server: str
+    leader: bool
+    applied_index: int
+    cycles: int
+    last_cycle_at: str | None
+    last_cycle_ms: float
+    last_placements: int
+    placements: int
+    failed_cycles: int
+    last_error: str
+    pending: int
+    running: int
+    nodes: dict[str, int]
+
+
+class SelfView(Struct, frozen=True, kw_only=True):
+    user: str
+    account: str
+    tenant: str
+    tenants: tuple[str, ...]
+    roles: tuple[str, ...]
+    kind: str
+    allocation: int | None
+    expires_at: str | None
+
+
+async def list_settings(context: Context, request: NoParameters) -> Page[SettingView]:
+    """All settings with their values in force."""
+    return Page(items=[_setting(context, key) for key in sorted(SETTINGS)])
+
+
+async def get_setting(context: Context, request: GetSetting) -> SettingView:
+    """One setting."""
+    return _setting(context, request.key)
+
+
+async def set_setting(context: Context, request: SetSettingRequest) -> SettingView:
+    """Changes one setting."""
+    value = request.value
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    await context.carry_out(SetSetting(key=request.key, value=text), request.request_id)
+    return _setting(context, request.key)
+
+
+async def scheduler_status(context: Context, request: NoParameters) -> SchedulerView:
+    """What the scheduling loop did last, and what it has before it."""
+    services, state = context.services, context.state
+    status = services.scheduling.status()
+    counts = state.state_counts
+    in_groups = sum(group.pending_count for group in state.groups.values())
+    return SchedulerView(
+        server=services.server_name,
+        leader=services.replica.is_leader,
+        applied_index=services.replica.applied_index,
+        cycles=status.cycles,
+        last_cycle_at=rfc3339(status.last_cycle_at),
+        last_cycle_ms=round(status.last_cycle_ms, 3),
+        last_placements=status.last_placements,
+        placements=status.placements,
+        failed_cycles=status.failed_cycles,
+        last_error=status.last_error,
+        pending=counts.get(AllocationState.PENDING, 0) + in_groups,
+        running=sum(counts.get(name, 0) for name in HOLDING),
+        nodes=dict(Counter(str(node.state) for node in state.nodes.values())),
+    )
+
+
+async def whoami(context: Context, request: NoParameters) -> SelfView:
+    """What the token says of its bearer."""
+    identity = context.identity
+    tenant = context.tenant or (identity.tenants[0] if identity.tenants else "")
+    if context.tenant:
+        tenant = context.chosen_tenant(Permission.READ)
+    return SelfView(
+        user=identity.user,
+        account=identity.account,
+        tenant=tenant,
+        tenants=identity.tenants,
+        roles=identity.roles,
+        kind=identity.kind,
+        allocation=identity.allocation,
+        expires_at=rfc3339(identity.expires_at * 1000),
+    )
+
+
+def _setting(context: Context, key: str) -> SettingView:
+    known = SETTINGS.get(key)
+    if known is None:
+        raise unknown("setting", key, SETTINGS)
+    return SettingView(
+        key=key,
+        value=setting_value(context.state.settings, key),
+        default=known.default,
+        help=known.help,
+    )

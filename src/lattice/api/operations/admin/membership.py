@@ -1,0 +1,109 @@
+"""Which servers belong to the cluster: look, invite, give a vote, take out, renew their certificates."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from lattice.api.auditing import record
+from lattice.api.context import Context, NoParameters
+from lattice.api.errors import ApiError, unknown
+from lattice.api.find.cursors import Page
+from lattice.core.model.site.audit import AuditOutcome
+from lattice.ports.quorum.servers import Membership, MembershipRefused, ServerInfo
+from lattice.wire.admin.quorum import InvitationView, RenewedView, ServerView, renewed_view, server_view
+from lattice.wire.text.times import rfc3339
+
+INVITATION_S = 3600
+
+
+class InviteServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    valid_for_s: Annotated[int, Meta(ge=60, le=7 * 86400)] = INVITATION_S
+    request_id: str = ""
+
+
+class NamedServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    request_id: str = ""
+
+
+class RenewCertificates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    request_id: str = ""
+
+
+async def list_servers(context: Context, request: NoParameters) -> Page[ServerView]:
+    """The servers as members: who votes, who still learns, who is invited, and how each is."""
+    return await _page(_membership(context))
+
+
+async def invite_server(context: Context, request: InviteServer) -> InvitationView:
+    """A single-use token by which a new server gets its certificates and joins."""
+    membership = _membership(context)
+    await record(context, "server.invite", request.name, outcome=AuditOutcome.BEGUN)
+    try:
+        invited = await membership.invite(request.name, request.valid_for_s)
+    except MembershipRefused as error:
+        raise _refused(error) from error
+    return InvitationView(name=invited.name, token=invited.token, expires_at=rfc3339(invited.expires_at_ms))
+
+
+async def promote_server(context: Context, request: NamedServer) -> Page[ServerView]:
+    """Gives a server that has caught up its vote."""
+    membership = _membership(context)
+    await _check_known(membership, request.name)
+    await record(context, "server.promote", request.name, outcome=AuditOutcome.BEGUN)
+    try:
+        await membership.promote(request.name)
+    except MembershipRefused as error:
+        raise _refused(error) from error
+    return await _page(membership)
+
+
+async def remove_server(context: Context, request: NamedServer) -> Page[ServerView]:
+    """Takes a server out for good, or withdraws an invitation; refused where a majority would be lost."""
+    membership = _membership(context)
+    await record(context, "server.remove", request.name, outcome=AuditOutcome.BEGUN)
+    try:
+        await membership.remove(request.name, request.request_id or context.request_id)
+    except MembershipRefused as error:
+        raise _refused(error) from error
+    return await _page(membership)
+
+
+async def renew_certificates(context: Context, request: RenewCertificates) -> Page[RenewedView]:
+    """New keys and certificates for every server; nothing is restarted."""
+    membership = _membership(context)
+    await record(context, "server.renew", outcome=AuditOutcome.BEGUN)
+    return Page(items=[renewed_view(renewed) for renewed in await membership.renew_all()])
+
+
+def _membership(context: Context) -> Membership:
+    membership = context.services.membership
+    if membership is None:
+        raise ApiError(
+            "conflict",
+            "this server is alone and shares its log with nobody: it has no members",
+            hint="servers that share a log are configured with quorum.kind: etcd",
+        )
+    return membership
+
+
+async def _check_known(membership: Membership, name: str) -> None:
+    names = [info.name for info in await _servers(membership)]
+    if name not in names:
+        raise unknown("server", name, names)
+
+
+async def _page(membership: Membership) -> Page[ServerView]:
+    return Page(items=[server_view(info) for info in await _servers(membership)])
+
+
+async def _servers(membership: Membership) -> list[ServerInfo]:
+    try:
+        return await membership.servers()
+    except MembershipRefused as error:
+        raise _refused(error) from error
+
+
+def _refused(error: MembershipRefused) -> ApiError:
+    return ApiError(error.code, str(error), hint=error.hint)

@@ -1,0 +1,95 @@
+"""Notifications of one's own: what one wants to hear by default, and whether the site sends anything at all."""
+
+from msgspec import Struct
+
+from lattice.api.context import Context, NoParameters
+from lattice.api.errors import ApiError
+from lattice.api.notifications import ALL_OFF
+from lattice.core.machine.commands import SetNotifyDefault
+from lattice.core.model.work.notifications import Notify, NotifyDefault
+from lattice.wire.work.notifications import NotifyRequest, parse_notify
+
+
+class NotifyDefaultRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to be told of, and where: `mail:ADDRESS`, `webhook:URL`."""
+
+    on: list[str] = []
+    to: list[str] = []
+    each_task: bool = False
+    request_id: str = ""
+
+
+class ClearNotifyDefault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    request_id: str = ""
+
+
+class NotifySettingsView(Struct, frozen=True, kw_only=True):
+    """`channels` are those that the site has; `waiting` is how many of one's own are not sent yet."""
+
+    user: str
+    on: tuple[str, ...]
+    to: tuple[str, ...]
+    each_task: bool
+    channels: tuple[str, ...]
+    own_address: str
+    waiting: int
+    warnings: tuple[str, ...]
+
+
+class WebhookKeyView(Struct, frozen=True, kw_only=True):
+    """The key of HMAC-SHA256 with which one's own webhooks are signed."""
+
+    key: str
+
+
+async def notify_settings(context: Context, request: NoParameters) -> NotifySettingsView:
+    """What the caller is told of by default, and by which ways the site sends."""
+    return _view(context)
+
+
+async def set_notify_default(context: Context, request: NotifyDefaultRequest) -> NotifySettingsView:
+    """What to tell the caller of allocations that do not say it themselves."""
+    notify = parse_notify(NotifyRequest(on=request.on, to=request.to, each_task=request.each_task), "")
+    own = context.services.notifications.own_address(context.user)
+    if notify.on and not notify.to:
+        if not own:
+            raise ApiError("invalid", "it is not said where notifications go", hint="give mail:ADDRESS or webhook:URL")
+        notify = Notify(on=notify.on, to=(own,), each_task=notify.each_task)
+    await _set(context, notify, request.request_id)
+    return _view(context)
+
+
+async def clear_notify_default(context: Context, request: ClearNotifyDefault) -> NotifySettingsView:
+    """Nothing by default any more."""
+    await _set(context, Notify(), request.request_id)
+    return _view(context)
+
+
+async def webhook_key(context: Context, request: NoParameters) -> WebhookKeyView:
+    """With what the caller's own webhooks are signed."""
+    key = context.services.notifications.key_of(context.user)
+    if not key:
+        raise ApiError("not_found", "this site has not enabled webhooks")
+    return WebhookKeyView(key=key)
+
+
+async def _set(context: Context, notify: Notify, request_id: str) -> None:
+    default = NotifyDefault(user=context.user, notify=notify)
+    await context.carry_out(SetNotifyDefault(default=default), request_id)
+
+
+def _view(context: Context) -> NotifySettingsView:
+    policy, book = context.services.notifications, context.state.notifications
+    default = book.defaults.get(context.user)
+    notify = default.notify if default is not None else Notify()
+    problems = [policy.problem_with(place) for place in notify.to] if policy.channels else [ALL_OFF]
+    return NotifySettingsView(
+        user=context.user,
+        on=notify.on,
+        to=notify.to,
+        each_task=notify.each_task,
+        channels=tuple(sorted(policy.channels)),
+        own_address=policy.own_address(context.user),
+        waiting=book.per_user.get(context.user, 0),
+        warnings=tuple(dict.fromkeys(problem for problem in problems if problem)),
+    )

@@ -1,0 +1,108 @@
+"""Tenants and their projects."""
+
+from msgspec import Struct
+
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context, NoParameters
+from lattice.api.errors import ApiError, unknown
+from lattice.api.find.cursors import Page
+from lattice.core.machine.commands import SetProject, SetTenant
+from lattice.core.model.site.tenants import Project, Tenant
+from lattice.wire.admin.admin import (
+    ProjectFields,
+    ProjectView,
+    TenantFields,
+    TenantView,
+    changed_project,
+    changed_tenant,
+    project_view,
+    tenant_view,
+)
+
+
+class GetTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+
+
+class ProjectQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    tenant: str = ""
+
+
+async def list_tenants(context: Context, request: NoParameters) -> Page[TenantView]:
+    """The caller's tenants, or all of them."""
+    return Page(items=[_view(context, tenant) for tenant in _visible(context)])
+
+
+async def get_tenant(context: Context, request: GetTenant) -> TenantView:
+    """One tenant with its limits and what it holds now."""
+    return _view(context, find_tenant(context, request.name))
+
+
+async def create_tenant(context: Context, request: TenantFields) -> TenantView:
+    """A new tenant."""
+    tenant = changed_tenant(Tenant(name=request.name), request)
+    await context.carry_out(SetTenant(tenant=tenant, create=True), request.request_id)
+    return _view(context, context.state.tenants[request.name])
+
+
+async def update_tenant(context: Context, request: TenantFields) -> TenantView:
+    """Changes the limits that the request names."""
+    # One at a time: each builds on what it read.
+    async with context.services.administration:
+        old = find_tenant(context, request.name)
+        await context.carry_out(SetTenant(tenant=changed_tenant(old, request)), request.request_id)
+    return _view(context, context.state.tenants[request.name])
+
+
+async def list_projects(context: Context, request: ProjectQuery) -> Page[ProjectView]:
+    """Projects of the caller's tenants, of one of them, or all."""
+    tenants = context.visible_tenants(Permission.READ_PROJECTS)
+    if request.tenant:
+        tenants = (context.chosen_tenant(Permission.READ_PROJECTS, request.tenant),)
+    projects = context.state.projects
+    return Page(items=[project_view(projects[key]) for key in sorted(projects) if tenants is None or key[0] in tenants])
+
+
+async def create_project(context: Context, request: ProjectFields) -> ProjectView:
+    """A new project of a tenant."""
+    tenant = _own_tenant(context, request.tenant)
+    project = changed_project(Project(tenant=tenant, name=request.name), request)
+    await context.carry_out(SetProject(project=project, create=True), request.request_id)
+    return project_view(context.state.projects[tenant, request.name])
+
+
+async def update_project(context: Context, request: ProjectFields) -> ProjectView:
+    """Changes the limits that the request names."""
+    tenant = _own_tenant(context, request.tenant)
+    async with context.services.administration:
+        old = context.state.projects.get((tenant, request.name))
+        if old is None:
+            known = [name for owner, name in context.state.projects if owner == tenant]
+            raise unknown("project", request.name, known)
+        project = changed_project(old, request)
+        await context.carry_out(SetProject(project=project), request.request_id)
+    return project_view(context.state.projects[tenant, request.name])
+
+
+def find_tenant(context: Context, name: str) -> Tenant:
+    """The tenant, if the caller may see it. Raises ApiError with those that may be seen."""
+    visible = {tenant.name: tenant for tenant in _visible(context)}
+    if name not in visible:
+        raise unknown("tenant", name, visible)
+    return visible[name]
+
+
+def _own_tenant(context: Context, named: str) -> str:
+    tenant = context.chosen_tenant(Permission.WRITE_PROJECTS, named)
+    if not context.covers_tenant(Permission.WRITE_PROJECTS, tenant):
+        raise ApiError("forbidden", f'you may not change projects of tenant "{tenant[:80]}"')
+    return tenant
+
+
+def _visible(context: Context) -> list[Tenant]:
+    tenants = context.state.tenants
+    return [tenants[name] for name in sorted(tenants) if context.covers_tenant(Permission.READ_TENANTS, name)]
+
+
+def _view(context: Context, tenant: Tenant) -> TenantView:
+    return tenant_view(tenant, context.state.use_of(tenant.name))

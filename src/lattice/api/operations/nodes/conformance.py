@@ -1,0 +1,243 @@
+"""Configurations: which nodes are alike, what they should be, who differs; baselines, and the approval after a remediation."""
+
+from msgspec import Struct
+
+from lattice.api.context import Context, NoParameters
+from lattice.api.errors import ApiError, unknown
+from lattice.api.nodes.health import refuse_unhealthy
+from lattice.api.operations.nodes.nodes import GetNode, get_node
+from lattice.core.machine.commands import ApproveNode, SetBaseline, UnsetBaseline
+from lattice.core.machine.rules.nodes.drift import timeout_s
+from lattice.core.model.nodes.drift import Baseline, Drift, differences
+from lattice.ports.nodes.conformance import ConformanceView as View
+from lattice.wire.nodes.conformance import (
+    BaselineView,
+    ConformanceGroupView,
+    ConformanceView,
+    DriftView,
+    NodeDiffView,
+    RefreshView,
+    difference_views,
+    drift_view,
+)
+from lattice.wire.nodes.nodes import NodeView
+from lattice.wire.text.node_names import node_names
+from lattice.wire.text.times import rfc3339
+
+_FEWEST_DIGITS = 8  # of a fingerprint that is not given in full
+
+
+class DiffQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    other: str
+
+
+class ApproveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    request_id: str = ""
+
+
+class BaselineQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    vcluster: str
+
+
+class BaselineFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Either `node`, whose present configuration becomes the baseline, or a `fingerprint`: in full, or the first digits of one in use."""
+
+    vcluster: str
+    node: str = ""
+    fingerprint: str = ""
+    request_id: str = ""
+
+
+class DropBaseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    vcluster: str
+    request_id: str = ""
+
+
+class RefreshRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """No nodes = all."""
+
+    nodes: list[str] | str = []
+    request_id: str = ""
+
+
+async def conformance_status(context: Context, request: NoParameters) -> ConformanceView:
+    """Groups of like nodes, the largest first, what separates them from it, and who differs from the baseline."""
+    view = _view(context)
+    state, fingerprints = context.state, view.fingerprints()
+    baselines = _baselines(context, view)
+    return ConformanceView(
+        nodes=len(state.nodes),
+        groups=_groups(view, baselines),
+        unknown=tuple(sorted(name for name in state.nodes if name not in fingerprints)),
+        baselines=tuple(baselines),
+        drifted=tuple(_drift(context, drift) for _, drift in sorted(state.drift.drifts.items())),
+    )
+
+
+async def diff_nodes(context: Context, request: DiffQuery) -> NodeDiffView:
+    """What differs between two nodes."""
+    view = _view(context)
+    first, second = _known(context, view, request.id), _known(context, view, request.other)
+    found = differences(view.components(request.id), view.components(request.other))
+    return NodeDiffView(
+        first=request.id,
+        second=request.other,
+        is_same=first == second,
+        first_fingerprint=first,
+        second_fingerprint=second,
+        differences=difference_views(found),
+    )
+
+
+async def approve_node(context: Context, request: ApproveRequest) -> NodeView:
+    """Takes back a node whose drift was remedied and that waits for an operator's word."""
+    drift = context.state.drift.drifts.get(request.id)
+    if drift is not None and drift.verified_at:
+        await refuse_unhealthy(context, request.id)
+    heard = context.services.observations.get(request.id)
+    command = ApproveNode(node=request.id, is_heard=heard is not None and heard.connected)
+    await context.carry_out(command, request.request_id)
+    return await get_node(context, GetNode(id=request.id))
+
+
+async def get_baseline(context: Context, request: BaselineQuery) -> BaselineView:
+    """What the nodes of a vCluster should be: what was declared, else the majority of its largest kind of node."""
+    if request.vcluster not in context.state.vclusters:
+        raise unknown("vCluster", request.vcluster, context.state.vclusters)
+    view = _view(context)
+    own = [each for each in _baselines(context, view) if each.vcluster == request.vcluster]
+    counts = {each.fingerprint: list(view.fingerprints().values()).count(each.fingerprint) for each in own}
+    if not own:
+        return _baseline(request.vcluster, "", view)
+    return max(own, key=lambda each: (counts[each.fingerprint], each.kind))
+
+
+async def set_baseline(context: Context, request: BaselineFields) -> BaselineView:
+    """Declares what the nodes of a vCluster should be."""
+    if bool(request.node) == bool(request.fingerprint):
+        raise ApiError("invalid", "name either a node or a fingerprint", hint="a node's present configuration is taken")
+    view = _view(context)
+    fingerprint = _known(context, view, request.node) if request.node else _in_full(view, request.fingerprint.lower())
+    parts = view.components(request.node) if request.node else view.components_of(fingerprint)
+    baseline = Baseline(
+        vcluster=request.vcluster,
+        fingerprint=fingerprint,
+        node=request.node,
+        components=tuple(sorted(parts.items())),
+    )
+    await context.carry_out(SetBaseline(baseline=baseline), request.request_id)
+    return await get_baseline(context, BaselineQuery(vcluster=request.vcluster))
+
+
+async def unset_baseline(context: Context, request: DropBaseline) -> BaselineView:
+    """Lets the majority count again."""
+    await context.carry_out(UnsetBaseline(vcluster=request.vcluster), request.request_id)
+    return await get_baseline(context, BaselineQuery(vcluster=request.vcluster))
+
+
+async def refresh_conformance(context: Context, request: RefreshRequest) -> RefreshView:
+    """Asks nodes to look at themselves again; what they find comes with their next report."""
+    view, nodes = _view(context), context.state.nodes
+    names = node_names(request.nodes, "nodes") or tuple(sorted(nodes))
+    for name in names:
+        if name not in nodes:
+            raise unknown("node", name, nodes)
+    asked = {name: view.refresh(name) for name in names}
+    return RefreshView(
+        asked=tuple(name for name, was_asked in asked.items() if was_asked),
+        unreachable=tuple(name for name, was_asked in asked.items() if not was_asked),
+    )
+
+
+def _view(context: Context) -> View:
+    view = context.services.conformance
+    if view is None:
+        raise ApiError("unavailable", "only the server that leads knows the nodes' configurations")
+    return view
+
+
+def _known(context: Context, view: View, node: str) -> str:
+    if node not in context.state.nodes:
+        raise unknown("node", node, context.state.nodes)
+    found = view.fingerprints().get(node)
+    if found is None:
+        raise ApiError(
+            "conflict",
+            f"the configuration of node {node} is not known",
+            current="its agent has not reported it, or too long ago",
+            hint=f"ask it to: lattice admin conformance refresh {node}",
+        )
+    return found
+
+
+def _in_full(view: View, given: str) -> str:
+    """The one fingerprint in use that begins so; else what was given."""
+    if len(given) < _FEWEST_DIGITS:
+        return given
+    found = {each for each in view.fingerprints().values() if each.startswith(given)}
+    return found.pop() if len(found) == 1 else given
+
+
+def _baselines(context: Context, view: View) -> list[BaselineView]:
+    """Declared ones, and majorities where none is declared."""
+    state = context.state
+    found = [_baseline(name, "", view, declared) for name, declared in sorted(state.drift.baselines.items())]
+    for peers, fingerprint in sorted(view.majorities().items()):
+        if peers.vcluster in state.vclusters and peers.vcluster not in state.drift.baselines:
+            found.append(_baseline(peers.vcluster, peers.kind, view, fingerprint=fingerprint))
+    return found
+
+
+def _baseline(
+    vcluster: str, kind: str, view: View, declared: Baseline | None = None, fingerprint: str = ""
+) -> BaselineView:
+    if declared is not None:
+        parts = dict(declared.components) or dict(view.components_of(declared.fingerprint))
+        return BaselineView(
+            vcluster=vcluster,
+            source="declared",
+            fingerprint=declared.fingerprint,
+            kind=kind,
+            node=declared.node,
+            set_by=declared.set_by,
+            set_at=rfc3339(declared.set_at),
+            components=parts,
+        )
+    return BaselineView(
+        vcluster=vcluster,
+        source="majority" if fingerprint else "none",
+        fingerprint=fingerprint,
+        kind=kind,
+        node="",
+        set_by="",
+        set_at=None,
+        components=dict(view.components_of(fingerprint)) if fingerprint else {},
+    )
+
+
+def _groups(view: View, baselines: list[BaselineView]) -> tuple[ConformanceGroupView, ...]:
+    members: dict[str, list[str]] = {}
+    for node, fingerprint in sorted(view.fingerprints().items()):
+        members.setdefault(fingerprint, []).append(node)
+    expected = {each.fingerprint for each in baselines}
+    by_size = sorted(members.items(), key=lambda group: (-len(group[1]), group[0] not in expected, group[0]))
+    most = view.components(by_size[0][1][0]) if by_size else {}
+    return tuple(
+        ConformanceGroupView(
+            fingerprint=fingerprint,
+            size=len(nodes),
+            nodes=tuple(nodes),
+            baseline_of=tuple(sorted({each.vcluster for each in baselines if each.fingerprint == fingerprint})),
+            differences=difference_views(differences(most, view.components(nodes[0]))),
+        )
+        for fingerprint, nodes in by_size
+    )
+
+
+def _drift(context: Context, drift: Drift) -> DriftView:
+    limit_s = timeout_s(context.state.settings, drift)
+    is_pending = limit_s and not drift.verified_at and not drift.escalated_at
+    given_up_at = drift.since + int(limit_s * 1000) if is_pending else 0
+    return drift_view(drift, context.state.nodes[drift.node].state, given_up_at)

@@ -1,0 +1,62 @@
+"""The story of a node: what happened to it, when, by whom and why."""
+
+from msgspec import Struct
+
+from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.context import Context
+from lattice.api.errors import unknown
+from lattice.api.find.cursors import Page
+from lattice.api.find.lookup import find_number
+from lattice.core.machine.parts.node_history import StoryEntry
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.wire.text.times import parse_moment, rfc3339
+
+
+class NodeEventQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`since`: only what happened at that moment or later."""
+
+    id: str
+    since: str = ""
+
+
+class NodeEventView(Struct, frozen=True, kw_only=True):
+    """`trigger` led from `previous` to `state`; `allocations` lost the node by it."""
+
+    at: str | None
+    trigger: str
+    previous: NodeState
+    state: NodeState
+    by: str
+    reason: str
+    allocations: tuple[str, ...]
+
+
+async def node_events(context: Context, request: NodeEventQuery) -> Page[NodeEventView]:
+    """What happened to a node, oldest first; the last entries are kept."""
+    if request.id not in context.state.nodes:
+        raise unknown("node", request.id, context.state.nodes)
+    since = parse_moment(request.since, "since") if request.since else 0
+    story = context.state.node_story(request.id)
+    return Page(items=[await _view(context, entry) for entry in story if entry.at >= since], next_cursor=None)
+
+
+async def _view(context: Context, entry: StoryEntry) -> NodeEventView:
+    return NodeEventView(
+        at=rfc3339(entry.at),
+        trigger=entry.trigger,
+        previous=entry.from_state,
+        state=entry.to_state,
+        by=entry.by,
+        reason=entry.why,
+        allocations=tuple([allocation_id(number) for number in entry.allocations if await _may_see(context, number)]),
+    )
+
+
+async def _may_see(context: Context, number: int) -> bool:
+    if context.reach(Permission.CONTROL_NODES) is Reach.ALL:
+        return True
+    found = await find_number(context, number)
+    if found is None:
+        return False
+    return context.covers(Permission.READ, user=found.head.user, tenant=found.head.tenant)

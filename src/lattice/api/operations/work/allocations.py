@@ -1,0 +1,238 @@
+"""One allocation: read, wait, cancel, hold, release, requeue, update."""
+
+import asyncio
+
+import msgspec
+from msgspec import Struct
+
+from lattice.api.auditing import record_access
+from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.context import Context
+from lattice.api.errors import ApiError, translated
+from lattice.api.find.lookup import Found, find, find_hot, find_number, find_tasks, view_of
+from lattice.api.find.selection import Selection, hot_records
+from lattice.api.find.states import parse_states
+from lattice.api.limits import BULK_AT_ONCE, DEFAULT_WAIT_S, MAX_BULK, MAX_WAIT_S
+from lattice.core.machine.commands import (
+    AnyCommand,
+    CancelAllocation,
+    HoldAllocation,
+    ReleaseAllocation,
+    RequeueAllocation,
+    UpdateAllocation,
+)
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.work.allocations import TERMINAL, AllocationState, Hold, TaskGroup
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.texts import check_name, check_names, check_tags, parse_tag
+from lattice.wire.work.allocations import AllocationView, CancelAnswer, decode_work, details_view
+from lattice.wire.work.submissions import priority_class, walltime_s
+
+
+class GetAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    details: bool = False
+
+
+class WaitForAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    timeout: float = DEFAULT_WAIT_S
+
+
+class ChangeAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Cancel, hold, release or requeue; only cancel and requeue know more than the id."""
+
+    id: str
+    request_id: str = ""
+
+
+class RequeueRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    request_id: str = ""
+    hold: bool = False
+
+
+class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    request_id: str = ""
+    walltime: str | int | None = None
+    priority: str | int | None = None
+    preemption_class: int | None = None
+    name: str | None = None
+    concurrency: int | None = None  # of a task group: how many tasks may run at once, 0 = all
+    tags: dict[str, str] = {}
+    untag: list[str] = []  # keys of tags to take away
+
+
+class CancelMany(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """By id; or all of one's own that have not ended and match every filter given."""
+
+    ids: list[str] = []
+    states: list[str] = []
+    all_mine: bool = False
+    project: str = ""
+    tag: list[str] = []
+    name: str = ""
+    vcluster: str = ""
+    request_id: str = ""
+
+
+class CancelAnswers(Struct, frozen=True, kw_only=True):
+    items: list[CancelAnswer]
+
+
+async def get_allocation(context: Context, request: GetAllocation) -> AllocationView:
+    """One allocation, task or task group, wherever it lies."""
+    found = await find(context, request.id)
+    view = view_of(context, found)
+    if not request.details:
+        return view
+    head = found.head
+    if not context.covers(Permission.READ_DETAILS, user=head.user, tenant=head.tenant):
+        return msgspec.structs.replace(view, details=None)
+    await record_access(context, "allocation.details", head)
+    payload = await _payload(context, found)
+    details = details_view(head, decode_work(payload)) if payload else None
+    return msgspec.structs.replace(view, details=details)
+
+
+async def _payload(context: Context, found: Found) -> bytes:
+    holder = found.head.group or found.number
+    payload = context.state.payloads.get(holder)
+    if payload is None:
+        payload = await context.services.replica.archived_payload(holder)
+    return payload
+
+
+async def wait(context: Context, request: WaitForAllocation) -> AllocationView:
+    """Answers when the allocation has ended, or with its present state when the time is over."""
+    if not 0 <= request.timeout <= MAX_WAIT_S:
+        raise BadField("timeout", f"{request.timeout:g} is not possible", limit=f"from 0 to {MAX_WAIT_S:g} s")
+    found = await find(context, request.id)
+    clock, feed = context.services.clock, context.services.feed
+    deadline = clock.monotonic_s() + request.timeout
+    while not found.is_ended:
+        left = deadline - clock.monotonic_s()
+        # Nothing may be awaited between looking and waiting, or a change could slip through.
+        if left <= 0 or not await feed.next_change_of(found.number, left):
+            break
+        found = find_hot(context, found.number) or await find_number(context, found.number) or found
+    return view_of(context, found)
+
+
+async def cancel(context: Context, request: ChangeAllocation) -> AllocationView:
+    """Ends it; the answer may still say Stopping."""
+    found, positions = await find_tasks(context, request.id, Permission.CHANGE)
+    command = CancelAllocation(number=found.number, positions=positions)
+    return await _change(context, found, command, request.request_id)
+
+
+async def hold(context: Context, request: ChangeAllocation) -> AllocationView:
+    """Keeps a pending allocation from starting."""
+    found, positions = await find_tasks(context, request.id, Permission.CHANGE)
+    held_by = Hold.USER if found.head.user == context.user else Hold.OPERATOR
+    command = HoldAllocation(number=found.number, hold=held_by, positions=positions)
+    return await _change(context, found, command, request.request_id)
+
+
+async def release(context: Context, request: ChangeAllocation) -> AllocationView:
+    """Takes a hold away."""
+    found, positions = await find_tasks(context, request.id, Permission.CHANGE)
+    as_operator = context.reach(Permission.CHANGE) > Reach.OWN
+    command = ReleaseAllocation(number=found.number, as_operator=as_operator, positions=positions)
+    return await _change(context, found, command, request.request_id)
+
+
+async def requeue(context: Context, request: RequeueRequest) -> AllocationView:
+    """Ends the present run and runs again under the same id."""
+    found, positions = await find_tasks(context, request.id, Permission.CHANGE)
+    command = RequeueAllocation(number=found.number, hold=request.hold, positions=positions)
+    return await _change(context, found, command, request.request_id)
+
+
+async def update(context: Context, request: UpdateRequest) -> AllocationView:
+    """Changes walltime, priority or name, within the limits of tenant and vCluster."""
+    wanted = request.preemption_class
+    if request.priority is not None:
+        if wanted is not None:
+            raise BadField("priority", "given together with preemption_class", hint="give one")
+        wanted = priority_class(request.priority, "priority")
+    elif wanted is not None:
+        wanted = priority_class(wanted, "preemption_class")
+    changes = (request.walltime, wanted, request.name, request.concurrency, request.tags or None, request.untag or None)
+    if all(change is None for change in changes):
+        raise BadField("", "nothing to change", hint="give walltime, priority, name, concurrency, tags or untag")
+    walltime = None if request.walltime is None else walltime_s(request.walltime, "walltime")
+    name = None if request.name is None else check_name(request.name, "name")
+    found = await find(context, request.id, Permission.CHANGE)
+    command = UpdateAllocation(
+        number=found.number,
+        walltime_s=walltime,
+        preemption_class=wanted,
+        name=name,
+        concurrency=request.concurrency,
+        set_tags=check_tags(request.tags),
+        drop_tags=check_names(request.untag, "untag"),
+    )
+    return await _change(context, found, command, request.request_id)
+
+
+async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
+    """Cancels by id, or all of one's own in some states; says of each what became of it."""
+    filters = {name: getattr(request, name) for name in ("states", "project", "tag", "name", "vcluster")}
+    narrowing = [name for name, value in filters.items() if value]
+    if bool(request.ids) == (request.all_mine or bool(narrowing)):
+        raise BadField("", "give either ids, or all_mine with or without filters")
+    if narrowing and not request.all_mine:
+        raise BadField(narrowing[0], "needs all_mine", hint='add "all_mine": true')
+    if len(request.ids) > MAX_BULK:
+        hint = "name them in several requests, or cancel all_mine"
+        raise BadField("ids", "too many", current=f"{len(request.ids):,}", limit=f"{MAX_BULK:,}", hint=hint)
+    ids = request.ids or await _mine(context, request)
+    answers: list[CancelAnswer] = []
+    for start in range(0, len(ids), BULK_AT_ONCE):
+        chunk = ids[start : start + BULK_AT_ONCE]
+        one_by_one = (_cancel_one(context, text, request.request_id) for text in chunk)
+        answers += await asyncio.gather(*one_by_one)
+    if request.all_mine:
+        # Nobody named those that ended by themselves in the meantime.
+        answers = [answer for answer in answers if (answer.error or {}).get("code") != "conflict"]
+    return CancelAnswers(items=answers)
+
+
+async def _mine(context: Context, request: CancelMany) -> list[str]:
+    wanted = parse_states(request.states) or frozenset(AllocationState) - TERMINAL
+    mine = Selection(
+        states=wanted - TERMINAL,
+        tenants=None,
+        user=context.user,
+        project=request.project,
+        tags=tuple(parse_tag(text) for text in request.tag),
+        name=request.name,
+        vcluster=request.vcluster,
+    )
+    return [allocation_id(record.number) async for record in hot_records(context.state, mine)]
+
+
+async def _cancel_one(context: Context, text: str, request_id: str) -> CancelAnswer:
+    try:
+        found, positions = await find_tasks(context, text, Permission.CHANGE)
+        command = CancelAllocation(number=found.number, positions=positions)
+        _refuse_archived(found)
+        await context.carry_out(command, request_id, part=text if positions else str(found.number))
+    except Exception as error:  # noqa: BLE001 - one bad id must not spoil the others
+        view = translated(error).view
+        return CancelAnswer(id=text, ok=False, error=msgspec.to_builtins(view))
+    return CancelAnswer(id=text if positions else allocation_id(found.number), ok=True)
+
+
+async def _change(context: Context, found: Found, command: AnyCommand, request_id: str) -> AllocationView:
+    _refuse_archived(found)
+    await context.carry_out(command, request_id)
+    return view_of(context, await find_number(context, found.number) or found)
+
+
+def _refuse_archived(found: Found) -> None:
+    if found.is_archived:
+        what = "task group" if isinstance(found.record, TaskGroup) else "allocation"
+        raise ApiError("conflict", f"{what} {allocation_id(found.number)} is already {found.state}")

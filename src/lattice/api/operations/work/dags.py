@@ -1,0 +1,236 @@
+"""DAGs: submit, read, list, draw, cancel."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from lattice.api.answers import Drawn
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context
+from lattice.api.errors import ApiError
+from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.find.dag_lookup import find_dag
+from lattice.api.find.lookup import find_number
+from lattice.api.limits import MAX_PAGE
+from lattice.api.submit.defaults import take_in
+from lattice.api.submit.dependencies import with_dependencies
+from lattice.api.submit.filter import screen
+from lattice.core.machine.commands import CancelDag, DagMember, SubmitDag
+from lattice.core.model.ids import MAX_NUMBER, dag_id
+from lattice.core.model.site.settings import setting_value
+from lattice.core.model.work.dags import Dag, DagState
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.texts import check_name
+from lattice.wire.work.dag_drawing import dag_graph, draw_svg
+from lattice.wire.work.dags import (
+    DagGraph,
+    DagSubmission,
+    DagView,
+    Member,
+    WantedMember,
+    dag_edges,
+    dag_view,
+    member_head,
+    member_view,
+    read_members,
+)
+from lattice.wire.work.submissions import Submitter, submit_command
+
+DEFAULT_PAGE = 100
+ARCHIVE_PAGE = 1_000
+MAX_COMMAND_BYTES = 1_400_000
+
+
+class GetDag(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+
+
+class GraphQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    format: Literal["json", "svg", "text"] = "json"
+
+
+class CancelDagRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    request_id: str = ""
+
+
+class DagQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user: str = ""
+    tenant: str = ""
+    state: list[str] = []
+    limit: int | None = None
+    cursor: str = ""
+
+
+async def submit_dag(context: Context, request: DagSubmission) -> DagView:
+    """A new DAG, all its allocations or none; durable and visible before the answer."""
+    _check_size(context, request)
+    warnings: list[str] = []
+    members = tuple([await _member(context, each, warnings) for each in read_members(request)])
+    command = SubmitDag(
+        name=check_name(request.name, "name") if request.name else "dag",
+        user=context.user,
+        tenant=members[0].submission.tenant if members else context.chosen_tenant(Permission.SUBMIT, request.tenant),
+        members=members,
+    )
+    _check_bytes(command)
+    accepted = await context.carry_out(command, request.request_id)
+    dag, is_archived = await find_dag(context, dag_id(accepted.number), Permission.READ)
+    view = await _full_view(context, dag, is_archived=is_archived)
+    return replace(view, warnings=tuple(warnings)) if warnings else view
+
+
+def _check_bytes(command: SubmitDag) -> None:
+    """A DAG is one entry of the log, which has room for so much."""
+    size = len(msgspec.msgpack.encode(command))
+    if size > MAX_COMMAND_BYTES:
+        raise BadField(
+            "allocations",
+            "scripts, arguments and environments of the DAG are too large together",
+            current=f"{size:,} bytes after compression",
+            limit=f"{MAX_COMMAND_BYTES:,} bytes after compression",
+            hint="put large scripts into files that the allocations read",
+        )
+
+
+def _check_size(context: Context, request: DagSubmission) -> None:
+    """The machine's own refusal, given before thousands of submissions are looked at."""
+    limit = int(setting_value(context.state.settings, "scheduling.max_dag_size"))
+    if len(request.allocations) > limit:
+        raise ApiError(
+            "invalid",
+            f"DAG exceeds maximum size ({len(request.allocations)} allocations, limit: {limit})",
+            hint="Split the workflow into smaller DAGs or increase the limit via system configuration.",
+        )
+
+
+async def _member(context: Context, wanted: WantedMember, warnings: list[str]) -> DagMember:
+    identity = context.identity
+    submitter = Submitter(
+        user=identity.user,
+        account=identity.account,
+        tenant=context.chosen_tenant(Permission.SUBMIT, wanted.submission.tenant),
+        vcluster=context.default_vcluster,
+    )
+    try:
+        command = submit_command(wanted.submission, submitter)
+    except BadField as problem:
+        raise BadField(
+            f'allocation "{wanted.ref}"', str(problem), current=problem.current, limit=problem.limit, hint=problem.hint
+        ) from None
+    intake = take_in(context, command, names_vcluster=bool(wanted.submission.vcluster))
+    await screen(context, intake)
+    warnings += [f"{wanted.ref}: {text}" for text in intake.warnings]
+    command = await with_dependencies(context, intake.command, wanted.outside)
+    return DagMember(ref=wanted.ref, submission=command, needs=dag_edges(wanted.inside))
+
+
+async def get_dag(context: Context, request: GetDag) -> DagView:
+    """One DAG with its allocations, archived or not."""
+    dag, is_archived = await find_dag(context, request.id, Permission.READ)
+    return await _full_view(context, dag, is_archived=is_archived)
+
+
+async def get_dag_graph(context: Context, request: GraphQuery) -> DagGraph | Drawn[DagGraph]:
+    """Allocations and edges; with `format` a drawing of them."""
+    dag, _ = await find_dag(context, request.id, Permission.READ)
+    graph = dag_graph(dag, await _members(context, dag))
+    if request.format == "svg":
+        svg = draw_svg(graph)
+        return Drawn(replace(graph, svg=svg), "image/svg+xml", svg)
+    return Drawn(graph, "text/plain; charset=utf-8", graph.text) if request.format == "text" else graph
+
+
+async def cancel_dag(context: Context, request: CancelDagRequest) -> DagView:
+    """Ends everything of the DAG that has not ended."""
+    dag, _ = await find_dag(context, request.id, Permission.CHANGE)
+    await context.carry_out(CancelDag(number=dag.number), request.request_id)
+    dag, is_archived = await find_dag(context, request.id, Permission.READ)
+    return await _full_view(context, dag, is_archived=is_archived)
+
+
+async def list_dags(context: Context, request: DagQuery) -> Page[DagView]:
+    """DAGs, newest first, running and ended."""
+    limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
+    before = read_cursor(request.cursor, tuple[int])[0] if request.cursor else MAX_NUMBER
+    wanted = _wanted(context, request)
+    hot = {n: dag for n, dag in context.state.dependencies.dags.items() if n < before and wanted.takes(dag)}
+    found = await _archived(context, wanted, before, limit + 1) | hot
+    numbers = sorted(found, reverse=True)
+    items = [await _list_view(context, found[number]) for number in numbers[:limit]]
+    cursor = make_cursor(numbers[limit - 1]) if len(numbers) > limit else None
+    return Page(items=items, next_cursor=cursor)
+
+
+async def _list_view(context: Context, dag: Dag) -> DagView:
+    """One that has ended knows how its members did."""
+    is_archived = dag.number not in context.state.dependencies.dags
+    return dag_view(dag, [] if dag.counts else await _members(context, dag), archived=is_archived)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which DAGs the caller asks for and may see; nothing = all."""
+
+    user: str
+    tenants: tuple[str, ...] | None
+    states: frozenset[DagState]
+
+    def takes(self, dag: Dag) -> bool:
+        return (
+            (self.tenants is None or dag.tenant in self.tenants)
+            and self.user in ("", dag.user)
+            and (not self.states or dag.state in self.states)
+        )
+
+
+def _wanted(context: Context, request: DagQuery) -> _Wanted:
+    tenants = context.visible_tenants(Permission.READ)
+    if request.tenant:
+        tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
+    return _Wanted(request.user, tenants, _states(request.state))
+
+
+async def _archived(context: Context, wanted: _Wanted, before: int, most: int) -> dict[int, Dag]:
+    """The newest archived ones that are wanted, so many at most."""
+    tenant = wanted.tenants[0] if wanted.tenants is not None and len(wanted.tenants) == 1 else ""
+    found: dict[int, Dag] = {}
+    while page := await context.services.replica.archived_dags(wanted.user, tenant, before, ARCHIVE_PAGE):
+        for dag in page:
+            if wanted.takes(dag):
+                found[dag.number] = dag
+            if len(found) == most:
+                return found
+        before = page[-1].number
+    return found
+
+
+def _states(wanted: list[str]) -> frozenset[DagState]:
+    known = {state.value.lower(): state for state in DagState}
+    words = [word.strip().lower() for text in wanted for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in known:
+            raise BadField("state", f'"{word[:40]}" is not a state of a DAG', hint=f"one of {', '.join(DagState)}")
+    return frozenset(known[word] for word in words)
+
+
+async def _members(context: Context, dag: Dag) -> list[Member]:
+    """Members that a retention rule has removed from the archive are left out."""
+    found = [await find_number(context, number) for number in dag.members]
+    return [each.record for each in found if each is not None]
+
+
+async def _full_view(context: Context, dag: Dag, *, is_archived: bool) -> DagView:
+    members = await _members(context, dag)
+    names = {member.number: member_head(member).dag_ref for member in members}
+    now_ms = context.services.clock.now_ms()
+    reason_for = context.services.scheduling.reason_for
+    views = tuple(
+        member_view(member, names, now_ms=now_ms, explained="" if is_archived else reason_for(member.number))
+        for member in members
+    )
+    return replace(dag_view(dag, members, archived=is_archived), allocations=views or UNSET)

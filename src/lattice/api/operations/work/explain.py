@@ -1,0 +1,44 @@
+"""Why it waits, and when it will start."""
+
+from msgspec import Struct
+
+from lattice.api.context import Context
+from lattice.api.find.lookup import Found, find
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.work.allocations import AllocationState, TaskGroup
+from lattice.ports.scheduling import Outlook
+from lattice.wire.work.allocations import waiting_reason
+from lattice.wire.work.explanations import ExplanationView, explanation_view
+
+_NOT_SEEN = "waiting for the next cycle"
+
+
+class ExplainAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+
+
+async def explanation(context: Context, request: ExplainAllocation) -> ExplanationView:
+    """Why one allocation, task or group waits, how it is ranked, when and where it will start as things are."""
+    found = await find(context, request.id)
+    shown_id, head = allocation_id(found.number), found.head
+    if not _waits(found):
+        return ExplanationView(
+            id=shown_id,
+            state=found.state,
+            reason=waiting_reason(head, "") if not isinstance(found.record, TaskGroup) else "",
+            scores={},
+            rank=None,
+            predicted_start=None,
+            predicted_nodes=(),
+        )
+    scheduling = context.services.scheduling
+    outlook = scheduling.outlook(found.number) or (scheduling.outlook(head.group) if head.group else None)
+    outlook = outlook or Outlook(reason=_NOT_SEEN)
+    reason = waiting_reason(head, outlook.reason)
+    return explanation_view(outlook, allocation_id=shown_id, state=found.state, reason=reason)
+
+
+def _waits(found: Found) -> bool:
+    if isinstance(found.record, TaskGroup):
+        return bool(found.record.pending)
+    return found.record.state is AllocationState.PENDING

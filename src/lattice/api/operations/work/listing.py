@@ -1,0 +1,198 @@
+"""Lists of allocations: those of now, those of the past, how many, and the queue of a vCluster."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from msgspec import Struct
+
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context
+from lattice.api.errors import unknown
+from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.find.lookup import Found, find_tasks, view_of
+from lattice.api.find.selection import Selection, archived_records, count_tasks, hot_records, pick
+from lattice.api.find.states import parse_states
+from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
+from lattice.core.model.ids import parse_allocation_id, parse_task_id
+from lattice.core.model.intervals import Intervals
+from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.tasks import parse_task_set
+from lattice.wire.text.texts import parse_tag
+from lattice.wire.text.times import parse_moment
+from lattice.wire.work.allocations import AllocationView
+
+# How many are looked at before others get their turn.
+_AT_ONCE = 500
+
+
+class AllocationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The filters of docs/architecture/api.md."""
+
+    state: list[str] = []
+    user: str = ""
+    tenant: str = ""
+    vcluster: str = ""
+    project: str = ""
+    name: str = ""
+    group: str = ""
+    tag: list[str] = []
+    all: bool = False
+    tasks: bool = False
+    since: str = ""
+    until: str = ""
+    limit: int | None = None
+    cursor: str = ""
+
+
+class QueueQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    limit: int | None = None
+    cursor: str = ""
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    total: int
+    states: dict[str, int]
+
+
+async def list_allocations(context: Context, request: AllocationQuery) -> Page[AllocationView]:
+    """A page of what the caller may see, newest first."""
+    return await _page(context, await _selection(context, request), request, with_archive=request.all)
+
+
+async def history(context: Context, request: AllocationQuery) -> Page[AllocationView]:
+    """A page of finished allocations, newest first."""
+    wanted = await _selection(context, request)
+    ended = wanted.states & TERMINAL if wanted.states else TERMINAL
+    if not ended:
+        return Page(items=[])
+    return await _page(context, _with_states(wanted, ended), request, with_archive=True)
+
+
+async def count_allocations(context: Context, request: AllocationQuery) -> Counts:
+    """How many there are in each state."""
+    wanted = await _selection(context, request)
+    counts: Counter[str] = Counter()
+    seen: set[int] = set()
+    if wanted.shows_tasks:
+        counts.update(count_tasks(context.state, wanted))
+        # Ended tasks of groups are counted there, whether they are rows yet or not.
+        records: list[Allocation | TaskGroup] = [
+            record
+            for record in context.state.allocations.values()
+            if not (record.is_terminal and record.group in context.state.groups)
+        ]
+    else:
+        singles = [record for record in context.state.allocations.values() if not record.group]
+        records = [*singles, *context.state.groups.values()]
+    for place, record in enumerate(records, start=1):
+        if wanted.takes(record):
+            seen.add(record.number)
+            counts[Found(record).state] += 1
+        if place % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+    if request.all:
+        async for archived in archived_records(context, wanted, None):
+            if archived.number not in seen:
+                counts[Found(archived).state] += 1
+    return Counts(total=counts.total(), states=dict(counts))
+
+
+async def vcluster_queue(context: Context, request: QueueQuery) -> Page[AllocationView]:
+    """What waits in a vCluster, in the order in which it is considered; what no cycle has seen yet comes last."""
+    if request.name not in context.state.vclusters:
+        raise unknown("vCluster", request.name, context.state.vclusters)
+    limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
+    after = read_cursor(request.cursor, tuple[int, int, int, int]) if request.cursor else None
+    wanted = Selection(
+        states=frozenset({AllocationState.PENDING, AllocationState.RUNNING}),
+        tenants=context.visible_tenants(Permission.READ),
+        vcluster=request.name,
+    )
+    places = {number: place for place, number in enumerate(context.services.scheduling.queue())}
+    waiting = [
+        (_rank(record, places), record) async for record in hot_records(context.state, wanted) if _is_waiting(record)
+    ]
+    waiting.sort(key=lambda pair: pair[0])
+    rest = [pair for pair in waiting if after is None or pair[0] > after]
+    shown = rest[:limit]
+    cursor = make_cursor(*shown[-1][0]) if len(rest) > limit else None
+    return Page(items=await _views(context, [Found(record) for _, record in shown]), next_cursor=cursor)
+
+
+def _is_waiting(record: Allocation | TaskGroup) -> bool:
+    if isinstance(record, TaskGroup):
+        return record.pending_count > 0
+    return record.state is AllocationState.PENDING
+
+
+def _rank(record: Allocation | TaskGroup, places: Mapping[int, int]) -> tuple[int, int, int, int]:
+    head = record.template if isinstance(record, TaskGroup) else record
+    place = places.get(record.number, len(places))
+    return (place, -head.preemption_class, head.submitted_at, record.number)
+
+
+async def _page(
+    context: Context, wanted: Selection, request: AllocationQuery, *, with_archive: bool
+) -> Page[AllocationView]:
+    limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
+    before = read_cursor(request.cursor, tuple[int])[0] if request.cursor else None
+    found, more = await pick(context, wanted, before, limit, with_archive=with_archive)
+    cursor = make_cursor(found[-1].number) if more else None
+    return Page(items=await _views(context, found), next_cursor=cursor)
+
+
+async def _views(context: Context, found: list[Found]) -> list[AllocationView]:
+    views: list[AllocationView] = []
+    for start in range(0, len(found), _AT_ONCE):
+        views += [view_of(context, each) for each in found[start : start + _AT_ONCE]]
+        await asyncio.sleep(0)
+    return views
+
+
+def _with_states(wanted: Selection, states: frozenset[AllocationState]) -> Selection:
+    return replace(wanted, states=states)
+
+
+async def _selection(context: Context, request: AllocationQuery) -> Selection:
+    state = context.state
+    if request.vcluster and request.vcluster not in state.vclusters:
+        raise unknown("vCluster", request.vcluster, state.vclusters)
+    tenants = context.visible_tenants(Permission.READ)
+    if request.tenant:
+        tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
+    group, positions = await _group(context, request.group)
+    return Selection(
+        states=parse_states(request.state),
+        tenants=tenants,
+        user=request.user,
+        vcluster=request.vcluster,
+        project=request.project,
+        name=request.name,
+        group=group,
+        positions=positions,
+        tags=tuple(parse_tag(text) for text in request.tag),
+        tasks=request.tasks,
+        since=parse_moment(request.since, "since") if request.since else 0,
+        until=parse_moment(request.until, "until") if request.until else 0,
+    )
+
+
+async def _group(context: Context, text: str) -> tuple[int, Intervals]:
+    """The group, and which of its tasks when the text names only some."""
+    if not text:
+        return 0, ()
+    task = parse_task_id(text)
+    if task is None and parse_task_set(text) is None:
+        number = parse_allocation_id(text)
+        if number is None:
+            raise BadField("group", f'"{text[:60]}" is not the id of a task group', hint="for example a17")
+        return number, ()
+    found, positions = await find_tasks(context, text, Permission.READ)
+    if isinstance(found.record, TaskGroup):
+        return found.number, positions
+    place = found.number - found.record.group - 1
+    return found.record.group, ((place, place + 1),)

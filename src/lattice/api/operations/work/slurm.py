@@ -1,0 +1,29 @@
+"""One Slurm command line: read, carried out, and answered with what its program prints."""
+
+from lattice.api.context import Context
+from lattice.api.errors import ApiError, translated
+from lattice.api.slurm.answering import faulty, refusal
+from lattice.api.slurm.registry import PROGRAMS, SUBMITTERS
+from lattice.slurm.faults import Fault
+from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
+from lattice.wire.text.problems import BadField
+
+
+async def slurm_command(context: Context, request: SlurmCommand) -> SlurmAnswer:
+    """Carries out a command of Slurm's. What it refuses is an answer too, with the text and the exit code of Slurm's own."""
+    run = PROGRAMS.get(request.program)
+    if run is None:
+        known = ", ".join(sorted(PROGRAMS))
+        raise ApiError("not_found", f'unknown program "{request.program[:40]}"', hint=f"known: {known}")
+    before_read = context.services.before_read
+    if before_read is not None and request.program not in SUBMITTERS:
+        await before_read()
+    try:
+        return await run(context, request)
+    except Fault as fault:
+        return faulty(fault)
+    except (ApiError, BadField) as error:
+        shown = translated(error)
+        if shown.status >= 500:
+            raise
+        return refusal(request.program, shown)

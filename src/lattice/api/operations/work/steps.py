@@ -1,0 +1,262 @@
+"""Steps of an allocation: launch, list, follow, feed, signal, end."""
+
+import asyncio
+import base64
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+
+from msgspec import Struct
+
+from lattice.api.answers import EventAnswer, ServerEvent
+from lattice.api.auditing import record_access
+from lattice.api.auth.rbac import Permission
+from lattice.api.context import Context
+from lattice.api.errors import ApiError
+from lattice.api.find.cursors import Page
+from lattice.api.find.lookup import find
+from lattice.api.running.step_follow import StepFollower, StepGap, StepOutput, StepResult, parse_places
+from lattice.api.running.step_launch import desk_of, launch, own, refused, single
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.steps import step_id
+from lattice.ports.nodes.agents import AgentUnreachable
+from lattice.ports.nodes.steps import StepDesk, StepRefused, StepView
+from lattice.wire.text.problems import BadField
+from lattice.wire.work.steps import (
+    StepInfo,
+    StepSubmission,
+    recorded_info,
+    recorded_view,
+    step_info,
+)
+
+MOST_INPUT_BYTES = 1 << 20
+MOST_SIGNAL = 64
+# A new leader hears of steps when their nodes register.
+KNOWN_WITHIN_S = 10.0
+LOOK_AGAIN_S = 0.1
+LEADS_EVERY_S = 1.0
+
+
+class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+
+
+class GetStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    step: int
+
+
+class StepFollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`last_event_id` (the header Last-Event-ID) names the places up to which everything was read: `0:1234,1:99`."""
+
+    id: str
+    step: int
+    last_event_id: str = ""
+
+
+class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bytes (base64) for the tasks that take input; `offset` counts from the first one, so that a repeat does no harm."""
+
+    id: str
+    step: int
+    offset: int = 0
+    data: str = ""
+    eof: bool = False
+    request_id: str = ""
+
+
+class InputTaken(Struct, frozen=True, kw_only=True):
+    """So many bytes were taken since the beginning; send the rest again. `waiting`: no tasks yet, not even the end was taken."""
+
+    upto: int
+    waiting: bool = False
+
+
+class StepSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    step: int
+    signal: int
+    request_id: str = ""
+
+
+class StepWindow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    step: int
+    rows: int
+    columns: int
+    request_id: str = ""
+
+
+class EndStepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    step: int
+    request_id: str = ""
+
+
+async def launch_step(context: Context, request: StepSubmission) -> StepInfo:
+    """Starts tasks on the nodes of a running allocation, or lets them wait for room there."""
+    return await launch(context, request)
+
+
+async def list_steps(context: Context, request: StepsQuery) -> Page[StepInfo]:
+    """The steps of an allocation, those that are over and those that are not, by number."""
+    found = single(await find(context, request.id))
+    desk = context.services.steps
+    live = {view.step: step_info(view) for view in (desk.live(found.number) if desk else ())}
+    recorded = {record.step: recorded_info(found.number, record) for record in found.steps}
+    return Page(items=[info for _, info in sorted({**live, **recorded}.items())])
+
+
+async def get_step(context: Context, request: GetStep) -> StepInfo:
+    """One step."""
+    found = single(await find(context, request.id))
+    recorded = next((record for record in found.steps if record.step == request.step), None)
+    if recorded is not None:
+        return recorded_info(found.number, recorded)
+    return step_info(await _view(context, found, request.step))
+
+
+async def follow_step(
+    context: Context, request: StepFollowQuery
+) -> EventAnswer[StepInfo | StepOutput | StepGap | StepResult]:
+    """What the tasks write, until they have ended, and how they ended."""
+    found = single(await find(context, request.id, Permission.READ_OUTPUT))
+    places = parse_places(request.last_event_id)
+    view = await _view(context, found, request.step)
+    await record_access(context, "allocation.logs", found, f"step {request.step}")
+    return EventAnswer(_events(context, found, view, places))
+
+
+async def _events(
+    context: Context, found: Allocation, view: StepView, places: dict[int, int]
+) -> AsyncGenerator[ServerEvent[StepInfo | StepOutput | StepGap | StepResult], None]:
+    desk = desk_of(context)
+    number, step = found.number, view.step
+
+    def look() -> StepView | None:
+        return desk.find(number, step) or _recorded(context, found, step)
+
+    yield ServerEvent(step_info(view), event="step")
+    while view.layout is None and not view.has_ended:
+        if not await _next_change(context, number, step):
+            return
+        view = look() or view
+        yield ServerEvent(step_info(view), event="step")
+    follower = StepFollower(desk, view, places, look, context.services.is_ready)
+    pieces = follower.pieces()
+    try:
+        async for piece in pieces:
+            yield ServerEvent(piece, event="gap" if isinstance(piece, StepGap) else "")
+    finally:
+        await pieces.aclose()
+    over = await _ended_view(context, found, step, look)
+    if over is None:
+        return
+    result = StepResult(exit_code=over.exit_code, lost=over.lost, message=over.message, failures=over.failures)
+    yield ServerEvent(result, event="result")
+    yield ServerEvent(result, event="end")
+
+
+async def _next_change(context: Context, number: int, step: int) -> bool:
+    """Whether this server still leads, at the next change of the step or after a while. A stream that simply ends is taken up
+    again by its caller, wherever the step is known then."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LEADS_EVERY_S):
+            await desk_of(context).changed(number, step)
+    return context.services.is_ready()
+
+
+async def _ended_view(
+    context: Context, found: Allocation, step: int, look: Callable[[], StepView | None]
+) -> StepView | None:
+    """How the step ended; None when this server leads no more."""
+    while True:
+        view = look()
+        if view is None:
+            # Recorded, and its allocation archived since.
+            found = single(await find(context, allocation_id(found.number)))
+            view = _recorded(context, found, step)
+            if view is None:
+                raise ApiError("not_found", f"no step {step_id(allocation_id(found.number), step)}", hint=_hint(found))
+        if view.has_ended:
+            return view
+        if not await _next_change(context, found.number, step):
+            return None
+
+
+async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
+    """Input for the tasks; answers how much was taken, which may be less than was sent."""
+    allocation = own(context, await find(context, request.id), request.id)
+    try:
+        data = base64.b64decode(request.data, validate=True)
+    except ValueError:  # binascii.Error is one, too; text that is not ASCII raises the other
+        raise BadField("data", "is not base64") from None
+    if len(data) > MOST_INPUT_BYTES or request.offset < 0:
+        raise BadField("data", "is too much at once", current=f"{len(data):,}", limit=f"{MOST_INPUT_BYTES:,} bytes")
+    await _view(context, allocation, request.step)
+    try:
+        upto = await desk_of(context).feed(allocation.number, request.step, request.offset, data, eof=request.eof)
+    except StepRefused as refusal:
+        raise refused(refusal) from None
+    except AgentUnreachable as error:
+        raise ApiError("unavailable", f"the input cannot be delivered now: {error}", hint="send it again") from None
+    return InputTaken(upto=0, waiting=True) if upto is None else InputTaken(upto=upto)
+
+
+async def signal_step(context: Context, request: StepSignal) -> StepInfo:
+    """Sends a signal to all tasks of a step."""
+    if not 1 <= request.signal <= MOST_SIGNAL:
+        raise BadField("signal", f"{request.signal} is not a signal", limit=f"from 1 to {MOST_SIGNAL}")
+    return await _order(context, request.id, request.step, lambda d, n: d.signal(n, request.step, request.signal))
+
+
+async def resize_step(context: Context, request: StepWindow) -> StepInfo:
+    """Tells a step's terminal its size."""
+    if not (0 < request.rows <= 10_000 and 0 < request.columns <= 10_000):
+        raise BadField("rows", "not the size of a terminal", limit="from 1 to 10,000")
+    rows, columns = request.rows, request.columns
+    return await _order(context, request.id, request.step, lambda d, n: d.resize(n, request.step, rows, columns))
+
+
+async def end_step(context: Context, request: EndStepRequest) -> StepInfo:
+    """Ends a step: its tasks get SIGTERM, after the grace period SIGKILL."""
+    return await _order(context, request.id, request.step, lambda d, n: d.end(n, request.step, "ended by its user"))
+
+
+async def _order(context: Context, text: str, step: int, carry_out: Callable[[StepDesk, int], None]) -> StepInfo:
+    allocation = own(context, await find(context, text), text)
+    view = await _view(context, allocation, step)
+    if not view.has_ended:
+        try:
+            carry_out(desk_of(context), allocation.number)
+        except StepRefused as refusal:
+            raise refused(refusal) from None
+    return step_info(await _view(context, allocation, step))
+
+
+async def _view(context: Context, found: Allocation, step: int) -> StepView:
+    """The step, wherever it is known; a new leader is given time to hear of it."""
+    deadline = context.services.clock.monotonic_s() + KNOWN_WITHIN_S
+    desk = desk_of(context)
+    while True:
+        view = desk.find(found.number, step) or _recorded(context, found, step)
+        if view is not None:
+            return view
+        nodes = found.nodes if found.is_holding else ()
+        is_complete = all(context.services.links.is_connected(node) for node in nodes)
+        if is_complete or context.services.clock.monotonic_s() >= deadline:
+            raise ApiError("not_found", f"no step {step_id(allocation_id(found.number), step)}", hint=_hint(found))
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def _recorded(context: Context, found: Allocation, step: int) -> StepView | None:
+    current = context.state.allocations.get(found.number) or found
+    for record in current.steps:
+        if record.step == step:
+            return recorded_view(current.number, record)
+    return None
+
+
+def _hint(found: Allocation) -> str:
+    return f"`lattice steps {allocation_id(found.number)}` lists them"

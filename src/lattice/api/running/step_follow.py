@@ -1,0 +1,133 @@
+"""Follows a step live: what its tasks write on every node, each byte once, until it is over; and takes up where a caller was."""
+
+import asyncio
+import base64
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+
+from msgspec import Struct
+
+from lattice.api.errors import ApiError
+from lattice.ports.nodes.agents import AgentUnreachable, OutputUnavailable
+from lattice.ports.nodes.steps import StepDesk, StepView
+from lattice.wire.agents.journals import whole_records
+
+AHEAD = 64  # pieces that wait for a slow caller
+AGAIN_S = 0.1
+
+
+class StepOutput(Struct, frozen=True, kw_only=True):
+    """Whole records of a node's journal, base64; `next` is the place behind them, `node` counts from 0."""
+
+    node: int
+    next: int
+    data: str
+
+
+class StepGap(Struct, frozen=True, kw_only=True):
+    """So many bytes of a node's journal are gone: nobody read them in time."""
+
+    node: int
+    next: int
+    bytes: int
+
+
+class StepResult(Struct, frozen=True, kw_only=True):
+    """How a step ended."""
+
+    exit_code: int
+    lost: int
+    message: str
+    failures: tuple[str, ...]
+
+
+def parse_places(text: str) -> dict[int, int]:
+    """Places as a caller hands them back: `0:1234,3:99`."""
+    places = {}
+    try:
+        for piece in text.split(",") if text else ():
+            node, _, place = piece.partition(":")
+            places[int(node)] = max(0, int(place))
+    except ValueError:
+        raise ApiError("invalid", f'cannot read "{text[:60]}" as a place', hint="hand it back unchanged") from None
+    return places
+
+
+class StepFollower:
+    """`look` tells how the step stands now, None when nobody knows it any more; `is_ready` whether this server leads."""
+
+    def __init__(
+        self,
+        desk: StepDesk,
+        view: StepView,
+        places: dict[int, int],
+        look: Callable[[], StepView | None],
+        is_ready: Callable[[], bool],
+    ) -> None:
+        self._desk = desk
+        self._view = view
+        self._places = places
+        self._look = look
+        self._is_ready = is_ready
+        self._pieces: asyncio.Queue[StepOutput | StepGap] = asyncio.Queue(AHEAD)
+
+    async def pieces(self) -> AsyncGenerator[StepOutput | StepGap, None]:
+        """Everything that is written, from the places on; ends when all nodes have sent all they have."""
+        nodes = self._view.layout.nodes if self._view.layout else ()
+        readers = [asyncio.create_task(self._read(place, node)) for place, node in enumerate(nodes)]
+        finished = asyncio.gather(*readers)
+        waiting: asyncio.Task[StepOutput | StepGap] | None = None
+        try:
+            while True:
+                waiting = waiting or asyncio.create_task(self._pieces.get())
+                await asyncio.wait((waiting, finished), return_when=asyncio.FIRST_COMPLETED)
+                if waiting.done():
+                    piece, waiting = waiting.result(), None
+                    yield piece
+                elif finished.done() and self._pieces.empty():
+                    finished.result()
+                    return
+        finally:
+            for task in (*readers, *((waiting,) if waiting else ())):
+                task.cancel()
+            await asyncio.gather(*readers, return_exceptions=True)
+            with suppress(asyncio.CancelledError, Exception):
+                await finished
+
+    async def _read(self, place: int, node: str) -> None:
+        offset = self._places.get(place, 0)
+        while True:
+            # Asked before reading: what was written before the end is then seen.
+            was_over = self._is_over(node)
+            try:
+                offset = await self._read_on(place, node, offset)
+            except (AgentUnreachable, OutputUnavailable):
+                if was_over or not self._is_ready():
+                    return
+                await asyncio.sleep(AGAIN_S)
+                offset = self._places.get(place, 0)
+            else:
+                return
+
+    async def _read_on(self, place: int, node: str, offset: int) -> int:
+        view = self._view
+        rest = b""
+        async for piece in self._desk.read(node, view.number, view.run, view.step, offset=offset):
+            if piece.offset > offset + len(rest):
+                lost = piece.offset - offset
+                rest, offset = b"", piece.offset
+                self._places[place] = offset
+                await self._pieces.put(StepGap(node=place, next=offset, bytes=lost))
+            rest += piece.data
+            size = whole_records(rest)
+            if size:
+                data = base64.b64encode(rest[:size]).decode()
+                rest, offset = rest[size:], offset + size
+                self._places[place] = offset
+                await self._pieces.put(StepOutput(node=place, next=offset, data=data))
+        return offset
+
+    def _is_over(self, node: str) -> bool:
+        """Whether nothing more can come from the node."""
+        now = self._look()
+        return now is None or now.has_ended or node in now.closed_nodes

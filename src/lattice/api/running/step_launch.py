@@ -1,0 +1,87 @@
+"""Launches steps for whoever asks: operations and commands alike, with the same checks and refusals."""
+
+import hashlib
+
+from lattice.api.auditing import record_access
+from lattice.api.context import Context
+from lattice.api.errors import ApiError, starting
+from lattice.api.find.lookup import Found, find
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.ports.nodes.steps import StepDesk, StepRefused
+from lattice.wire.work.steps import StepInfo, StepSubmission, launch_request, step_info
+
+
+async def launch(context: Context, request: StepSubmission) -> StepInfo:
+    """Starts tasks on the nodes of a running allocation, or lets them wait for room there."""
+    allocation = own(context, await find(context, request.id), request.id)
+    if allocation.state not in (AllocationState.RUNNING, AllocationState.STARTING):
+        raise _not_running(allocation)
+    await record_access(context, "allocation.launch", allocation)
+    asked = launch_request(request, _launch_id(context, request.request_id, allocation))
+    try:
+        return step_info(await desk_of(context).launch(allocation, asked))
+    except StepRefused as refusal:
+        raise refused(refusal) from None
+
+
+def own(context: Context, found: Found, text: str) -> Allocation:
+    """The allocation, if it is the caller's own: tasks run as its user, so nobody else may start or feed any."""
+    allocation = single(found)
+    if allocation.user != context.user:
+        raise ApiError(
+            "forbidden",
+            f"{allocation_id(allocation.number)} belongs to {allocation.user}",
+            hint="only its owner may launch work in it",
+        )
+    return allocation
+
+
+def single(found: Found) -> Allocation:
+    if isinstance(found.record, TaskGroup):
+        name = allocation_id(found.number)
+        raise ApiError(
+            "invalid",
+            f"{name} is a task group",
+            hint=f"name one of its tasks, such as {name}_{found.record.index_at(0)}",
+        )
+    return found.record
+
+
+def desk_of(context: Context) -> StepDesk:
+    if context.services.steps is None:
+        raise starting()
+    return context.services.steps
+
+
+def refused(refusal: StepRefused) -> ApiError:
+    return ApiError(
+        refusal.code,
+        str(refusal),
+        current=refusal.current,
+        requested=refusal.requested,
+        limit=refusal.limit,
+        hint=refusal.hint,
+    )
+
+
+def _not_running(allocation: Allocation) -> ApiError:
+    if allocation.is_terminal:
+        hint = "submit a new one"
+    else:
+        hint = f"wait until it runs: `lattice watch {allocation_id(allocation.number)}`"
+    return ApiError(
+        "conflict",
+        f"{allocation_id(allocation.number)} is not running",
+        current=str(allocation.state),
+        hint=hint,
+    )
+
+
+def _launch_id(context: Context, request_id: str, allocation: Allocation) -> str:
+    """A name for the launch, the same for each repeat of one request."""
+    seed = f"{context.user}/{request_id or context.request_id}"
+    if not (request_id or context.request_id):
+        seed = f"{context.services.boot}/{context.services.clock.monotonic_s()}/{id(context)}"
+    digest = hashlib.sha256(f"{allocation.number}/{seed}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"

@@ -1,0 +1,347 @@
+"""Every change of state that people see, in the order of the log: one bounded ring for all who watch, whatever wire they use.
+
+A change carries the log index of its entry, so that a place in one server's ring is found again in that of the next. The ring
+belongs to the server, not to its term as leader: it is filled while the log is replayed at the start and while following.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from lattice.api.limits import KEPT_CHANGES
+from lattice.core.machine import events as ev
+from lattice.core.machine.commands import Envelope
+from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.ports.quorum.replica import Replica
+from lattice.wire.work.allocations import group_state
+
+
+class Change(Struct, frozen=True, kw_only=True, gc=False):
+    """One change. `what` is allocation (also a task or a task group), dag, node, tenant, project, vcluster, reservation, setting.
+
+    What is neither an allocation nor a DAG has no number but a `label`.
+    """
+
+    index: int
+    at: int
+    kind: str
+    state: str
+    what: str = "allocation"
+    number: int = 0
+    label: str = ""
+    name: str = ""
+    user: str = ""
+    tenant: str = ""
+    project: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
+    cause: str = ""
+    exit_code: int | None = None
+    run: int = 0
+    nodes: tuple[str, ...] = ()
+    group: int = 0
+    dag: int = 0
+    reason: str = ""
+
+
+_A = AllocationState
+# Events that change what people see of one allocation, with the state they lead to (None: whatever it is).
+_ALLOCATION_EVENTS: dict[type, tuple[str, AllocationState | None]] = {
+    ev.AllocationPlaced: ("placed", _A.STARTING),
+    ev.AllocationStarted: ("started", _A.RUNNING),
+    ev.AllocationStopping: ("stopping", _A.STOPPING),
+    ev.AllocationEnded: ("ended", None),
+    ev.AllocationRequeued: ("requeued", _A.PENDING),
+    ev.AllocationHeld: ("held", None),
+    ev.AllocationReleased: ("released", None),
+    ev.AllocationUpdated: ("updated", None),
+    ev.AllocationPaused: ("paused", None),
+}
+_OTHER_EVENTS: frozenset[type] = frozenset(
+    {
+        ev.AllocationSubmitted,
+        ev.WaitChanged,
+        ev.TaskGroupSubmitted,
+        ev.TasksCancelled,
+        ev.TaskGroupHeld,
+        ev.DagSubmitted,
+        ev.DagEnded,
+        ev.NodeMoved,
+        ev.NodeSpecified,
+        ev.NodeMeasured,
+        ev.TenantSet,
+        ev.ProjectSet,
+        ev.VclusterSet,
+        ev.ReservationSet,
+        ev.ReservationDeleted,
+        ev.SettingSet,
+    }
+)
+SHOWN: frozenset[type] = frozenset(_ALLOCATION_EVENTS) | _OTHER_EVENTS
+# Events of which nobody sees a change of state.
+SILENT: frozenset[type] = frozenset(
+    {
+        ev.StepsRecorded,  # shown with their allocation
+        ev.PartChanged,  # one node of several; the allocation's own change follows
+        ev.TaskReleased,  # a pending task is pending still
+        ev.TasksUnblocked,
+        ev.TasksFolded,  # kept in another form
+        ev.AllocationsArchived,
+        ev.DagCancelled,  # its members tell
+        ev.NodeRegistered,  # a change of its state is an event of its own
+        ev.TimeLimitNeared,  # told to those who asked
+        ev.NotificationQueued,
+        ev.DriftNoted,  # where it has consequences, the node moves
+        ev.DriftEscalated,
+        ev.DriftVerified,
+        ev.DriftCleared,
+        ev.BaselineSet,
+        ev.BaselineUnset,
+        ev.AuditRecorded,  # has readers of its own
+        ev.AuditKeySet,
+        ev.AuditSealed,
+        ev.AuditArchived,
+        ev.NotificationDropped,
+        ev.NotificationsSettled,
+        ev.NotifyDefaultSet,
+        ev.SnapshotRecorded,
+    }
+)
+
+Listener = Callable[[Iterable[int], Iterable[range]], None]
+
+
+class ChangeRing:
+    """Follows the replica. `first` is the place of the oldest kept change, `end` the place behind the newest.
+
+    Listeners are called once per command with the numbers, and the blocks of numbers, that something happened to.
+    """
+
+    def __init__(self, replica: Replica, kept: int = KEPT_CHANGES) -> None:
+        self._replica = replica
+        self._kept: deque[Change] = deque(maxlen=kept)
+        self._ever = 0
+        self._since = 0  # everything after this index was seen
+        self._group_states: dict[int, AllocationState] = {}
+        self._listeners: list[Listener] = []
+        self._touched: set[int] = set()
+        self._blocks: list[range] = []
+        self.unsubscribe: Callable[[], None] = replica.subscribe(self._note)
+        self.begin()
+
+    def begin(self) -> None:
+        """Takes the present state as known; what changes it from now on is kept."""
+        self._since = self._replica.applied_index
+        groups = self._replica.state.groups
+        self._group_states = {number: group_state(group) for number, group in groups.items() if not group.is_done}
+
+    @property
+    def first(self) -> int:
+        return self._ever - len(self._kept)
+
+    @property
+    def end(self) -> int:
+        return self._ever
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Calls back after each command that changed something; returns what ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def place_after(self, index: int) -> tuple[int, bool]:
+        """Where to read what came after log entry `index`, and whether all of that is still kept."""
+        complete = index >= (self._kept[0].index if self.first else self._since)
+        place = self._ever
+        for change in reversed(self._kept):
+            if change.index <= index:
+                break
+            place -= 1
+        return place, complete
+
+    def read(self, place: int, most: int) -> list[Change]:
+        """Up to `most` changes from `place` on, which must not lie before `first`."""
+        skip = place - self.first
+        return [self._kept[k] for k in range(skip, min(skip + most, len(self._kept)))]
+
+    def is_last_of_entry(self, place: int) -> bool:
+        """Whether no change of the same log entry follows the one at `place`."""
+        k = place - self.first
+        if k < 0:
+            return True
+        index = self._kept[k].index
+        if k + 1 < len(self._kept):
+            return self._kept[k + 1].index != index
+        return self._replica.applied_index >= index
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[ev.AnyEvent, ...]) -> None:
+        before = self._ever
+        groups: dict[int, None] = {}
+        for event in events:
+            kind = _ALLOCATION_EVENTS.get(type(event))
+            if kind is not None:
+                self._note_allocation(index, envelope.at, event, kind, groups)
+            elif type(event) in _OTHER_EVENTS:
+                self._note_other(index, envelope.at, event, groups)
+        for number in groups:
+            self._note_group(index, envelope.at, number)
+        if self._ever != before:
+            touched, blocks = self._touched, self._blocks
+            self._touched, self._blocks = set(), []
+            for listener in tuple(self._listeners):
+                listener(touched, blocks)
+
+    def _note_allocation(
+        self,
+        index: int,
+        at: int,
+        event: ev.AnyEvent,
+        kind: tuple[str, AllocationState | None],
+        groups: dict[int, None],
+    ) -> None:
+        number: int = event.number  # type: ignore[union-attr]
+        state = self._replica.state
+        record = state.allocations.get(number)
+        if record is None:
+            group = state.groups.get(number)
+            if group is not None:
+                self._keep_group(index, at, kind[0], group)
+            return
+        self._keep(_change(index, at, kind[0], kind[1] or record.state, record))
+        if record.group:
+            self._touched.add(record.group)
+            groups[record.group] = None
+
+    def _note_group(self, index: int, at: int, number: int) -> None:
+        """A group begins with its first task and ends with its last."""
+        group = self._replica.state.groups.get(number)
+        before = self._group_states.get(number, _A.PENDING)
+        if group is None or group_state(group) is before:
+            return
+        state = self._group_states[number] = group_state(group)
+        kind = "started" if state is _A.RUNNING else "ended" if group.is_done else "requeued"
+        self._keep_group(index, at, kind, group)
+        if group.is_done:
+            del self._group_states[number]
+
+    def _note_other(self, index: int, at: int, event: ev.AnyEvent, groups: dict[int, None]) -> None:
+        state = self._replica.state
+        match event:
+            case ev.AllocationSubmitted():
+                record = event.allocation
+                self._keep(_change(index, at, "submitted", record.state, record))
+            case ev.TaskGroupSubmitted():
+                self._keep_group(index, at, "submitted", event.group)
+            case ev.TasksCancelled():
+                group = state.groups[event.group]
+                if not group.is_done:
+                    self._keep_group(index, at, "updated", group)
+                groups[event.group] = None
+                self._blocks.append(_block(group))
+            case ev.TaskGroupHeld():
+                self._keep_group(
+                    index, at, "held" if event.hold or event.held else "released", state.groups[event.group]
+                )
+            case ev.WaitChanged() if not event.waits_for:
+                self._note_eligible(index, at, event.number)
+            case ev.DagSubmitted() | ev.DagEnded():
+                self._note_dag(index, at, event)
+            case _:
+                self._note_thing(index, at, event)
+
+    def _note_eligible(self, index: int, at: int, number: int) -> None:
+        """It waits for nothing but its turn from now on."""
+        state = self._replica.state
+        record, group = state.allocations.get(number), state.groups.get(number)
+        if group is not None:
+            self._keep_group(index, at, "eligible", group)
+        elif record is not None:
+            self._keep(_change(index, at, "eligible", record.state, record))
+
+    def _note_dag(self, index: int, at: int, event: ev.DagSubmitted | ev.DagEnded) -> None:
+        dag = event.dag if isinstance(event, ev.DagSubmitted) else self._replica.state.dependencies.dags.get(event.dag)
+        if dag is None:
+            return
+        kind = "submitted" if isinstance(event, ev.DagSubmitted) else "ended"
+        shown = Change(
+            index=index,
+            at=at,
+            kind=kind,
+            what="dag",
+            state=dag.state,
+            number=dag.number,
+            dag=dag.number,
+            name=dag.name,
+            user=dag.user,
+            tenant=dag.tenant,
+        )
+        self._keep(shown)
+
+    def _note_thing(self, index: int, at: int, event: ev.AnyEvent) -> None:
+        found = self._judged(event) if isinstance(event, ev.NodeSpecified | ev.NodeMeasured) else _thing(event)
+        if found is not None:
+            what, label, fields = found
+            self._keep(Change(index=index, at=at, kind=what, what=what, label=label, **{"state": "set", **fields}))
+
+    def _judged(self, event: ev.NodeSpecified | ev.NodeMeasured) -> tuple[str, str, dict[str, Any]] | None:
+        """A node that was declared, or may not work."""
+        node = self._replica.state.nodes[event.node]
+        if node.registered_at and not event.shortfall:
+            return None
+        return "node", node.id, {"state": node.state, "reason": event.shortfall}
+
+    def _keep_group(self, index: int, at: int, kind: str, group: TaskGroup) -> None:
+        ended = {"cause": group.cause or "", "exit_code": group.exit_code} if group.is_done else {}
+        self._keep(_change(index, at, kind, group_state(group), group.template, number=group.number, **ended))
+        # Pending tasks are no records of their own; whoever waits for one of them looks again.
+        self._blocks.append(_block(group))
+
+    def _keep(self, change: Change) -> None:
+        self._kept.append(change)
+        self._ever += 1
+        if change.number:
+            self._touched.add(change.number)
+
+
+def _block(group: TaskGroup) -> range:
+    return range(group.number, group.number + group.size + 1)
+
+
+def _thing(event: ev.AnyEvent) -> tuple[str, str, dict[str, Any]] | None:
+    """What was changed, its name, and what is said of it."""
+    match event:
+        case ev.NodeMoved():
+            return "node", event.node, {"state": event.state, "reason": event.reason}
+        case ev.TenantSet():
+            return "tenant", event.tenant.name, {"tenant": event.tenant.name}
+        case ev.ProjectSet():
+            return "project", event.project.name, {"tenant": event.project.tenant, "project": event.project.name}
+        case ev.VclusterSet():
+            return "vcluster", event.vcluster.name, {"state": "up" if event.vcluster.is_up else "down"}
+        case ev.ReservationSet():
+            return "reservation", event.reservation.name, {}
+        case ev.ReservationDeleted():
+            return "reservation", event.name, {"state": "deleted"}
+        case ev.SettingSet():
+            return "setting", event.key, {"reason": event.value}
+        case _:
+            return None
+
+
+def _change(index: int, at: int, kind: str, state: str, record: Allocation, **others: Any) -> Change:  # noqa: ANN401
+    fields: dict[str, Any] = {
+        "number": record.number,
+        "name": record.name,
+        "user": record.user,
+        "tenant": record.tenant,
+        "project": record.project,
+        "tags": record.tags,
+        "cause": record.cause or "",
+        "exit_code": record.exit_code,
+        "run": record.run,
+        "nodes": record.nodes,
+        "group": record.group,
+        "dag": record.dag,
+        **others,
+    }
+    return Change(index=index, at=at, kind=kind, state=state, **fields)

@@ -1,0 +1,72 @@
+"""What the site adds to a submission before it becomes a command: a vCluster where none is named, and what is said of notifications.
+
+Whatever a submission asks for and will not get is a warning in its answer; nothing is dropped in silence.
+"""
+
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from lattice.api.context import Context
+from lattice.api.notifications import ALL_OFF
+from lattice.core.machine.commands import SubmitAllocation
+from lattice.core.model.work.intent import Intent, choose_rule
+from lattice.core.model.work.notifications import Notify
+
+
+@dataclass(slots=True)
+class Intake:
+    """The command as it will be proposed. `chosen_by` names the rule that chose its vCluster, if one did."""
+
+    command: SubmitAllocation
+    warnings: list[str] = field(default_factory=list)
+    chosen_by: str = ""
+
+
+def take_in(context: Context, command: SubmitAllocation, *, names_vcluster: bool) -> Intake:
+    """Fills in what the submission leaves to the site."""
+    intake = Intake(command)
+    if not names_vcluster:
+        _choose_vcluster(context, intake)
+    if command.notify is not None and command.notify.on:
+        _settle_notify(context, intake, command.notify)
+    return intake
+
+
+def _choose_vcluster(context: Context, intake: Intake) -> None:
+    command = intake.command
+    intent = Intent(
+        tenant=command.tenant,
+        user=command.user,
+        project=command.project,
+        tags=command.tags,
+        lifecycle=command.lifecycle,
+        nodes=command.request.nodes,
+        gpus=command.request.gpus,
+        walltime_s=command.walltime_s,
+    )
+    rule = choose_rule(context.services.rules, intent, context.state.vclusters)
+    if rule is not None:
+        intake.command = replace(command, vcluster=rule.vcluster)
+        intake.chosen_by = rule.name
+
+
+def _settle_notify(context: Context, intake: Intake, asked: Notify) -> None:
+    """Keeps the destinations that can be reached, and warns of the others."""
+    policy = context.services.notifications
+    if not policy.channels:
+        intake.warnings.append(ALL_OFF)
+        intake.command = replace(intake.command, notify=Notify())
+        return
+    default = context.state.notifications.defaults.get(intake.command.user)
+    wanted = asked.to or (default.notify.to if default is not None else ())
+    own = policy.own_address(intake.command.user)
+    if not wanted and own:
+        wanted = (own,)
+    if not wanted:
+        return  # refused by the core, in its words
+    problems = {place: policy.problem_with(place) for place in wanted}
+    intake.warnings += list(dict.fromkeys(why for why in problems.values() if why))
+    reachable = tuple(place for place, why in problems.items() if not why)
+    notify = replace(asked, to=reachable) if reachable else Notify()
+    intake.command = replace(intake.command, notify=notify)

@@ -1,0 +1,230 @@
+"""`lattice audit`: who did what. `verify` works without a server."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.errors import OK, CommandError, UsageError
+from lattice.cli.output import Column, show_list, show_one
+from lattice.cli.times import parse_moment
+from lattice_sdk.audit_export import AuditBroken, Verdict, verify_export
+from lattice_sdk.models.audit import AuditEntry, AuditFilter, AuditKey
+
+COLUMNS: tuple[Column[AuditEntry], ...] = (
+    Column("SEQ", lambda entry: str(entry.seq)),
+    Column("TIME", lambda entry: entry.at),
+    Column("TYPE", lambda entry: entry.type),
+    Column("ACTOR", lambda entry: entry.actor),
+    Column("OUTCOME", lambda entry: entry.outcome),
+    Column("SUBJECT", lambda entry: entry.subject),
+    Column("COUNT", lambda entry: str(entry.count), is_wide=True),
+    Column("USER", lambda entry: entry.user, is_wide=True),
+    Column("TENANT", lambda entry: entry.tenant, is_wide=True),
+    Column("NODES", lambda entry: ",".join(entry.nodes), is_wide=True),
+    Column("DETAIL", lambda entry: entry.detail),
+)
+KEY_COLUMNS: tuple[Column[AuditKey], ...] = (
+    Column("ID", lambda key: key.id),
+    Column("SERVER", lambda key: key.server),
+    Column("ADDED", lambda key: key.added_at),
+    Column("RETIRED", lambda key: key.retired_at),
+    Column("PUBLIC", lambda key: key.public),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions:
+    user: str = ""
+    alloc: str = ""
+    node: str = ""
+    type: str = ""
+    since: str = ""
+    until: str = ""
+    limit: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    user: str = ""
+    alloc: str = ""
+    node: str = ""
+    type: str = ""
+    since: str = ""
+    until: str = ""
+    to: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions:
+    file: str
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoOptions:
+    """Takes nothing."""
+
+
+def _fill_filter(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--user", metavar="NAME", help="who did it, or whose it is")
+    add("--alloc", metavar="ID", help="about this allocation")
+    add("--node", metavar="NAME", help="about this node")
+    add("--type", metavar="TYPE", help="node.drain, or node for all about nodes")
+    add("--since", metavar="TIME", help="at or after: 2026-03-01, RFC 3339, 16:30 or 7d (ago)")
+    add("--until", metavar="TIME", help="before")
+
+
+def fill_query(parser: argparse.ArgumentParser) -> None:
+    _fill_filter(parser)
+    parser.add_argument("--limit", type=int, metavar="N", help="only the first N")
+
+
+def fill_export(parser: argparse.ArgumentParser) -> None:
+    _fill_filter(parser)
+    parser.add_argument("--to", metavar="FILE", help="a new file, readable by you alone (default: standard output)")
+
+
+def fill_verify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="what `lattice audit export` wrote; - for standard input")
+    parser.add_argument(
+        "--key",
+        action="append",
+        metavar="KEY",
+        help="a public key that you trust, in hex, or a file with one on each line; may be repeated",
+    )
+
+
+def _filter(options: QueryOptions | ExportOptions, context: Context) -> AuditFilter:
+    now = context.clock.now()
+    return AuditFilter(
+        user=options.user,
+        allocation=options.alloc,
+        node=options.node,
+        tenant=context.flags.tenant or "",
+        type=options.type,
+        since=parse_moment(options.since, now, past=True) if options.since else "",
+        until=parse_moment(options.until, now, past=True) if options.until else "",
+    )
+
+
+def run_query(options: QueryOptions, context: Context) -> int:
+    limit = None if options.limit is None else max(1, options.limit)
+    found = context.client.query_audit(_filter(options, context), limit=limit)
+    show_list(context, found, COLUMNS, name=lambda entry: str(entry.seq))
+    return OK
+
+
+def run_export(options: ExportOptions, context: Context) -> int:
+    pieces = context.client.export_audit(_filter(options, context))
+    if not options.to:
+        for piece in pieces:
+            context.streams.stdout.write(piece)
+        return OK
+    path = Path(context.process.directory()) / options.to
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CommandError(f"cannot write {options.to}: {error.strerror}") from None
+    with os.fdopen(fd, "wb") as file:
+        for piece in pieces:
+            file.write(piece)
+    context.note(f"written to {options.to}; check it by `lattice audit verify {options.to}`")
+    return OK
+
+
+def run_verify(options: VerifyOptions, context: Context) -> int:
+    trusted = dict(_trusted(options.key, context)) if options.key else None
+    try:
+        verdict = verify_export(_lines(options.file, context), trusted)
+    except AuditBroken as error:
+        raise CommandError(f"{options.file} does not verify: {error}") from None
+    if not verdict.trusted:
+        context.warn("verified with the keys that the export itself brings; name those that you trust by --key")
+    show_one(context, verdict, _pairs(verdict))
+    return OK
+
+
+def _pairs(verdict: Verdict) -> list[tuple[str, str]]:
+    return [
+        ("Verdict", "good"),
+        ("Entries", f"{verdict.entries} ({verdict.first} to {verdict.last})"),
+        ("Chain", f"complete, {verdict.seals} seals" if verdict.complete else "a selection, signed as a whole"),
+        ("Exported by", verdict.exported_by),
+        ("Keys", ", ".join(verdict.keys)),
+    ]
+
+
+def _lines(name: str, context: Context) -> Iterator[bytes]:
+    if name == "-":
+        yield from context.streams.stdin
+        return
+    try:
+        with (Path(context.process.directory()) / name).open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise CommandError(f"cannot read {name}: {error.strerror}") from None
+
+
+def _trusted(given: tuple[str, ...], context: Context) -> Iterator[tuple[str, str]]:
+    from hashlib import sha256
+
+    for each in given:
+        path = Path(context.process.directory()) / each
+        words = path.read_text().split() if path.is_file() else [each]
+        for word in words:
+            try:
+                public = bytes.fromhex(word)
+            except ValueError:
+                public = b""
+            if len(public) != 32:
+                hint = "`lattice audit keys` prints them"
+                raise UsageError(f'"{word[:80]}" is neither a public key in hex nor a file', hint=hint)
+            yield sha256(public).hexdigest()[:16], word.lower()
+
+
+def run_keys(_options: NoOptions, context: Context) -> int:
+    show_list(context, context.client.list_audit_keys(), KEY_COLUMNS, name=lambda key: key.public)
+    return OK
+
+
+def run_rotate(_options: NoOptions, context: Context) -> int:
+    key = context.client.rotate_audit_key()
+    show_one(context, key, [("Key", key.id), ("Server", key.server), ("Public", key.public)])
+    return OK
+
+
+QUERY = Command(
+    options=QueryOptions,
+    run=run_query,
+    fill=fill_query,
+    examples=(
+        "lattice audit query --user=dr-x --since=2026-03-01 --until=2026-03-15",
+        "lattice audit query --alloc=a12345",
+        "lattice audit query --node=x1000c0s0b0n0 --since=7d -o json",
+        "lattice audit query --type=login",
+    ),
+)
+EXPORT = Command(
+    options=ExportOptions,
+    run=run_export,
+    fill=fill_export,
+    examples=(
+        "lattice audit export --to audit.jsonl",
+        "lattice audit export --user=dr-x --since=2026-01-01 --to x.jsonl",
+    ),
+)
+VERIFY = Command(
+    options=VerifyOptions,
+    run=run_verify,
+    fill=fill_verify,
+    examples=("lattice audit verify audit.jsonl", "lattice audit verify audit.jsonl --key trusted-keys.txt"),
+)
+KEYS = Command(
+    options=NoOptions, run=run_keys, examples=("lattice audit keys", "lattice audit keys -q > trusted-keys.txt")
+)
+ROTATE = Command(options=NoOptions, run=run_rotate, examples=("lattice audit rotate-key",))

@@ -1,0 +1,158 @@
+"""`lattice status`: allocations, one's own unless told otherwise."""
+
+import argparse
+from dataclasses import dataclass
+
+import msgspec
+
+from lattice.cli.command import Command
+from lattice.cli.context import Context
+from lattice.cli.each import for_each, names_several
+from lattice.cli.errors import OK, UsageError
+from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
+from lattice.cli.recent import remember
+from lattice.cli.times import parse_duration_s
+from lattice.cli.views.allocations import COLUMNS, allocation_pairs
+from lattice.cli.views.explanations import explanation_pairs
+from lattice_sdk.models.records import Allocation, AllocationFilter, Explanation
+
+ONE_PAGE = 10000
+REFRESH_S = 5.0
+SHORTEST_S = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    ids: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    user: str = ""
+    name: str = ""
+    project: str = ""
+    tag: tuple[str, ...] = ()
+    all: bool = False
+    tasks: bool = False
+    count: bool = False
+    watch: bool = False
+    interval: float = REFRESH_S
+    limit: int | None = None
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("ids", nargs="*", metavar="ID", help="only these, archived ones as well; a17_[3-7,9] = tasks of a group")
+    add("--state", action="append", metavar="STATE", help="only in this state; several with commas")
+    add("--user", metavar="NAME", help="of this user instead of one's own")
+    add("--name", metavar="NAME", help="only with this name")
+    add("--project", metavar="NAME", help="only of this project")
+    add("--tag", action="append", metavar="KEY=VALUE", help="only with this tag; may be repeated")
+    add("--all", action="store_true", help="of all users, as far as one may see them")
+    add("--tasks", action="store_true", help="the tasks of task groups one by one")
+    add("--count", action="store_true", help="only how many there are in each state")
+    add("--watch", action="store_true", help="show it again every few seconds")
+    add("--interval", type=parse_duration_s, metavar="S", help="seconds between two looks (5)")
+    add("--limit", type=int, metavar="N", help="only the newest N")
+
+
+def run(options: Options, context: Context) -> int:
+    if not options.watch:
+        return _show(options, context)
+    if options.interval < SHORTEST_S:
+        raise UsageError(f"--interval {options.interval:g} is too short", hint=f"{SHORTEST_S:g} second is the least")
+    while True:
+        if context.streams.stdout.isatty():
+            context.streams.write("\x1b[H\x1b[2J")
+        _show(options, context)
+        context.streams.stdout.flush()
+        context.clock.pause(options.interval)
+
+
+def _show(options: Options, context: Context) -> int:
+    if options.count:
+        return _show_count(options, context)
+    if options.ids and not options.tasks and not any(names_several(name) for name in options.ids):
+        return _show_named(options, context)
+    groups = options.ids or ("",)
+    found = [a for group in groups for a in _found(options, group, context)]
+    found.sort(key=lambda allocation: allocation.number)
+    remember(context, allocations=(allocation.id for allocation in found))
+    _print(found, options, context)
+    return OK
+
+
+def _show_named(options: Options, context: Context) -> int:
+    if context.flags.verbose and not options.watch:
+        return _show_in_full(options, context)
+    found, code = for_each(options.ids, context.client.get_allocation, context)
+    if len(options.ids) > 1 or options.watch or (found and not structured(context, found[0])):
+        _print(found, options, context)
+    return code
+
+
+def _show_in_full(options: Options, context: Context) -> int:
+    """Each with all that is known of it, and why it waits."""
+    found, code = for_each(options.ids, lambda name: _with_explanation(name, context), context)
+    plain = [{**msgspec.to_builtins(allocation), "explanation": why} for allocation, why in found]
+    if found and structured(context, plain[0] if len(options.ids) == 1 else plain):
+        return code
+    pages = (sheet([*allocation_pairs(allocation), *explanation_pairs(why)]) for allocation, why in found)
+    context.streams.write("\n".join(pages))
+    return code
+
+
+def _with_explanation(name: str, context: Context) -> tuple[Allocation, Explanation]:
+    return context.client.get_allocation(name), context.client.explain(name)
+
+
+def _print(found: list[Allocation], options: Options, context: Context) -> None:
+    if options.watch and context.output in {"json", "yaml"}:
+        show_line(context, found)
+    else:
+        show_list(context, found, COLUMNS, name=lambda allocation: allocation.id)
+
+
+def _found(options: Options, group: str, context: Context) -> list[Allocation]:
+    wanted = _filter(options, group, context)
+    if options.limit is None:
+        return list(context.client.iter_allocations(wanted, page_size=ONE_PAGE))
+    return context.client.list_allocations(wanted, limit=max(1, options.limit)).items
+
+
+def _filter(options: Options, group: str, context: Context) -> AllocationFilter:
+    user = options.user
+    if not user and not options.all and not group:
+        user = context.client.whoami().user
+    return AllocationFilter(
+        states=tuple(part for text in options.state for part in text.split(",") if part),
+        user=user,
+        tenant=context.flags.tenant or "",
+        vcluster=context.flags.vcluster or "",
+        name=options.name,
+        project=options.project,
+        group=group,
+        tags=options.tag,
+        is_unfolded=options.tasks,
+        is_archive_included=bool(group),
+    )
+
+
+def _show_count(options: Options, context: Context) -> int:
+    counts = context.client.count_allocations(_filter(options, "", context))
+    if context.flags.quiet and context.output in {"table", "wide"}:
+        context.streams.write(f"{counts.total}\n")
+    elif not structured(context, counts):
+        context.streams.write(encoded_yaml({**counts.states, "total": counts.total}))
+    return OK
+
+
+COMMAND = Command(
+    options=Options,
+    fill=fill,
+    run=run,
+    examples=(
+        "lattice status",
+        "lattice status a17 a18 -o json",
+        "lattice status a17 --verbose",
+        "lattice status --state=running,pending --all",
+        "lattice status --watch",
+    ),
+)

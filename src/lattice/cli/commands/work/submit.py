@@ -1,0 +1,272 @@
+"""`lattice submit`: a script with its directives, or a command as it is."""
+
+import argparse
+from typing import NoReturn
+
+from lattice.cli.command import Command, Values
+from lattice.cli.context import Context, Process
+from lattice.cli.ending import ending_code, ending_text
+from lattice.cli.errors import OK, UsageError
+from lattice.cli.flags import ALLOWED_IN_SCRIPTS, Flags
+from lattice.cli.input.directives import Directive, read_directives
+from lattice.cli.input.scripts import STDIN, load_script
+from lattice.cli.input.submission import SubmitOptions, build_submission, name_after
+from lattice.cli.output import structured
+from lattice.cli.recent import remember
+from lattice.cli.views.explanations import outlook_text
+from lattice_sdk.models.records import Allocation, Explanation, Submission
+
+NOT_YET = (
+    "--uenv",
+    "--view",
+    "--image",
+    "--data-mount",
+    "--expose",
+    "--network-domain",
+    "--checkpoint",
+    "--checkpoint-port",
+    "--reactive",
+    "--min-nodes",
+    "--max-nodes",
+    "--scale-metric",
+    "--scale-target",
+    "--sensitive",
+    "--site",
+    "--telemetry",
+    "--pmi",
+)
+JOINED = ("depends_on", "constraint", "env", "notify_to", "tag")
+NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
+    "wait",
+    "dry_run",
+    "request_id",
+    "words",
+    "help",
+}
+
+
+class NotSupported(argparse.Action):
+    """A flag of the design that has no meaning yet: refused, never ignored."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        raise UsageError(f"{option_string} is not supported by this version of Lattice")
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    parser.usage = (
+        "lattice submit [flags] SCRIPT [ARGUMENT ...]\n       lattice submit [flags] -- COMMAND [ARGUMENT ...]"
+    )
+    parser.add_argument(
+        "words", nargs="*", metavar="SCRIPT", help="a script, all that follows are its arguments; - = stdin"
+    )
+    _fill_what(parser.add_argument_group("what runs"))
+    _fill_resources(parser.add_argument_group("where it runs"))
+    _fill_lifecycle(parser.add_argument_group("when it runs, and for how long"))
+    rows = "\n".join(", ".join(NOT_YET[at : at + 6]) for at in range(0, len(NOT_YET), 6))
+    later = parser.add_argument_group("not supported by this version", rows)
+    for flag in NOT_YET:
+        later.add_argument(flag, nargs="?", action=NotSupported, help=argparse.SUPPRESS)
+
+
+def _fill_what(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--name", metavar="NAME", help="name (that of the script or program)")
+    add("--project", metavar="NAME", help="project of the tenant")
+    add("--tag", action="append", metavar="KEY=VALUE", help="a label; may be repeated")
+    add("--env", action="append", metavar="NAME=VALUE", help="a variable; may be repeated")
+    add("--export", metavar="WHAT", help="variables to hand on: ALL, NONE (default) or NAME,NAME")
+    add("--chdir", metavar="DIR", help="directory to run in (this one)")
+    add("--task-group", metavar="TASKS", help="a group of tasks: 0-99, 1,3,5-9, 0-99:2, 0-99%%20")
+    add("--stdout", metavar="FILE", help="also write output there, live: %%j number, %%x name, %%a index, %%N node")
+    add("--stderr", "--error", dest="stderr", metavar="FILE", help="errors to a file of their own (that of --stdout)")
+    add("--stdin", "--input", dest="stdin", metavar="FILE", help="read input from there (none)")
+    add("--open-mode", choices=("truncate", "append"), metavar="MODE", help="truncate (default) or append")
+    add("--summary", action="store_true", help="a last line on stderr: how it ended, how long it took, what it used")
+    add("--per-node", action="store_true", help="run it on every node, not on the first alone")
+    add("--no-per-node", dest="per_node", action="store_false", help="run it on the first node alone")
+    add("--notify", metavar="EVENTS", help="begin, end, fail, requeue, time-limit-near, all or none; with commas")
+    add("--notify-to", action="append", metavar="WHERE", help="mail:ADDRESS or webhook:URL (your default)")
+    add("--request-id", metavar="ID", help="submitting twice with one id submits once")
+    add("--dry-run", action="store_true", help="only say what would become of it, and when it would start")
+    add("--wait", action="store_true", help="wait for the end; its exit code is this command's")
+
+
+def _fill_resources(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("-N", "--nodes", metavar="N", help="how many nodes: 4, or 2-8 (1)")
+    add("--constraint", action="append", metavar="LIST", help="gpu_type=GH200,gpu_count=4,memory_gb>=512,nvme")
+    add("--topology", metavar="HINT", help="tight or any")
+    add("--cpus", type=int, metavar="N", help="CPUs of each node, where nodes are shared")
+    add("--memory", metavar="SIZE", help="memory of each node, such as 4G")
+    add("--gpus", type=int, metavar="N", help="GPUs of each node")
+    add("--exclusive", action="store_true", help="whole nodes even where nodes are shared")
+    add("--nodelist", metavar="NODES", help="only on these: n1,n[3-5]")
+    add("--exclude", metavar="NODES", help="not on these")
+
+
+def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--walltime", metavar="TIME", help="longest time it may run: 90s, 30m, 24h, HH:MM:SS")
+    add(
+        "--signal", metavar="S@SEC", help="a signal so long before the walltime: USR1@90; B:USR1@90 to the script alone"
+    )
+    add("--begin", metavar="TIME", help="not before: RFC 3339, 16:30 or now+2h")
+    add("--depends-on", action="append", metavar="LIST", help="after others: a1:success,a2?a3:any (, = and, ? = or)")
+    add("--mutex", metavar="NAME", help="one at a time of yours with this name")
+    add("--deadline", metavar="TIME", help="end it when it cannot end before: RFC 3339, 16:30 or now+2h")
+    add("--keep-on-invalid-dependency", action="store_true", help="leave it pending when it can never start")
+    add("--hold", action="store_true", help="not before `lattice release`")
+    add("--priority", metavar="CLASS", help="low, normal or high")
+    add("--preemption-class", dest="priority", metavar="N", help="0 to 10, higher = harder to preempt (5)")
+    add("--no-preempt", action="store_true", help="never preempted; needs class 7 or higher")
+    add("--requeue", metavar="POLICY", help="never, on_node_failure or always")
+    add("--max-requeue", type=int, metavar="N", help="how often at most")
+    add("--lifecycle", choices=("bounded", "unbounded"), metavar="TYPE", help="bounded or unbounded")
+    add("--service", dest="lifecycle", action="store_const", const="unbounded", help="runs until cancelled")
+    add("--on-quota", choices=("reject", "queue"), metavar="WHAT", help="beyond a quota: reject or queue")
+
+
+def complete(values: Values, parser: argparse.ArgumentParser, process: Process) -> Values:
+    """Find out what is to run; a script's own options go below those of the command line."""
+    words, tail = values.pop("rest"), values.pop("tail")
+    if not words:
+        if not tail:
+            raise UsageError("nothing to run was given", hint="lattice submit SCRIPT, or lattice submit -- COMMAND")
+        return {**values, "command": tail, "default_name": name_after(tail[0])}
+    path = words[0]
+    script = load_script(path, process)
+    title = "stdin" if path == STDIN else path
+    directives = read_directives(script, title)
+    is_batch = directives.foreign > 0 and not directives.found
+    _warn(title, directives.late, 0 if is_batch else directives.foreign, process)
+    if not values.get("quiet"):
+        _note_flags(words[1:], parser, process)
+    merged = _merged([*(_given(d, title, parser) for d in directives.found), values])
+    return {
+        **merged,
+        "script": script,
+        "script_args": words[1:],
+        "default_name": path if is_batch and path != STDIN else "" if is_batch else name_after(title),
+        "is_batch": is_batch,
+    }
+
+
+def _given(directive: Directive, title: str, parser: argparse.ArgumentParser) -> Values:
+    place = f"{title}, line {directive.line}"
+    try:
+        values = vars(parser.parse_intermixed_args(directive.words))
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}", hint=error.hint) from None
+    if values.pop("words", None):
+        raise UsageError(f"{place}: a directive holds options only", hint="quote values with spaces")
+    for name in values:
+        if name in NOT_IN_SCRIPTS:
+            raise UsageError(f"{place}: --{name.replace('_', '-')} is for the command line only")
+    return values
+
+
+def _merged(layers: list[Values]) -> Values:
+    merged: Values = {}
+    for layer in layers:
+        joined = {key: [*merged.get(key, []), *layer[key]] for key in JOINED if key in layer}
+        merged = {**merged, **layer, **joined}
+    return merged
+
+
+def _warn(title: str, late: list[int], foreign: int, process: Process) -> None:
+    if late:
+        lines = ", ".join(map(str, late))
+        process.streams.complain(f"Warning: {title}: #LATTICE after the first command does not count (line {lines})\n")
+    if foreign:
+        process.streams.complain(f"Warning: {title}: #SBATCH lines are passed over, because there are #LATTICE lines\n")
+
+
+def _note_flags(arguments: list[str], parser: argparse.ArgumentParser, process: Process) -> None:
+    """Flags after the script are the script's, which surprises whoever meant them for us."""
+    known = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
+    ours = [word.partition("=")[0] for word in arguments if word.partition("=")[0] in known]
+    if ours:
+        process.streams.complain(
+            f"Note: {ours[0]} stands after the script and is handed to it; flags of `lattice submit` go before the script\n"
+        )
+
+
+def run(options: SubmitOptions, context: Context) -> int:
+    if options.is_batch:
+        return _run_batch(options, context)
+    submission = build_submission(options, context)
+    if options.dry_run:
+        return _dry_run(submission, options, context)
+    allocation = context.client.submit(submission, request_id=options.request_id)
+    tell_of_submission(allocation, context)
+    return _finish(allocation, options, context)
+
+
+def _run_batch(options: SubmitOptions, context: Context) -> int:
+    from lattice.cli.slurm.batch_script import submit_batch_script
+
+    number = submit_batch_script(options, context)
+    return _finish(context.client.get_allocation(number), options, context) if number else OK
+
+
+def _finish(allocation: Allocation, options: SubmitOptions, context: Context) -> int:
+    remember(context, allocations=[allocation.id])
+    is_told = not options.wait and structured(context, allocation)
+    if not is_told and context.output in {"table", "wide"}:
+        quiet = context.flags.quiet
+        context.streams.write(f"{allocation.id}\n" if quiet else f"Submitted allocation {allocation.id}\n")
+        context.streams.stdout.flush()
+    return _await_end(allocation, context) if options.wait else OK
+
+
+def _dry_run(submission: Submission, options: SubmitOptions, context: Context) -> int:
+    if options.wait:
+        raise UsageError("--dry-run submits nothing that --wait could wait for")
+    outlook = context.client.dry_run(submission)
+    tell_of_submission(outlook, context)
+    if not structured(context, outlook):
+        context.streams.write(outlook_text(outlook))
+    return OK
+
+
+def tell_of_submission(answer: Allocation | Explanation, context: Context) -> None:
+    """What was asked for and will not be had, and where the site's rules send it."""
+    for warning in answer.warnings or ():
+        context.warn(warning)
+    if answer.chosen_by:
+        context.note(f"vCluster {answer.vcluster} was chosen by {answer.chosen_by}")
+
+
+def _await_end(allocation: Allocation, context: Context) -> int:
+    try:
+        ended = context.client.wait(allocation.id)
+    except KeyboardInterrupt:
+        context.note(f"{allocation.id} goes on without being waited for")
+        raise
+    if not structured(context, ended):
+        context.say(ending_text(ended))
+    return ending_code(ended)
+
+
+COMMAND = Command(
+    options=SubmitOptions,
+    fill=fill,
+    run=run,
+    complete=complete,
+    takes_tail=True,
+    takes_rest=True,
+    examples=(
+        "lattice submit --nodes=4 --walltime=24h train.sh",
+        "lattice submit --constraint=gpu_type=GH200 -- torchrun train.py",
+        "lattice submit --task-group=0-99%20 sweep.sh",
+        "lattice submit --wait -q -- hostname",
+        "lattice submit --notify=end,fail --notify-to=mail:ada@example.org train.sh",
+        "lattice submit --dry-run --nodes=64 --walltime=12h train.sh",
+    ),
+)

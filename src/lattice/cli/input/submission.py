@@ -1,0 +1,219 @@
+"""From the options of `lattice submit` to what the API takes."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lattice.cli.context import Context
+from lattice.cli.errors import CommandError, UsageError
+from lattice.cli.input.constraints import parse_constraints, parse_nodes
+from lattice.cli.times import parse_moment
+from lattice_sdk.models.notifications import NotifyRequest
+from lattice_sdk.models.records import LifecycleRequest, OutputFiles, ResourceRequest, Submission
+
+MAX_NAME = 128
+
+# Variables that lead to a token stay with the person; an allocation gets its own.
+SECRET_VARIABLES = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitOptions:
+    """What to run (a script or a command), then every flag; None = the cluster's default."""
+
+    script: str | None = None
+    script_args: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    default_name: str = ""
+    name: str | None = None
+    project: str | None = None
+    nodes: str = "1"
+    walltime: str | None = None
+    constraint: tuple[str, ...] = ()
+    topology: str | None = None
+    cpus: int = 0
+    memory: str = ""
+    gpus: int = 0
+    exclusive: bool = False
+    nodelist: str = ""
+    exclude: str = ""
+    task_group: str | None = None
+    priority: str | None = None
+    no_preempt: bool = False
+    requeue: str | None = None
+    max_requeue: int | None = None
+    lifecycle: str = "bounded"
+    per_node: bool | None = None
+    hold: bool = False
+    begin: str | None = None
+    depends_on: tuple[str, ...] = ()
+    mutex: str = ""
+    deadline: str | None = None
+    keep_on_invalid_dependency: bool = False
+    env: tuple[str, ...] = ()
+    export: str = "NONE"
+    chdir: str | None = None
+    tag: tuple[str, ...] = ()
+    notify: str | None = None
+    notify_to: tuple[str, ...] = ()
+    on_quota: str | None = None
+    request_id: str = ""
+    summary: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    stdin: str = ""
+    open_mode: str = ""
+    signal: str = ""
+    wait: bool = False
+    dry_run: bool = False
+    is_batch: bool = False  # the script has #SBATCH lines, and no #LATTICE lines
+
+
+def build_submission(options: SubmitOptions, context: Context) -> Submission:
+    """The request; UsageError for what cannot be said in one."""
+    here = _directory(context)
+    return Submission(
+        name=options.name if options.name is not None else options.default_name,
+        tenant=context.settings.tenant,
+        project=options.project or context.settings.project,
+        vcluster=context.settings.vcluster,
+        tags=dict(parse_pair(text, "--tag") for text in options.tag),
+        entrypoint=list(options.command) or None,
+        script=options.script,
+        script_args=list(options.script_args),
+        environment=_environment(options, context),
+        cwd=os.path.normpath(os.path.join(here, options.chdir or "")),
+        submit_dir=here,
+        resources=_resources(options),
+        lifecycle=_lifecycle(options),
+        priority=None if _class(options) is not None else options.priority,
+        per_node=options.per_node,
+        hold=options.hold,
+        begin=parse_moment(options.begin, context.clock.now()) if options.begin else None,
+        depends_on=",".join(options.depends_on),
+        mutex=options.mutex,
+        deadline=parse_moment(options.deadline, context.clock.now()) if options.deadline else None,
+        keep_on_invalid_dependency=options.keep_on_invalid_dependency,
+        tasks=options.task_group,
+        summary=options.summary,
+        output=_output(options),
+        signal=options.signal,
+        on_quota=options.on_quota,
+        notify=_notify(options),
+    )
+
+
+def _output(options: SubmitOptions) -> OutputFiles | None:
+    if not (options.stdout or options.stderr or options.stdin):
+        if options.open_mode:
+            raise UsageError("--open-mode says how, but not which file", hint="add --stdout FILE")
+        return None
+    return OutputFiles(
+        stdout=options.stdout, stderr=options.stderr, stdin=options.stdin, mode=options.open_mode or "truncate"
+    )
+
+
+def _notify(options: SubmitOptions) -> NotifyRequest | None:
+    if options.notify is None:
+        if options.notify_to:
+            raise UsageError("--notify-to says where, but not of what", hint="add --notify=end,fail")
+        return None
+    return NotifyRequest(on=[options.notify], to=list(options.notify_to))
+
+
+def _directory(context: Context) -> str:
+    try:
+        here = context.process.directory()
+    except OSError:
+        raise CommandError("the current directory no longer exists", hint="cd elsewhere") from None
+    if not _is_utf8(here):
+        raise CommandError("the name of the current directory is not UTF-8", hint="cd elsewhere")
+    return here
+
+
+def _resources(options: SubmitOptions) -> ResourceRequest:
+    least, most = parse_nodes(options.nodes)
+    return ResourceRequest(
+        nodes=least,
+        max_nodes=most,
+        cpus=options.cpus,
+        memory=options.memory,
+        gpus=options.gpus,
+        exclusive=options.exclusive,
+        constraints=parse_constraints(
+            options.constraint,
+            topology=options.topology,
+            nodes=options.nodelist,
+            exclude=options.exclude,
+        ),
+    )
+
+
+def _lifecycle(options: SubmitOptions) -> LifecycleRequest:
+    return LifecycleRequest(
+        type=options.lifecycle,
+        walltime=options.walltime,
+        preemption_class=_class(options),
+        no_preempt=options.no_preempt,
+        requeue=None if options.requeue is None else options.requeue.replace("-", "_"),
+        max_requeue=options.max_requeue,
+    )
+
+
+def _class(options: SubmitOptions) -> int | None:
+    text = options.priority or ""
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def parse_pair(text: str, flag: str) -> tuple[str, str]:
+    """Both sides of KEY=VALUE; UsageError when it is not that."""
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise UsageError(f'{flag} takes KEY=VALUE, not "{text}"')
+    return key, value
+
+
+def _environment(options: SubmitOptions, context: Context) -> dict[str, str]:
+    """What --export lets through, then --env on top."""
+    chosen: dict[str, str] = {}
+    if options.export.upper() != "NONE":
+        chosen = _named(options.export.split(","), context.process.environment, context)
+    kept = {key: value for key, value in chosen.items() if key not in SECRET_VARIABLES}
+    return {**kept, **dict(parse_pair(text, "--env") for text in options.env)}
+
+
+def _named(names: Iterable[str], outside: Mapping[str, str], context: Context) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    for name in names:
+        key, separator, value = name.strip().partition("=")
+        if key.upper() == "ALL" and not separator:
+            chosen.update(_sendable(outside, context))
+        elif separator:
+            chosen[key] = value
+        elif key in outside:
+            chosen.update(_sendable({key: outside[key]}, context))
+        elif key:
+            context.warn(f"--export: {key} is not set")
+    return chosen
+
+
+def _sendable(outside: Mapping[str, str], context: Context) -> dict[str, str]:
+    good = {key: value for key, value in outside.items() if _is_utf8(key) and _is_utf8(value)}
+    for key in outside.keys() - good.keys():
+        context.warn(f"--export: {key.encode('ascii', 'replace').decode()} is not UTF-8 and stays here")
+    return good
+
+
+def _is_utf8(text: str) -> bool:
+    # Bytes that are not UTF-8 come in as lone surrogates, which nothing can encode.
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def name_after(path: str) -> str:
+    """A name made from a path, in a form that every name may have."""
+    name = os.path.basename(path.rstrip("/")) or path
+    return "".join(char if char.isprintable() else "?" for char in name)[:MAX_NAME]

@@ -1,0 +1,165 @@
+"""How allocations look in a table."""
+
+from lattice.cli.output import Column
+from lattice.cli.times import clock_text
+from lattice_sdk.models.records import Allocation
+
+NAMED_NODES = 4
+
+
+def nodes_text(allocation: Allocation) -> str:
+    """How many nodes; `1x20` for a group of which 20 tasks run, or wait while none runs."""
+    each = allocation.resources.nodes
+    counts = allocation.task_counts
+    if counts is None:
+        return str(allocation.node_count or each)
+    return f"{each}x{counts.running or counts.pending or counts.size}"
+
+
+def node_names(allocation: Allocation) -> str:
+    named = ",".join(allocation.nodes[:NAMED_NODES])
+    more = len(allocation.nodes) - NAMED_NODES
+    return f"{named},+{more}" if more > 0 else named
+
+
+def elapsed_text(allocation: Allocation) -> str:
+    return "-" if allocation.started_at is None else clock_text(allocation.elapsed_s)
+
+
+def walltime_text(allocation: Allocation) -> str:
+    return clock_text(allocation.walltime_s) if allocation.walltime_s else "-"
+
+
+def end_text(allocation: Allocation) -> str:
+    """The exit code, or the signal, or nothing while it has not ended."""
+    if allocation.signal:
+        return f"signal {allocation.signal}"
+    return "" if allocation.exit_code is None else str(allocation.exit_code)
+
+
+def why_text(allocation: Allocation) -> str:
+    """Why it waits, stops or failed; nothing when all is as it should be."""
+    if allocation.is_terminal:
+        return allocation.message or ""
+    return allocation.reason or ""
+
+
+def percent_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}%"
+
+
+def tasks_text(allocation: Allocation) -> str:
+    """What became of the tasks of a group, and which still wait: `100, 20 at once: 5 pending (95-99), 75 completed`."""
+    counts = allocation.task_counts
+    if counts is None:
+        return ""
+    limit = f", {counts.concurrency} at once" if counts.concurrency else ""
+    waiting = f" ({counts.pending_indices})" if counts.pending_indices else ""
+    figures = [
+        f"{counts.pending} pending{waiting}" if counts.pending else "",
+        f"{counts.running} running" if counts.running else "",
+        f"{counts.completed} completed" if counts.completed else "",
+        f"{counts.failed} failed" if counts.failed else "",
+        f"{counts.cancelled} cancelled" if counts.cancelled else "",
+    ]
+    return f"{counts.size}{limit}: {', '.join(figure for figure in figures if figure)}"
+
+
+def cpu_text(allocation: Allocation) -> str:
+    """CPU time, and how much of what was held that is; nothing before it has run."""
+    if allocation.cpu_efficiency is None:
+        return ""
+    return f"{clock_text(allocation.cpu_s)} ({percent_text(allocation.cpu_efficiency)} of what it held)"
+
+
+def memory_text(allocation: Allocation) -> str:
+    if allocation.memory_efficiency is None:
+        return ""
+    return f"{allocation.peak_memory_mb:g} MB ({percent_text(allocation.memory_efficiency)} of what it held)"
+
+
+def task_text(allocation: Allocation) -> str:
+    """The name of a task by its index; nothing for what is no task."""
+    return "" if allocation.task_index is None else f"{allocation.group_id}_{allocation.task_index}"
+
+
+COLUMNS: tuple[Column[Allocation], ...] = (
+    Column("ID", lambda a: a.id),
+    Column("NAME", lambda a: a.name),
+    Column("STATE", lambda a: a.state),
+    Column("NODES", nodes_text),
+    Column("WALLTIME", walltime_text),
+    Column("ELAPSED", elapsed_text),
+    Column("VCLUSTER", lambda a: a.vcluster),
+    Column("TENANT", lambda a: a.tenant, is_wide=True),
+    Column("PROJECT", lambda a: a.project or "", is_wide=True),
+    Column("USER", lambda a: a.user, is_wide=True),
+    Column("NODELIST", node_names, is_wide=True),
+    Column("CAUSE", lambda a: a.cause or "", is_wide=True),
+    Column("EXIT", end_text, is_wide=True),
+    Column("CPU_EFF", lambda a: percent_text(a.cpu_efficiency), is_wide=True),
+    Column("MEM_EFF", lambda a: percent_text(a.memory_efficiency), is_wide=True),
+    Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
+    Column("TASK", task_text, is_sparse=True),
+    Column("REASON", why_text, is_sparse=True),
+)
+
+HISTORY_COLUMNS: tuple[Column[Allocation], ...] = (
+    Column("ID", lambda a: a.id),
+    Column("NAME", lambda a: a.name),
+    Column("STATE", lambda a: a.state),
+    Column("CAUSE", lambda a: a.cause or ""),
+    Column("EXIT", end_text),
+    Column("NODES", nodes_text),
+    Column("ELAPSED", elapsed_text),
+    Column("COMPLETED", lambda a: a.completed_at or ""),
+    Column("USER", lambda a: a.user),
+    Column("VCLUSTER", lambda a: a.vcluster),
+    Column("TENANT", lambda a: a.tenant, is_wide=True),
+    Column("PROJECT", lambda a: a.project or "", is_wide=True),
+    Column("NODELIST", node_names, is_wide=True),
+    Column("SUBMITTED", lambda a: a.submitted_at or "", is_wide=True),
+    Column("STARTED", lambda a: a.started_at or "", is_wide=True),
+    Column("RESTARTS", lambda a: str(a.restart_count), is_wide=True),
+    Column("CPU_TIME", lambda a: clock_text(a.cpu_s) if a.started_at else "", is_wide=True),
+    Column("PEAK_MB", lambda a: f"{a.peak_memory_mb:g}" if a.started_at else "", is_wide=True),
+    Column("CPU_EFF", lambda a: percent_text(a.cpu_efficiency), is_wide=True),
+    Column("MEM_EFF", lambda a: percent_text(a.memory_efficiency), is_wide=True),
+)
+
+
+def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
+    """One allocation in full, as far as there is something to say."""
+    pairs = [
+        ("Allocation", allocation.id),
+        ("Task", task_text(allocation)),
+        ("Name", allocation.name),
+        ("State", allocation.state),
+        ("User", allocation.user),
+        ("Tenant", allocation.tenant),
+        ("Project", allocation.project or ""),
+        ("vCluster", allocation.vcluster),
+        ("Class", str(allocation.preemption_class)),
+        ("Nodes", nodes_text(allocation)),
+        ("On", ",".join(allocation.nodes)),
+        ("Walltime", walltime_text(allocation)),
+        ("Tags", ", ".join(f"{key}={value}" for key, value in sorted(allocation.tags.items()))),
+        ("DAG", allocation.dag_id or ""),
+        ("Depends on", allocation.depends_on),
+        ("Mutex", allocation.mutex),
+        ("Deadline", allocation.deadline or ""),
+        ("Submitted", allocation.submitted_at or ""),
+        ("Not before", allocation.eligible_at or ""),
+        ("Started", allocation.started_at or ""),
+        ("Elapsed", elapsed_text(allocation)),
+        ("Completed", allocation.completed_at or ""),
+        ("Ended with", end_text(allocation)),
+        ("Cause", allocation.cause or ""),
+        ("Message", allocation.message or ""),
+        ("Restarts", str(allocation.restart_count or "")),
+        ("Tasks", tasks_text(allocation)),
+        ("Steps", f"{allocation.step_count}, see `lattice steps {allocation.id}`" if allocation.step_count else ""),
+        ("CPU time", cpu_text(allocation)),
+        ("Peak memory", memory_text(allocation)),
+    ]
+    return [(name, text) for name, text in pairs if text and text != "-"]

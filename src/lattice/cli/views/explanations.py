@@ -1,0 +1,45 @@
+"""How an explanation reads: why it waits, its place, when and where it will start, its score."""
+
+from lattice_sdk.models.records import Explanation
+
+SHOWN_NODES = 16
+TOTAL = "total"
+
+
+def explanation_pairs(why: Explanation) -> list[tuple[str, str]]:
+    """Name and value of each thing that is known of something that waits."""
+    if why.rank is None:
+        return [("Reason", why.reason)] if why.reason else []
+    pairs = [
+        ("Reason", why.reason),
+        ("Place in queue", str(why.rank)),
+        ("Predicted start", why.predicted_start or "not known"),
+        ("Predicted nodes", _nodes(why)),
+        ("Score", _total(why)),
+    ]
+    return [(name, text) for name, text in pairs if text]
+
+
+def outlook_text(why: Explanation) -> str:
+    """What a dry run found out."""
+    if why.rank is None:
+        return f"It would start now on {_nodes(why)}\n"
+    lines = [f"It would wait: {why.reason}", f"Place in queue: {why.rank}"]
+    start = f"Predicted start: {why.predicted_start or 'not known'}"
+    nodes = _nodes(why)
+    lines += [f"{start} on {nodes}" if nodes else start]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _nodes(why: Explanation) -> str:
+    named = ",".join(why.predicted_nodes[:SHOWN_NODES])
+    more = len(why.predicted_nodes) - SHOWN_NODES
+    return f"{named},+{more}" if more > 0 else named
+
+
+def _total(why: Explanation) -> str:
+    """The total and what it is made of."""
+    if TOTAL not in why.scores:
+        return ""
+    factors = ", ".join(f"{name} {value:.3f}" for name, value in why.scores.items() if name != TOTAL)
+    return f"{why.scores[TOTAL]:.4f}" + (f" ({factors})" if factors else "")

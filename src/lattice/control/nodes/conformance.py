@@ -1,0 +1,218 @@
+"""Compares what nodes say of their configuration with what they should be, and says so in the log when the two part.
+
+Looks again whenever a node reports, an operator changes a baseline, or the time for a remediation is over. What it remembers, the majority
+of each kind of node, is found again after a change of leader in the drifts that the state knows.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from lattice.control.loop import Alarm, keep_turning
+from lattice.core.machine import events as ev
+from lattice.core.machine.commands import AnyCommand, ClearDrift, Envelope, EscalateDrift, NoteDrift
+from lattice.core.machine.rules.nodes.drift import timeout_s
+from lattice.core.machine.state import State
+from lattice.core.model.nodes.drift import ACTOR, Drift, Peers, Verdict, differences, is_sensitive, judge, kind_of
+from lattice.core.model.nodes.nodes import Node, NodeState
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
+from lattice.ports.clock import Clock
+from lattice.ports.nodes.conformance import NO_STANDING, Fingerprints, Standing
+from lattice.ports.quorum.replica import Replica
+
+AT_ONCE = 200  # commands: when a baseline turns, there may be thousands
+_TAKES_WORK = frozenset({NodeState.READY, NodeState.DEGRADED})
+_WAKING = (
+    *(ev.NodeMoved, ev.NodeRegistered, ev.VclusterSet, ev.SettingSet, ev.BaselineSet, ev.BaselineUnset),
+    *(ev.DriftNoted, ev.DriftVerified, ev.DriftCleared, ev.DriftEscalated),
+)
+
+
+class ConformanceSettings(Struct, frozen=True, kw_only=True):
+    every_s: float = 15.0  # at the latest: fingerprints grow stale without anybody saying so
+    merge_s: float = 0.05
+    rest_per_look: float = 20.0  # a look that takes long is followed by a rest that many times as long
+
+
+class Conformance:
+    """Implements `ConformanceView`; `on_change` is called when something changed that a plan looks at."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        clock: Clock,
+        source: Fingerprints,
+        on_change: Callable[[], None],
+        settings: ConformanceSettings | None = None,
+    ) -> None:
+        self._replica = replica
+        self._clock = clock
+        self._source = source
+        self._on_change = on_change
+        self._settings = settings or ConformanceSettings()
+        self._alarm = Alarm()
+        self._majorities: dict[Peers, str] = {}
+        self._verdicts: Mapping[str, Verdict] = {}
+        self._parts: dict[str, Mapping[str, str]] = {}  # by fingerprint
+        self._standing = NO_STANDING
+        self.counts: Counter[str] = Counter()
+        replica.subscribe(self._note)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins with what the state knows; for the start, and for a new leader."""
+        state = self._replica.state
+        self._verdicts = {}
+        self._majorities = {
+            Peers(drift.vcluster, kind_of(state.nodes[drift.node].hardware)): drift.expected
+            for drift in state.drift.drifts.values()
+        }
+        self._alarm.ring()
+
+    def ring(self, node: str = "") -> None:
+        """A node said something new of itself."""
+        self._alarm.ring()
+
+    def standing(self) -> Standing:
+        return self._standing
+
+    def fingerprints(self) -> Mapping[str, str]:
+        return self._source.fingerprints()
+
+    def components(self, node: str) -> Mapping[str, str]:
+        return self._source.components(node)
+
+    def refresh(self, node: str) -> bool:
+        return self._source.refresh(node)
+
+    def verdict(self, node: str) -> Verdict | None:
+        return self._verdicts.get(node)
+
+    def majorities(self) -> Mapping[Peers, str]:
+        return dict(self._majorities)
+
+    def components_of(self, fingerprint: str) -> Mapping[str, str]:
+        known = self._parts.get(fingerprint)
+        if known:
+            return known
+        for baseline in self._replica.state.drift.baselines.values():
+            if baseline.fingerprint == fingerprint and baseline.components:
+                return dict(baseline.components)
+        return {}
+
+    async def run(self) -> None:
+        self.reset()
+        await keep_turning("conformance", self._turn)
+
+    async def _turn(self) -> None:
+        await self._alarm.wait(self.pause_s())
+        started = self._clock.monotonic_s()
+        await self.look()
+        took_s = self._clock.monotonic_s() - started
+        await asyncio.sleep(max(self._settings.merge_s, took_s * self._settings.rest_per_look))
+
+    def pause_s(self) -> float:
+        state, now = self._replica.state, self._clock.now_ms()
+        moments = [due for drift in state.drift.drifts.values() if (due := _due_at(state, drift)) is not None]
+        soonest_s = max(0.5, (min(moments) - now) / 1000) if moments else self._settings.every_s
+        return min(self._settings.every_s, soonest_s)
+
+    async def look(self) -> None:
+        """Compares once and proposes what follows."""
+        state, fingerprints = self._replica.state, self._source.fingerprints()
+        judgement = judge(state.nodes, state.vclusters, state.drift.baselines, fingerprints, self._majorities)
+        self._majorities, self._verdicts = dict(judgement.majorities), judgement.verdicts
+        self._learn_parts(fingerprints)
+        commands = [*self._changes(fingerprints), *self._expired()]
+        for start in range(0, len(commands), AT_ONCE):
+            await self._replica.propose_many(commands[start : start + AT_ONCE], ACTOR)
+        self._restate(fingerprints)
+
+    def _learn_parts(self, fingerprints: Mapping[str, str]) -> None:
+        """What each fingerprint in use or expected stands for."""
+        wanted = set(fingerprints.values()) | {verdict.expected for verdict in self._verdicts.values()}
+        parts = {each: self._parts[each] for each in wanted if self._parts.get(each)}
+        for node, found in fingerprints.items():
+            if found not in parts:
+                parts[found] = dict(self._source.components(node))
+        self._parts = parts
+
+    def _changes(self, fingerprints: Mapping[str, str]) -> list[AnyCommand]:
+        state = self._replica.state
+        commands: list[AnyCommand] = []
+        for name, actual in fingerprints.items():
+            node = state.nodes.get(name)
+            if node is None:
+                continue
+            drift, verdict = state.drift.drifts.get(name), self._verdicts.get(name)
+            if verdict is not None and verdict.differs:
+                if _is_news(node, drift, verdict, actual, state.vclusters):
+                    commands.append(self._noted(name, verdict, actual))
+            elif drift is not None and not drift.verified_at:
+                commands.append(ClearDrift(node=name, fingerprint=actual))
+        return sorted(commands, key=lambda command: str(getattr(command, "node", "")))
+
+    def _noted(self, node: str, verdict: Verdict, actual: str) -> NoteDrift:
+        expected = self.components_of(verdict.expected)
+        found = differences(expected, self._source.components(node)) if expected else ()
+        return NoteDrift(
+            node=node, vcluster=verdict.vcluster, expected=verdict.expected, actual=actual, differences=found
+        )
+
+    def _expired(self) -> list[AnyCommand]:
+        state, now = self._replica.state, self._clock.now_ms()
+        due = ((name, _due_at(state, drift)) for name, drift in sorted(state.drift.drifts.items()))
+        return [EscalateDrift(node=name) for name, moment in due if moment is not None and moment <= now]
+
+    def _restate(self, fingerprints: Mapping[str, str]) -> None:
+        state = self._replica.state
+        drifted = frozenset(name for name, drift in state.drift.drifts.items() if not drift.verified_at)
+        sensitive = (each for each in state.vclusters.values() if each.scheduler == SENSITIVE)
+        excluded = {each.name: self._excluded(each, fingerprints) for each in sensitive}
+        standing = Standing(fingerprints, drifted, {name: nodes for name, nodes in excluded.items() if nodes})
+        if standing != self._standing or fingerprints is not self._standing.fingerprints:
+            self._standing = standing
+            self._on_change()
+
+    def _excluded(self, vcluster: Vcluster, fingerprints: Mapping[str, str]) -> frozenset[str]:
+        """Nodes that a sensitive vCluster may not use: not of the baseline, or not known to be. None where there is no baseline."""
+        state = self._replica.state
+        members = [state.nodes[name] for name in vcluster.nodes or state.nodes if name in state.nodes]
+        declared = state.drift.baselines.get(vcluster.name)
+        expected = {
+            node.id: declared.fingerprint
+            if declared is not None
+            else self._majorities.get(Peers(vcluster.name, kind_of(node.hardware)), "")
+            for node in members
+        }
+        if not any(expected.values()):
+            return frozenset()
+        return frozenset(name for name, wanted in expected.items() if not wanted or fingerprints.get(name) != wanted)
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[ev.AnyEvent, ...]) -> None:
+        self.counts["noted"] += sum(isinstance(event, ev.DriftNoted) for event in events)
+        if any(isinstance(event, _WAKING) for event in events):
+            self._alarm.ring()
+
+
+def _is_news(node: Node, drift: Drift | None, verdict: Verdict, actual: str, vclusters: Mapping[str, Vcluster]) -> bool:
+    """Whether the state does not know yet, or knows otherwise, or a sensitive node takes work all the same."""
+    if drift is None or drift.verified_at:
+        return True
+    sensitive = drift.is_sensitive or is_sensitive(node, vclusters)
+    known = (drift.vcluster, drift.expected, drift.actual, drift.is_sensitive, drift.boot_id)
+    found = (verdict.vcluster, verdict.expected, actual, sensitive, node.boot_id)
+    return known != found or (sensitive and node.state in _TAKES_WORK)
+
+
+def _due_at(state: State, drift: Drift) -> int | None:
+    """When the node is to be given up; None when it is already, or never will be."""
+    limit_s = timeout_s(state.settings, drift)
+    if drift.verified_at or not limit_s:
+        return None
+    node = state.nodes[drift.node]
+    if drift.escalated_at and (node.state not in _TAKES_WORK and node.state is not NodeState.DRAINED):
+        return None
+    return drift.since + int(limit_s * 1000)

@@ -1,0 +1,264 @@
+"""Steps as the leader plans them: the record that agents hand back, the orders for the nodes, and how an end is summed up. Pure."""
+
+import posixpath
+import signal
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.layout import Layout, Misfit
+from lattice.core.model.work.steps import step_id
+from lattice.ports.nodes.agents import StartOrder, TaskEnd
+from lattice.ports.nodes.steps import LaunchOrder, LaunchRequest, StepRefused, TaskOrder
+from lattice.slurm.submit.variables import StepFacts, step_variables
+
+NO_INPUT, ALL_INPUT = "none", "all"
+SHOWN_FAILURES = 20
+ENDED_BY_US = frozenset({signal.SIGTERM, signal.SIGKILL})
+
+
+class StepPlan(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a leader, this one or the next, has to know of a step that was launched."""
+
+    number: int
+    run: int
+    step: int
+    launch_id: str
+    name: str
+    layout: Layout
+    started_at: int
+    cpus_per_task: int = 1
+    stdin: str = "0"
+    no_kill: bool = False
+    overlap: bool = False
+
+    def cpus_on(self, place: int) -> int:
+        return 0 if self.overlap else self.layout.counts[place] * self.cpus_per_task
+
+    def input_nodes(self) -> tuple[str, ...]:
+        """Nodes with tasks that take input."""
+        if self.stdin == ALL_INPUT:
+            return self.layout.nodes
+        if not self.stdin.isdigit():
+            return ()
+        rank = int(self.stdin)
+        return tuple(node for node, ranks in zip(self.layout.nodes, self.layout.ranks(), strict=True) if rank in ranks)
+
+    def node_of(self) -> dict[int, str]:
+        """The node of each rank."""
+        pairs = zip(self.layout.nodes, self.layout.ranks(), strict=True)
+        return {rank: node for node, ranks in pairs for rank in ranks}
+
+
+_decode = msgspec.msgpack.Decoder(StepPlan).decode
+
+
+def encode_plan(plan: StepPlan) -> bytes:
+    return msgspec.msgpack.encode(plan)
+
+
+def decode_plan(data: bytes) -> StepPlan | None:
+    """None when a server of another kind wrote it."""
+    try:
+        return _decode(data)
+    except msgspec.MsgspecError:
+        return None
+
+
+def launch_orders(plan: StepPlan, request: LaunchRequest, bases: Mapping[str, StartOrder]) -> dict[str, LaunchOrder]:
+    """The order of each node; `bases` say what a start of the allocation there would say."""
+    layout = plan.layout
+    programs = programs_of(request, layout.size)
+    encoded = encode_plan(plan)
+    orders = {}
+    for place, (node, ranks) in enumerate(zip(layout.nodes, layout.ranks(), strict=True)):
+        orders[node] = LaunchOrder(
+            base=bases[node],
+            step=plan.step,
+            launch_id=plan.launch_id,
+            plan=encoded,
+            tasks=tuple(
+                _task(plan, request, programs.get(rank, ()), (node, place, len(ranks)), rank, local)
+                for local, rank in enumerate(ranks)
+            ),
+            size=layout.size,
+            nodes=layout.nodes,
+            node_index=place,
+            cpus_per_task=plan.cpus_per_task,
+            time_s=request.time_s,
+            rows=request.rows,
+            columns=request.columns,
+        )
+    return orders
+
+
+def _task(
+    plan: StepPlan,
+    request: LaunchRequest,
+    argv: tuple[str, ...],
+    where: tuple[str, int, int],
+    rank: int,
+    local: int,
+) -> TaskOrder:
+    node, place, local_size = where
+    is_terminal = request.pty and rank == 0
+    takes_input = plan.stdin == ALL_INPUT or plan.stdin == str(rank)
+    is_file = not plan.stdin.isdigit() and plan.stdin not in (NO_INPUT, ALL_INPUT)
+    words = {
+        "%t": str(rank),
+        "%n": str(place),
+        "%N": node,
+        "%j": allocation_id(plan.number),
+        "%J": f"{allocation_id(plan.number)}.{plan.step}",
+        "%s": str(plan.step),
+        "%%": "%",
+    }
+    patterns = request.stdout + request.stderr
+    per_node = "%n" in patterns or "%N" in patterns
+    stdout = expanded(request.stdout, words)
+    return TaskOrder(
+        rank=rank,
+        local_rank=local,
+        argv=argv,
+        has_input=takes_input and not is_terminal,
+        stdin=expanded(plan.stdin, words) if is_file else "",
+        stdout=stdout,
+        stderr=expanded(request.stderr, words) or stdout,
+        truncate="%t" in patterns or (per_node and local_size == 1),
+        pty=is_terminal,
+    )
+
+
+def programs_of(request: LaunchRequest, size: int) -> dict[int, tuple[str, ...]]:
+    """What ranks run that do not run the step's command; `%t` stands for the rank, `%o` for its place in its range."""
+    found = {}
+    for program in request.programs:
+        for first, last in program.ranks:
+            for rank in range(first, min(last + 1, size)):
+                words = {"%t": str(rank), "%o": str(rank - first), "%%": "%"}
+                found[rank] = tuple(expanded(word, words) for word in program.argv)
+    return found
+
+
+def expanded(pattern: str, words: Mapping[str, str]) -> str:
+    """The name of a file: `%t` and the like replaced, anything else left as it is."""
+    if "%" not in pattern:
+        return pattern
+    shown, place = [], 0
+    while place < len(pattern):
+        pair = pattern[place : place + 2]
+        if pair in words:
+            shown.append(words[pair])
+            place += 2
+        else:
+            shown.append(pattern[place])
+            place += 1
+    return "".join(shown)
+
+
+def step_name(argv: tuple[str, ...]) -> str:
+    return posixpath.basename(argv[0])[:64] if argv else ""
+
+
+def counted_status(ends: Iterable[TaskEnd], *, was_ended: bool) -> int:
+    """The exit code of the whole: the highest of its tasks. Tasks that we ended count only if nothing else went wrong."""
+    own, ours = 0, 0
+    for end in ends:
+        if was_ended and end.signal in ENDED_BY_US:
+            ours = max(ours, end.status)
+        else:
+            own = max(own, end.status)
+    return own or ours
+
+
+def failure_lines(ends: Iterable[TaskEnd], node_of: Mapping[int, str], *, was_ended: bool) -> tuple[str, ...]:
+    """What went wrong, a line for all ranks of a node that failed alike, worst first by rank."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for end in sorted(ends, key=lambda end: end.rank):
+        if end.status and not (was_ended and end.signal in ENDED_BY_US):
+            groups.setdefault((node_of.get(end.rank, ""), _how(end)), []).append(end.rank)
+    lines = [f"{_ranks(ranks)} on {node}: {how}" for (node, how), ranks in groups.items()]
+    if len(lines) > SHOWN_FAILURES:
+        lines = [*lines[:SHOWN_FAILURES], f"and {len(lines) - SHOWN_FAILURES} more"]
+    return tuple(lines)
+
+
+def _how(end: TaskEnd) -> str:
+    if end.is_lost:
+        return f"lost ({end.message})"
+    if end.message:
+        return f"not started: {end.message}"
+    if end.signal:
+        return f"killed by signal {end.signal} ({_signal_name(end.signal)})"
+    return f"exited with code {end.exit_code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def _ranks(ranks: list[int]) -> str:
+    if len(ranks) == 1:
+        return f"task {ranks[0]}"
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and spans[-1][1] == rank - 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    return "tasks " + ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+
+
+def for_step(base: StartOrder, request: LaunchRequest, env: dict[str, str]) -> StartOrder:
+    """What a start of the allocation would say, for a step."""
+    return replace(
+        base,
+        argv=request.argv,
+        script=b"",
+        script_args=(),
+        env=env,
+        cwd=request.cwd or base.cwd,
+        walltime_s=0.0,
+        files=None,
+        early=None,
+    )
+
+
+def slurm_variables(plan: StepPlan, node: str, env: Mapping[str, str], whole: Mapping[str, str]) -> dict[str, str]:
+    """What Slurm's programs would say of the step on this node, for work that knows them; the node adds what differs by rank."""
+    if not whole and "SLURM_JOB_ID" not in env:
+        return {}
+    place = plan.layout.nodes.index(node)
+    ranks = plan.layout.ranks()[place]
+    facts = StepFacts(
+        number=plan.step,
+        nodes=plan.layout.nodes,
+        tasks=plan.layout.counts,
+        node=node,
+        rank=ranks[0] if ranks else 0,
+        local_rank=0,
+        ranks=ranks,
+        cpus_per_task=plan.cpus_per_task if plan.cpus_per_task > 1 else 0,
+    )
+    return {**whole, **step_variables(facts)}
+
+
+def misfit_refusal(misfit: Misfit, allocation: Allocation) -> StepRefused:
+    return StepRefused(
+        "infeasible",
+        f"{allocation_id(allocation.number)}: {misfit.message}",
+        requested=misfit.requested,
+        limit=misfit.limit,
+        hint=misfit.hint,
+    )
+
+
+def unknown_step(number: int, step: int) -> StepRefused:
+    return StepRefused("not_found", f"{step_id(allocation_id(number), step)} is not running")

@@ -1,0 +1,587 @@
+"""The leader's book of steps: launched inside running allocations, followed to their end, recorded in batches.
+
+What holds: a node gets a step's order until it is known to have it; a step's tasks on a node are over when the node said so, or
+when the node itself is lost; a step is over when all its nodes are; and its nodes are told to forget it only after its record was
+committed. So the next leader finds everything that is not recorded yet on the nodes, and nothing is kept but here and there.
+No work is started on a node where a step lingers whose allocation has gone (`lingering`).
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+
+from msgspec import Struct
+
+from lattice.control.loop import Alarm, keep_turning
+from lattice.control.settings import seconds_setting
+from lattice.control.steps.live import LiveStep, record_of, view_of
+from lattice.control.steps.plan import (
+    StepPlan,
+    decode_plan,
+    for_step,
+    launch_orders,
+    misfit_refusal,
+    programs_of,
+    slurm_variables,
+    step_name,
+    unknown_step,
+)
+from lattice.control.work.orders import start_order
+from lattice.core.machine.commands import Envelope, RecordSteps
+from lattice.core.machine.events import (
+    AllocationEnded,
+    AllocationRequeued,
+    AllocationStopping,
+    AnyEvent,
+    NodeMoved,
+)
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.work.allocations import Allocation, AllocationState, Part
+from lattice.core.model.work.layout import Misfit, lay_out
+from lattice.core.model.work.steps import StepRecord, step_id
+from lattice.ports.clock import Clock
+from lattice.ports.nodes.agents import KnownStep, OutputPiece, RunKey, StartOrder, StepReport, TaskEnd
+from lattice.ports.nodes.steps import (
+    AckOrder,
+    EndOrder,
+    LaunchRequest,
+    ResizeOrder,
+    SignalOrder,
+    StepLinks,
+    StepOrder,
+    StepRefused,
+    StepView,
+)
+from lattice.ports.quorum.replica import Replica
+from lattice.wire.slurm.variables import SlurmSettings, run_variables
+from lattice.wire.work.allocations import decode_work
+from lattice.wire.work.steps import recorded_view
+
+_log = logging.getLogger(__name__)
+
+ACTOR = "steps"
+GATHER_S = 1.0
+GATHER_MOST = 100
+NODES_WITHIN_S = 5.0
+NODES_EVERY_S = 0.05
+# A node that has not got its part of a step from the last leader gets it from the repeated request, or never.
+ADOPT_WITHIN_S = 15.0
+LIVE_MOST = 1000  # of one allocation
+
+
+class StepSettings(Struct, frozen=True, kw_only=True):
+    grace_s: float = 30.0
+    api_url: str = ""
+    slurm: SlurmSettings = SlurmSettings()
+
+
+class StepBook:
+    """Implements `StepDesk`; `mint` makes the token that an allocation gets for itself, `on_cleared` hears of nodes that are free
+    of steps that lingered."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        links: StepLinks,
+        clock: Clock,
+        settings: StepSettings,
+        mint: Callable[[Allocation], str],
+        on_cleared: Callable[[str], None],
+    ) -> None:
+        self._replica = replica
+        self._links = links
+        self._clock = clock
+        self._settings = settings
+        self._mint = mint
+        self._on_cleared = on_cleared
+        self._live: dict[tuple[int, int], LiveStep] = {}
+        self._of: dict[int, dict[int, LiveStep]] = {}
+        self._next: dict[int, int] = {}
+        self._missing: list[tuple[float, str, tuple[int, int]]] = []
+        self._over: list[LiveStep] = []
+        self._alarm = Alarm()
+        self.counts: Counter[str] = Counter()
+        replica.subscribe(self._note)
+
+    # What users ask.
+
+    async def launch(self, allocation: Allocation, request: LaunchRequest) -> StepView:
+        known = self._repeated(allocation, request)
+        if known is not None:
+            return known
+        allocation = await self._reachable(allocation)
+        known = self._repeated(allocation, request)
+        if known is not None:
+            return known
+        total = lay_out(request.wish, self._cpus(allocation))
+        if isinstance(total, Misfit):
+            raise misfit_refusal(total, allocation)
+        if not request.argv and len(programs_of(request, total.size)) < total.size:
+            raise StepRefused("invalid", "some ranks have no program", hint="name one for each, or one for `*`")
+        if len(self._of.get(allocation.number, {})) >= LIVE_MOST:
+            raise StepRefused(
+                "conflict",
+                f"{allocation_id(allocation.number)} has too many steps at once",
+                limit=f"{LIVE_MOST:,} steps",
+                hint="wait for some of them to end",
+            )
+        live = self._enter(allocation, request, total.size)
+        if not self._start(live, allocation, request):
+            if request.immediate:
+                self._forget(live)
+                raise StepRefused(
+                    "conflict",
+                    f"other steps of {allocation_id(allocation.number)} have its CPUs",
+                    hint="wait for them to end, or let the step --overlap",
+                )
+            live.request = request
+        return view_of(live)
+
+    def live(self, number: int) -> tuple[StepView, ...]:
+        return tuple(view_of(live) for _, live in sorted(self._of.get(number, {}).items()))
+
+    def find(self, number: int, step: int) -> StepView | None:
+        live = self._live.get((number, step))
+        return None if live is None else view_of(live)
+
+    async def changed(self, number: int, step: int) -> None:
+        live = self._live.get((number, step))
+        if live is None:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        live.watchers.add(future)
+        try:
+            await future
+        finally:
+            live.watchers.discard(future)
+
+    def signal(self, number: int, step: int, signal: int) -> None:
+        live = self._running(number, step)
+        for node in sorted(live.open_nodes):
+            self._links.order_step(node, SignalOrder(number=number, run=live.run, step=step, signal=signal))
+
+    def end(self, number: int, step: int, why: str) -> None:
+        live = self._live.get((number, step))
+        if live is None:
+            raise unknown_step(number, step)
+        self._end(live, self._grace_s(), why)
+
+    def resize(self, number: int, step: int, rows: int, columns: int) -> None:
+        live = self._running(number, step)
+        order = ResizeOrder(number=number, run=live.run, step=step, rows=rows, columns=columns)
+        for node in sorted(live.open_nodes):
+            self._links.order_step(node, order)
+
+    async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int | None:
+        live = self._live.get((number, step))
+        if live is None:
+            raise unknown_step(number, step)
+        if live.plan is None:
+            return None
+        nodes = [node for node in live.plan.input_nodes() if node in live.open_nodes]
+        if not nodes:
+            return offset + len(data)
+        missing = {node for _, node, key in self._missing if key == live.key}
+        if (live.unsent | missing).intersection(nodes):
+            return None
+        feeds = (self._links.feed_step(node, live.about(), offset, data, eof=eof) for node in nodes)
+        return min(await asyncio.gather(*feeds))
+
+    def read(self, node: str, number: int, run: int, step: int, *, offset: int) -> AsyncIterator[OutputPiece]:
+        about = StepOrder(number=number, run=run, step=step)
+        return self._links.read_journal(node, about, offset=offset, follow=True)
+
+    def _running(self, number: int, step: int) -> LiveStep:
+        live = self._live.get((number, step))
+        if live is None:
+            raise unknown_step(number, step)
+        if live.plan is None:
+            raise StepRefused("conflict", f"{step_id(allocation_id(number), step)} waits for room and has no tasks yet")
+        return live
+
+    # Launching.
+
+    def _repeated(self, allocation: Allocation, request: LaunchRequest) -> StepView | None:
+        for live in self._of.get(allocation.number, {}).values():
+            if live.launch_id == request.launch_id:
+                self._complete(live, allocation, request)
+                return view_of(live)
+        for record in allocation.steps:
+            if record.launch_id == request.launch_id:
+                return recorded_view(allocation.number, record)
+        return None
+
+    def _complete(self, live: LiveStep, allocation: Allocation, request: LaunchRequest) -> None:
+        """Gives nodes their part that the last leader did not reach."""
+        if live.plan is None or live.is_ending or allocation.run != live.run:
+            return
+        waiting = {node for _, node, key in self._missing if key == live.key}
+        if waiting:
+            orders = launch_orders(live.plan, request, self._bases(allocation, request, live.plan))
+            self._missing = [entry for entry in self._missing if entry[2] != live.key]
+            live.orders |= {node: orders[node] for node in waiting if node in live.open_nodes}
+            live.unsent |= set(live.orders)
+            self._send_orders(live)
+
+    async def _reachable(self, allocation: Allocation) -> Allocation:
+        """The allocation as it is when all its nodes take orders: then their steps are known, and numbers are not given twice."""
+        deadline = self._clock.monotonic_s() + NODES_WITHIN_S
+        while True:
+            current = self._replica.state.allocations.get(allocation.number)
+            is_late = self._clock.monotonic_s() >= deadline
+            is_starting = current is not None and current.state is AllocationState.STARTING and not is_late
+            if current is None or (current.state is not AllocationState.RUNNING and not is_starting):
+                state = "gone" if current is None else str(current.state)
+                raise StepRefused("conflict", f"{allocation_id(allocation.number)} is not running", current=state)
+            away = [node for node in current.nodes if not self._links.is_connected(node)]
+            if not away and not is_starting:
+                return current
+            if is_late:
+                raise StepRefused(
+                    "unavailable",
+                    f"node {away[0]} of {allocation_id(allocation.number)} is not connected now",
+                    hint="try again in a moment",
+                )
+            await asyncio.sleep(NODES_EVERY_S)
+
+    def _enter(self, allocation: Allocation, request: LaunchRequest, tasks: int) -> LiveStep:
+        number = allocation.number
+        step = max(allocation.next_step, self._next.get(number, 0))
+        self._next[number] = step + 1
+        live = LiveStep(
+            number=number,
+            run=allocation.run,
+            step=step,
+            launch_id=request.launch_id,
+            name=step_name(request.argv or (request.programs[0].argv if request.programs else ())),
+            tasks=tasks,
+            started_at=self._clock.now_ms(),
+        )
+        self._keep(live)
+        return live
+
+    def _keep(self, live: LiveStep) -> None:
+        self._live[live.key] = live
+        self._of.setdefault(live.number, {})[live.step] = live
+
+    def _start(self, live: LiveStep, allocation: Allocation, request: LaunchRequest) -> bool:
+        """Sends the step to its nodes, if there is room and nobody waits before it."""
+        ahead = any(other.plan is None and other.step < live.step for other in self._of[live.number].values())
+        if ahead and not request.overlap:
+            return False
+        layout = lay_out(request.wish, self._cpus(allocation, is_free=not request.overlap))
+        if isinstance(layout, Misfit):
+            return False
+        live.tasks = layout.size
+        live.started_at = self._clock.now_ms()
+        live.plan = StepPlan(
+            number=live.number,
+            run=live.run,
+            step=live.step,
+            launch_id=live.launch_id,
+            name=live.name,
+            layout=layout,
+            started_at=live.started_at,
+            cpus_per_task=request.wish.cpus_per_task,
+            stdin=request.stdin,
+            no_kill=request.no_kill,
+            overlap=request.overlap,
+        )
+        live.request = None
+        live.open_nodes = set(layout.nodes)
+        live.orders = launch_orders(live.plan, request, self._bases(allocation, request, live.plan))
+        live.unsent = set(live.orders)
+        self.counts["launched"] += 1
+        self._send_orders(live)
+        return True
+
+    def _send_orders(self, live: LiveStep) -> None:
+        for node in sorted(live.unsent):
+            self._send_order(live, node)
+        self._tell(live)
+
+    def _send_order(self, live: LiveStep, node: str) -> None:
+        order = live.orders.get(node)
+        if order is not None and self._links.order_step(node, order):
+            live.unsent.discard(node)
+
+    def _cpus(self, allocation: Allocation, *, is_free: bool = False) -> list[tuple[str, int]]:
+        """CPUs that the allocation holds of each of its nodes, or those of them that no step has."""
+        nodes = self._replica.state.nodes
+        cpus = {
+            share.node: nodes[share.node].hardware.cpus if share.whole else share.cpus for share in allocation.shares
+        }
+        if is_free:
+            for live in self._of.get(allocation.number, {}).values():
+                for place, node in enumerate(live.plan.layout.nodes if live.plan else ()):
+                    if node in live.open_nodes and node in cpus and live.plan is not None:
+                        cpus[node] = max(0, cpus[node] - live.plan.cpus_on(place))
+        return list(cpus.items())
+
+    def _bases(self, allocation: Allocation, request: LaunchRequest, plan: StepPlan) -> dict[str, StartOrder]:
+        state = self._replica.state
+        work = decode_work(state.payload_of(allocation))
+        env = {**work.env, **request.env} if request.inherit else request.env
+        token, grace_s = self._mint(allocation), self._grace_s()
+        bases = {}
+        for node in plan.layout.nodes:
+            base = start_order(
+                state, allocation, Part(node=node), work, token=token, grace_s=grace_s, api_url=self._settings.api_url
+            )
+            share = next(share for share in allocation.shares if share.node == node)
+            whole = run_variables(state, allocation, share, base.submit_dir, self._settings.slurm)
+            bases[node] = for_step(base, request, env | slurm_variables(plan, node, env, whole))
+        return bases
+
+    def _grace_s(self) -> float:
+        return seconds_setting(self._replica.state, "agent.grace_s", self._settings.grace_s)
+
+    # What nodes say.
+
+    def registered(self, node: str, known: tuple[KnownStep, ...]) -> None:
+        """The node has these steps and no others."""
+        has = {(step.key.number, step.step): step for step in known}
+        for step in known:
+            self._adopt(node, step)
+        for live in list(self._live.values()):
+            if live.plan is None or node not in live.open_nodes or live.key in has:
+                continue
+            if node in live.orders:
+                live.unsent.add(node)  # lost on the way
+                continue
+            # The last leader has not sent it: a repeated request has the order, nobody else does.
+            self._missing.append((self._clock.monotonic_s() + ADOPT_WITHIN_S, node, live.key))
+            self._alarm.ring()
+
+    def node_opened(self, node: str) -> None:
+        """Orders reach the node from now on."""
+        for live in list(self._live.values()):
+            if node in live.unsent:
+                self._send_order(live, node)
+            if live.is_ending and node in live.open_nodes:
+                self._links.order_step(node, self._end_order(live, self._grace_s(), live.message))
+
+    def _adopt(self, node: str, known: KnownStep) -> None:
+        plan = decode_plan(known.plan)
+        number = known.key.number
+        self._next[number] = max(self._next.get(number, 0), known.step + 1)
+        if plan is None or number not in self._replica.state.allocations:
+            return
+        live = self._live.get((number, known.step))
+        if live is None:
+            live = LiveStep(
+                number=number,
+                run=plan.run,
+                step=plan.step,
+                launch_id=plan.launch_id,
+                name=plan.name,
+                tasks=plan.layout.size,
+                started_at=plan.started_at,
+                plan=plan,
+                open_nodes=set(plan.layout.nodes),
+            )
+            self._keep(live)
+            for other in plan.layout.nodes:
+                if other != node:
+                    self._missing.append((self._clock.monotonic_s() + ADOPT_WITHIN_S, other, live.key))
+            self._alarm.ring()
+        self._has_it(live, node)
+        self._missing = [entry for entry in self._missing if entry[1:] != (node, live.key)]
+        if not self._is_wanted(live):
+            self._end(live, 0.0, "the allocation has ended")
+
+    def report(self, node: str, report: StepReport) -> None:
+        live = self._live.get((report.key.number, report.step))
+        if live is None or live.launch_id != report.launch_id:
+            if report.has_ended and self._is_settled(report):
+                ack = AckOrder(number=report.key.number, run=report.key.run, step=report.step)
+                self._links.order_step(node, ack)
+            return
+        self._has_it(live, node)
+        fresh = [end for end in report.tasks if end.rank not in live.ends]
+        for end in fresh:
+            live.ends[end.rank] = end
+        if report.has_ended and node in live.open_nodes:
+            live.cpu_s += report.cpu_s
+            live.peak_memory_mb = max(live.peak_memory_mb, report.peak_memory_mb)
+            live.message = live.message or report.message
+            self._node_over(live, node)
+        failed = next((end for end in fresh if end.status), None)
+        if failed is not None and live.plan is not None and not live.plan.no_kill and live.open_nodes:
+            self._end(live, self._grace_s(), f"task {failed.rank} failed")
+        self._tell(live)
+
+    def _has_it(self, live: LiveStep, node: str) -> None:
+        live.orders.pop(node, None)
+        live.unsent.discard(node)
+
+    def _is_settled(self, report: StepReport) -> bool:
+        """Whether the step needs no more reports: it is recorded, or there is nothing to record it with."""
+        allocation = self._replica.state.allocations.get(report.key.number)
+        return allocation is None or any(record.launch_id == report.launch_id for record in allocation.steps)
+
+    def _lose(self, live: LiveStep, node: str, why: str) -> None:
+        if live.plan is None or node not in live.open_nodes:
+            return
+        self._has_it(live, node)
+        for rank, home in live.plan.node_of().items():
+            if home == node and rank not in live.ends:
+                live.ends[rank] = TaskEnd(rank=rank, message=why, is_lost=True)
+        self._node_over(live, node)
+        if live.open_nodes:
+            self._end(live, self._grace_s(), f"node {node} was lost")
+        self._tell(live)
+
+    def _node_over(self, live: LiveStep, node: str) -> None:
+        live.open_nodes.discard(node)
+        if not live.open_nodes and not live.ended_at:
+            live.ended_at = self._clock.now_ms()
+            self._over.append(live)
+            if len(self._over) == 1 or len(self._over) >= GATHER_MOST:
+                self._alarm.ring()
+        if not self.lingering(node):
+            self._on_cleared(node)
+        self._start_waiting(live.number)
+
+    def _start_waiting(self, number: int) -> None:
+        allocation = self._replica.state.allocations.get(number)
+        for _, live in sorted(self._of.get(number, {}).items()):
+            if live.request is None or live.ended_at:
+                continue
+            if allocation is None or allocation.state is not AllocationState.RUNNING:
+                return
+            if not self._start(live, allocation, live.request):
+                return
+
+    # What becomes of steps whose allocation changes.
+
+    def lingering(self, node: str) -> bool:
+        """Whether tasks may still live there whose allocation does not hold the node any more."""
+        return any(
+            node in live.open_nodes and node not in live.unsent and not self._is_wanted(live)
+            for live in self._live.values()
+        )
+
+    def held_by(self, node: str) -> tuple[RunKey, ...]:
+        """The runs that hold the node: steps of these may live there."""
+        state = self._replica.state
+        record = state.nodes.get(node)
+        holders = (state.allocations.get(number) for number in (record.holders() if record else ()))
+        return tuple(RunKey(held.number, held.run) for held in holders if held is not None and held.is_holding)
+
+    def _is_wanted(self, live: LiveStep) -> bool:
+        allocation = self._replica.state.allocations.get(live.number)
+        return allocation is not None and allocation.is_holding and allocation.run == live.run
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
+        for event in events:
+            if isinstance(event, AllocationStopping):
+                self._end_all(event.number, self._grace_s(), "the allocation is being stopped")
+            elif isinstance(event, AllocationEnded | AllocationRequeued):
+                self._end_all(event.number, 0.0, "the allocation has ended")
+            elif isinstance(event, NodeMoved) and event.state is NodeState.DOWN:
+                for live in list(self._live.values()):
+                    self._lose(live, event.node, f"node {event.node} was lost")
+
+    def _end_all(self, number: int, grace_s: float, why: str) -> None:
+        for live in list(self._of.get(number, {}).values()):
+            self._end(live, grace_s, why)
+
+    def _end(self, live: LiveStep, grace_s: float, why: str) -> None:
+        if live.ended_at:
+            return
+        if live.plan is None:
+            self._give_up(live, why)
+            return
+        if not live.is_ending:
+            live.is_ending = True
+            live.message = live.message or why
+        for node in sorted(live.open_nodes):
+            if node in live.unsent:
+                self._lose(live, node, "ended before it was started")
+            else:
+                self._links.order_step(node, self._end_order(live, grace_s, why))
+
+    def _end_order(self, live: LiveStep, grace_s: float, why: str) -> EndOrder:
+        return EndOrder(number=live.number, run=live.run, step=live.step, grace_s=grace_s, why=why)
+
+    def _give_up(self, live: LiveStep, why: str) -> None:
+        """A step that never got room."""
+        live.request = None
+        live.message = why
+        live.is_ending = True
+        live.ends = {rank: TaskEnd(rank=rank, signal=15) for rank in range(1)}
+        live.ended_at = self._clock.now_ms()
+        self._over.append(live)
+        self._alarm.ring()
+        self._tell(live)
+        self._start_waiting(live.number)
+
+    # The loop: records what is over, gives up what never arrived.
+
+    async def run(self) -> None:
+        await keep_turning("steps", self._turn)
+
+    def reset(self) -> None:
+        """Forgets everything; for a new leader, to whom the nodes tell what they have."""
+        self._live.clear()
+        self._of.clear()
+        self._next.clear()
+        self._missing.clear()
+        self._over.clear()
+
+    async def _turn(self) -> None:
+        due = min((when for when, _, _ in self._missing), default=None)
+        await self._alarm.wait(None if due is None and not self._over else self._pause_s(due))
+        self._give_up_missing()
+        if self._over:
+            if len(self._over) < GATHER_MOST:
+                await asyncio.sleep(GATHER_S)
+            await self.record()
+
+    def _pause_s(self, due: float | None) -> float:
+        return 0.0 if self._over or due is None else due - self._clock.monotonic_s()
+
+    def _give_up_missing(self) -> None:
+        now = self._clock.monotonic_s()
+        late = [entry for entry in self._missing if entry[0] <= now]
+        self._missing = [entry for entry in self._missing if entry[0] > now]
+        for _, node, key in late:
+            live = self._live.get(key)
+            if live is not None:
+                self._lose(live, node, f"node {node} does not know the step")
+
+    async def record(self) -> None:
+        """Commits what is over, then lets the nodes forget it. What cannot be committed now is tried again."""
+        over, self._over = self._over[:GATHER_MOST], self._over[GATHER_MOST:]
+        by_number: dict[int, list[StepRecord]] = {}
+        for live in over:
+            by_number.setdefault(live.number, []).append(record_of(live))
+        commands = [RecordSteps(number=number, steps=tuple(records)) for number, records in by_number.items()]
+        try:
+            await self._replica.propose_many(commands, ACTOR)
+        except BaseException:
+            self._over = [*over, *self._over]
+            raise
+        self.counts["recorded"] += len(over)
+        for live in over:
+            for node in live.plan.layout.nodes if live.plan else ():
+                self._links.order_step(node, AckOrder(number=live.number, run=live.run, step=live.step))
+            self._forget(live)
+
+    def _forget(self, live: LiveStep) -> None:
+        self._live.pop(live.key, None)
+        steps = self._of.get(live.number, {})
+        steps.pop(live.step, None)
+        if not steps:
+            self._of.pop(live.number, None)
+        if live.number not in self._of and live.number not in self._replica.state.allocations:
+            self._next.pop(live.number, None)
+        self._tell(live)
+
+    def _tell(self, live: LiveStep) -> None:
+        for watcher in live.watchers:
+            if not watcher.done():
+                watcher.set_result(None)

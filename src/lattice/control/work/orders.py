@@ -1,0 +1,147 @@
+"""Orders as they follow from the state. Pure: the same state gives the same order, however often it is asked."""
+
+from typing import assert_never
+
+from lattice.control.work.run_files import early_order, file_names
+from lattice.core.machine.state import State
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.site.tenants import Fencing
+from lattice.core.model.work.allocations import Allocation, AllocationState, Part, StopIntent
+from lattice.ports.nodes.agents import FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
+from lattice.wire.slurm.variables import SlurmSettings, run_variables
+from lattice.wire.work.allocations import Work
+
+INDEX = "${INDEX}"
+ONE_STEP = "srun"
+NATIVE = SlurmSettings()
+TOKEN_SLACK_S = 600  # from the making of the token to the start of the process, and for clocks that differ
+
+
+def start_order(
+    state: State,
+    allocation: Allocation,
+    part: Part,
+    work: Work,
+    *,
+    token: str,
+    grace_s: float,
+    api_url: str,
+    slurm: SlurmSettings = NATIVE,
+) -> StartOrder:
+    """What the part's node needs to start its part of the present run."""
+    share = next(share for share in allocation.shares if share.node == part.node)
+    cpus, memory_mb, gpus = _limits(state, allocation, share)
+    vcluster = state.vclusters.get(allocation.vcluster)
+    submit_dir = work.submit_dir or work.cwd
+    return StartOrder(
+        number=allocation.number,
+        run=allocation.run,
+        allocation_id=allocation_id(allocation.number),
+        name=allocation.name,
+        account=allocation.account,
+        cwd=work.cwd,
+        nodes=allocation.nodes,
+        tasks=len(allocation.shares),
+        grace_s=grace_s,
+        argv=_indexed(work.argv, allocation),
+        script=work.script.encode(),
+        script_args=_indexed(work.script_args, allocation),
+        env=work.env | run_variables(state, allocation, share, submit_dir, slurm),
+        submit_dir=submit_dir,
+        walltime_s=float(allocation.walltime_s),
+        cpus=cpus,
+        memory_mb=memory_mb,
+        gpus=gpus,
+        task_index=allocation.task_index if allocation.group else None,
+        task_group_id=allocation_id(allocation.group) if allocation.group else "",
+        token=token,
+        api_url=api_url,
+        is_fenced=vcluster is not None and vcluster.fencing is Fencing.STRICT,
+        has_summary=work.summary,
+        files=file_names(allocation, work, part.node),
+        early=early_order(allocation, work),
+    )
+
+
+def _indexed(words: tuple[str, ...], allocation: Allocation) -> tuple[str, ...]:
+    """Arguments with the index of a group's task in place of ${INDEX}."""
+    if not allocation.group:
+        return words
+    return tuple(word.replace(INDEX, str(allocation.task_index)) for word in words)
+
+
+def _limits(state: State, allocation: Allocation, share: Share) -> tuple[int, int, int]:
+    """CPUs, memory limit and GPUs on the node; on a whole node memory is limited only to what was asked for."""
+    if not share.whole:
+        return share.cpus, share.memory_mb, share.gpus
+    hardware = state.nodes[share.node].hardware
+    return hardware.cpus, allocation.request.memory_mb, hardware.gpus
+
+
+def stop_reason(intent: StopIntent | None) -> str:
+    """The word for the node's log and for the message of a run that had not started."""
+    match intent:
+        case StopIntent.CANCEL:
+            return "cancelled"
+        case StopIntent.REQUEUE:
+            return "requeued"
+        case StopIntent.NODE_LOST:
+            return "node_lost"
+        case StopIntent.PART_FAILED:
+            return "part_failed"
+        case StopIntent.WALLTIME:
+            return "walltime"
+        case StopIntent.DEADLINE:
+            return "deadline"
+        case StopIntent.DRAIN:
+            return "drained"
+        case StopIntent.ROLLBACK:
+            return "rolled_back"
+        case None:
+            return "stopped"
+        case _:
+            assert_never(intent)
+
+
+def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
+    return StopOrder(
+        number=allocation.number,
+        run=allocation.run,
+        grace_s=grace_s,
+        why=stop_reason(allocation.intent),
+    )
+
+
+def pause_order(allocation: Allocation) -> PauseOrder:
+    return PauseOrder(number=allocation.number, run=allocation.run, is_paused=bool(allocation.paused_at))
+
+
+def finish_order(allocation: Allocation) -> FinishOrder | None:
+    """What only held nodes for one step ends with it, whether or not anybody still waits for that step."""
+    asked = allocation.asked
+    if asked is None or asked.program != ONE_STEP or allocation.state is not AllocationState.RUNNING:
+        return None
+    # Later ones were launched by the first, which goes on.
+    first = next((step for step in allocation.steps if step.step == 0 and step.run == allocation.run), None)
+    if first is None:
+        return None
+    return FinishOrder(number=allocation.number, run=allocation.run, exit_code=min(first.exit_code, 255))
+
+
+def update_order(allocation: Allocation, token: str) -> UpdateOrder:
+    return UpdateOrder(
+        number=allocation.number, run=allocation.run, walltime_s=float(allocation.walltime_s), token=token
+    )
+
+
+def token_lifetime_s(allocation: Allocation, *, most_s: float, grace_s: float) -> int:
+    """How long a token that the allocation gets now is good: as long as its run may take, `most_s` at the most."""
+    if not allocation.walltime_s:
+        return int(most_s)
+    return int(min(most_s, allocation.walltime_s + grace_s + TOKEN_SLACK_S))
+
+
+def is_renewed(allocation: Allocation, *, most_s: float, grace_s: float) -> bool:
+    """Whether the run may outlive its token."""
+    return token_lifetime_s(allocation, most_s=most_s, grace_s=grace_s) == int(most_s)

@@ -1,0 +1,57 @@
+"""Which runs the state wants on a node. Pure reading; the same answer for Welcome, dispatch and reconcile."""
+
+from collections.abc import Collection, Iterator
+
+from lattice.core.machine.state import State
+from lattice.core.model.work.allocations import Allocation, Part, PartPhase
+from lattice.ports.nodes.agents import Registration, RunKey
+
+
+def open_parts(state: State, node: str) -> Iterator[tuple[Allocation, Part]]:
+    """Every part on the node that has not ended, with its allocation."""
+    record = state.nodes.get(node)
+    if record is None:
+        return
+    for number in record.holders():
+        allocation = state.allocations.get(number)
+        if allocation is None or not allocation.is_holding:
+            continue
+        for part in allocation.parts:
+            if part.node == node and part.phase is not PartPhase.ENDED:
+                yield allocation, part
+
+
+def wanted_runs(state: State, node: str) -> tuple[RunKey, ...]:
+    """The runs whose processes may live on the node; every other one is stale."""
+    return tuple(RunKey(allocation.number, allocation.run) for allocation, _ in open_parts(state, node))
+
+
+def running_runs(state: State, node: str) -> tuple[RunKey, ...]:
+    """The runs that the state believes to have a live process on the node."""
+    return tuple(
+        RunKey(allocation.number, allocation.run)
+        for allocation, part in open_parts(state, node)
+        if part.phase is PartPhase.RUNNING
+    )
+
+
+def is_wanted(state: State, node: str, key: RunKey) -> bool:
+    """Whether this very run may have a process on the node."""
+    allocation = state.allocations.get(key.number)
+    return (
+        allocation is not None
+        and allocation.is_holding
+        and allocation.run == key.run
+        and any(part.node == node and part.phase is not PartPhase.ENDED for part in allocation.parts)
+    )
+
+
+def strange_runs(registration: Registration, running: Collection[RunKey], epoch: int) -> frozenset[RunKey]:
+    """The node's runs that only have the same number as runs of this history: they were started in another one.
+
+    After a restore numbers are given again. A run of another history is the one that the state means only when the state knew
+    it as running, which it then did already when the backup was made.
+    """
+    return frozenset(
+        key for key, began in registration.run_epochs.items() if epoch and began != epoch and key not in running
+    )

@@ -1,0 +1,281 @@
+"""When to plan, and what becomes of a plan.
+
+The first change that may let something start begins a cycle at once; further ones are gathered, the longer the more a cycle
+costs, up to the merge time. Placements are proposals: what no longer holds is counted and tried again in a later cycle.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lattice.control.loop import Alarm, keep_turning
+from lattice.control.settings import seconds_setting
+from lattice.core.cycle import Cycle, commands
+from lattice.core.machine.commands import Envelope
+from lattice.core.machine.events import (
+    AllocationEnded,
+    AllocationHeld,
+    AllocationReleased,
+    AllocationRequeued,
+    AllocationSubmitted,
+    AllocationUpdated,
+    AnyEvent,
+    NodeMeasured,
+    NodeMoved,
+    NodeRegistered,
+    NodeSpecified,
+    ProjectSet,
+    ReservationDeleted,
+    ReservationSet,
+    SettingSet,
+    TaskGroupHeld,
+    TaskGroupSubmitted,
+    TasksCancelled,
+    TasksUnblocked,
+    TenantSet,
+    VclusterSet,
+    WaitChanged,
+)
+from lattice.core.machine.outcomes import Accepted
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.scheduler_signals import Signals
+from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
+from lattice.core.scheduler.plan import plan
+from lattice.core.scheduler.proposals import Explanation, Plan
+from lattice.core.scheduler.tables.snapshot import Snapshot
+from lattice.ports.clock import Clock
+from lattice.ports.nodes.conformance import NO_STANDING, Standing
+from lattice.ports.quorum.replica import Replica
+from lattice.ports.scheduling import Outlook, SchedulingStatus
+
+_log = logging.getLogger(__name__)
+
+ACTOR = "scheduler"
+FAILED = "the scheduler's last cycle failed; an administrator finds the cause in `lattice admin scheduler status`"
+# What may let something start, or change why it waits.
+_WAKING = (
+    AllocationSubmitted,
+    AllocationEnded,
+    TaskGroupSubmitted,
+    NodeMoved,
+    AllocationRequeued,
+    AllocationReleased,
+    AllocationHeld,
+    AllocationUpdated,
+    TaskGroupHeld,
+    TasksCancelled,
+    WaitChanged,
+    TasksUnblocked,
+    NodeRegistered,
+    NodeSpecified,
+    NodeMeasured,
+    TenantSet,
+    ProjectSet,
+    VclusterSet,
+    ReservationSet,
+    ReservationDeleted,
+    SettingSet,
+)
+_OF_NODES = (NodeMoved, NodeRegistered, NodeSpecified, NodeMeasured)
+_WAKING_AN_EMPTY_QUEUE = tuple(kind for kind in _WAKING if kind not in _OF_NODES)
+# A plan this small is made on the event loop: handing it to a thread would cost more than it takes.
+_SMALL_PLAN_S = 0.002
+_SMALL_QUEUE = 2000
+_SMALL_CLUSTER = 200
+# Planning may take this part of the time when there is always something to plan.
+_REST_PER_CYCLE = 4.0
+
+
+class SchedulingSettings(Struct, frozen=True, kw_only=True):
+    cycle_interval_s: float = 5.0
+    merge_s: float = 0.05
+
+
+class Scheduling:
+    """Implements `SchedulingView`.
+
+    `on_cycle` gets (seconds, placements, stale proposals) of every cycle; `energy_price` gives the normalised price of a moment.
+    """
+
+    def __init__(
+        self,
+        replica: Replica,
+        observations: Observations,
+        clock: Clock,
+        settings: SchedulingSettings,
+        on_cycle: Callable[[float, int, int], None] = lambda seconds, placements, stale: None,
+        energy_price: Callable[[int], float | None] = lambda now: None,
+        standing: Callable[[], Standing] = lambda: NO_STANDING,
+        gpu_fitness: Callable[[], Mapping[tuple[str, int], float]] = dict,
+    ) -> None:
+        self._replica = replica
+        self._observations = observations
+        self._clock = clock
+        self._settings = settings
+        self._on_cycle = on_cycle
+        self._energy_price = energy_price
+        self._standing = standing
+        self._gpu_fitness = gpu_fitness
+        self._cycle = Cycle()
+        self._alarm = Alarm()
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="plan")
+        self._plan: Plan | None = None
+        self._plan_s = 1.0
+        self._cycle_s = 0.0
+        self._status = SchedulingStatus()
+        self.stale = 0
+        self.reset()
+        replica.subscribe(self._note)
+
+    def reset(self) -> None:
+        """Takes the whole state over; for the start, and when the state was replaced."""
+        self._cycle.load(self._replica.state)
+        self._alarm.ring()
+
+    def node_opened(self, node: str) -> None:
+        """The node takes orders from now on."""
+        if self._is_anybody_waiting():
+            self._alarm.ring()
+
+    def wake(self) -> None:
+        """Something changed that a plan looks at and the log does not know of."""
+        if self._is_anybody_waiting():
+            self._alarm.ring()
+
+    def reason_for(self, number: int) -> str:
+        if self._status.last_error:
+            return FAILED
+        explanation = None if self._plan is None else self._plan.explain(number)
+        return "" if explanation is None else explanation.reason
+
+    def behind(self) -> frozenset[int]:
+        return frozenset() if self._plan is None or self._status.last_error else self._plan.explanations.behind_others()
+
+    def outlook(self, number: int) -> Outlook | None:
+        explanation = None if self._plan is None else self._plan.explain(number)
+        return None if explanation is None else _outlook(explanation)
+
+    def queue(self) -> list[int]:
+        return [] if self._plan is None else list(self._plan.explanations)
+
+    async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
+        snapshot = self._cycle.snapshot_with(record, self._observations)
+        now = self._clock.now_ms()
+        loop = asyncio.get_running_loop()
+        made = await loop.run_in_executor(self._executor, plan, snapshot, self._cycle.profiles, now)
+        last = record.number + (record.size if isinstance(record, TaskGroup) else 0)
+        for placement in made.placements:
+            if record.number <= placement.number <= last:
+                nodes = tuple(share.node for share in placement.shares)
+                return Outlook(predicted_start=now, predicted_nodes=nodes, starts_now=True)
+        explanation = made.explain(record.number)
+        return Outlook() if explanation is None else _outlook(explanation)
+
+    def status(self) -> SchedulingStatus:
+        return self._status
+
+    async def run(self) -> None:
+        try:
+            await keep_turning("scheduling", self._turn)
+        finally:
+            self._executor.shutdown(wait=False)
+
+    async def _turn(self) -> None:
+        await self._alarm.wait(self._longest_wait_s())
+        try:
+            await self.run_cycle()
+        except Exception as error:
+            self._note_failure(error)
+            raise
+        await asyncio.sleep(min(self._settings.merge_s, self._cycle_s * _REST_PER_CYCLE))
+
+    def _longest_wait_s(self) -> float:
+        interval_s = seconds_setting(self._replica.state, "scheduler.cycle_interval_s", self._settings.cycle_interval_s)
+        if self._plan is None or self._plan.wake_at is None:
+            return interval_s
+        return min(interval_s, max(0.0, (self._plan.wake_at - self._clock.now_ms()) / 1000))
+
+    async def run_cycle(self) -> int:
+        """Plans once and proposes what follows; returns how many placements took effect."""
+        started = self._clock.monotonic_s()
+        based_on = self._replica.applied_index
+        now = self._clock.now_ms()
+        self._cycle.signals = self._signals(now)
+        snapshot = self._cycle.snapshot(self._observations)
+        made = await self._planned(snapshot, now)
+        self._plan = made
+        self._cycle.remember(made)
+        planned_s = self._clock.monotonic_s() - started
+        placed = 0
+        if made.placements:
+            outcomes = await self._replica.propose_many(commands(made), ACTOR, based_on=based_on)
+            placed = sum(isinstance(outcome, Accepted) for outcome in outcomes)
+        self._note_cycle(planned_s, placed, len(made.placements) - placed)
+        _log.debug("a cycle of %.1f ms considered %d and started %d", planned_s * 1000, made.considered, placed)
+        return placed
+
+    def _signals(self, now: int) -> Signals:
+        known = self._standing()
+        return Signals(
+            energy_price=self._energy_price(now),
+            fingerprints=known.fingerprints,
+            drifted=known.drifted,
+            excluded=known.excluded,
+            gpu_fitness=self._gpu_fitness(),
+        )
+
+    async def _planned(self, snapshot: Snapshot, now: int) -> Plan:
+        is_small = len(snapshot.queue.number) <= _SMALL_QUEUE and len(snapshot.nodes.ids) <= _SMALL_CLUSTER
+        started = self._clock.monotonic_s()
+        if is_small and self._plan_s <= _SMALL_PLAN_S:
+            made = plan(snapshot, self._cycle.profiles, now)
+        else:
+            loop = asyncio.get_running_loop()
+            made = await loop.run_in_executor(self._executor, plan, snapshot, self._cycle.profiles, now)
+        self._plan_s = self._clock.monotonic_s() - started
+        return made
+
+    def _note_cycle(self, seconds: float, placed: int, stale: int) -> None:
+        self._cycle_s = seconds
+        self.stale += stale
+        self._status = SchedulingStatus(
+            cycles=self._status.cycles + 1,
+            last_cycle_at=self._clock.now_ms(),
+            last_cycle_ms=seconds * 1000,
+            last_placements=placed,
+            placements=self._status.placements + placed,
+            failed_cycles=self._status.failed_cycles,
+        )
+        self._on_cycle(seconds, placed, stale)
+
+    def _note_failure(self, error: Exception) -> None:
+        """What was explained before no longer counts: nobody looks at the queue."""
+        failed, text = self._status.failed_cycles + 1, f"{type(error).__name__}: {error}"
+        self._status = replace(self._status, failed_cycles=failed, last_error=text)
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
+        if not events:
+            return
+        self._cycle.note(self._replica.state, events)
+        # Ten thousand nodes that come up beside an empty queue need no ten thousand plans.
+        waking = _WAKING if self._is_anybody_waiting() else _WAKING_AN_EMPTY_QUEUE
+        if any(isinstance(event, waking) for event in events):
+            self._alarm.ring()
+
+    def _is_anybody_waiting(self) -> bool:
+        state = self._replica.state
+        return bool(state.groups) or AllocationState.PENDING in state.state_counts
+
+
+def _outlook(explanation: Explanation) -> Outlook:
+    return Outlook(
+        reason=explanation.reason,
+        scores=dict(explanation.scores),
+        ahead=explanation.rank,
+        predicted_start=explanation.predicted_start,
+        predicted_nodes=explanation.predicted_nodes,
+    )

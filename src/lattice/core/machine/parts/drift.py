@@ -1,0 +1,35 @@
+"""The part of the state that holds declared baselines and the nodes that were noticed to differ from theirs.
+
+Written by `evolve` and the codec alone. What a node is at this moment is not here: that is observed, and only what was noticed of it and
+made known is kept.
+"""
+
+from lattice.core.machine.digest import Digest
+from lattice.core.model.nodes.drift import Baseline, Drift
+
+
+class DriftBook:
+    def __init__(self, digest: Digest) -> None:
+        self._digest = digest
+        self.drifts: dict[str, Drift] = {}  # by node
+        self.baselines: dict[str, Baseline] = {}  # by vCluster
+
+    def put(self, drift: Drift) -> None:
+        old = self.drifts.get(drift.node)
+        if old is not None:
+            self._digest.remove(b"drift", old)
+        self._digest.add(b"drift", drift)
+        self.drifts[drift.node] = drift
+
+    def drop(self, node: str) -> None:
+        self._digest.remove(b"drift", self.drifts.pop(node))
+
+    def put_baseline(self, baseline: Baseline) -> None:
+        old = self.baselines.get(baseline.vcluster)
+        if old is not None:
+            self._digest.remove(b"baseline", old)
+        self._digest.add(b"baseline", baseline)
+        self.baselines[baseline.vcluster] = baseline
+
+    def drop_baseline(self, vcluster: str) -> None:
+        self._digest.remove(b"baseline", self.baselines.pop(vcluster))

@@ -1,0 +1,40 @@
+"""The part of the state that holds notifications: those that wait to be sent, and what users want by default.
+
+Written by `evolve` and the codec alone, like the rest of the state. `per_user` is derived.
+"""
+
+from lattice.core.machine.digest import Digest
+from lattice.core.model.work.notifications import Notification, NotifyDefault
+
+
+class NotificationBook:
+    def __init__(self, digest: Digest) -> None:
+        self._digest = digest
+        self.waiting: dict[int, Notification] = {}  # by number, in the order in which they came up
+        self.defaults: dict[str, NotifyDefault] = {}
+        self.next_number = 1
+        self.per_user: dict[str, int] = {}
+
+    def put(self, notification: Notification) -> None:
+        self._digest.add(b"notification", notification)
+        self.waiting[notification.number] = notification
+        self.next_number = max(self.next_number, notification.number + 1)
+        self.per_user[notification.user] = self.per_user.get(notification.user, 0) + 1
+
+    def drop(self, number: int) -> None:
+        old = self.waiting.pop(number)
+        self._digest.remove(b"notification", old)
+        left = self.per_user[old.user] - 1
+        if left:
+            self.per_user[old.user] = left
+        else:
+            del self.per_user[old.user]
+
+    def put_default(self, default: NotifyDefault) -> None:
+        """An empty one is as good as none and leaves no trace."""
+        old = self.defaults.pop(default.user, None)
+        if old is not None:
+            self._digest.remove(b"notify default", old)
+        if default.notify.on or default.notify.to:
+            self._digest.add(b"notify default", default)
+            self.defaults[default.user] = default

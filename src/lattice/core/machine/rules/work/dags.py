@@ -1,0 +1,158 @@
+"""DAGs: all members are judged together and submitted in one entry, or none; cancelling one ends all that has not ended.
+
+Members are numbered so that each comes after those it needs, whatever the order in which they were written down: whoever waits
+for a number waits for a lower one.
+"""
+
+from difflib import get_close_matches
+from heapq import heapify, heappop, heappush
+
+from msgspec.structs import replace
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine import events as ev
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.work import ranges, submission
+from lattice.core.machine.rules.work.standings import standing
+from lattice.core.machine.state import State
+from lattice.core.model.ids import dag_id
+from lattice.core.model.site.settings import setting_value
+from lattice.core.model.work.dags import Dag
+from lattice.core.model.work.dependencies import Clauses, Condition, Dependency, find_cycle
+
+Events = tuple[ev.AnyEvent, ...]
+MAX_SIZE = "scheduling.max_dag_size"
+
+
+def submit(state: State, command: cmd.SubmitDag, at: int) -> Events | Rejected:
+    refusal = _check_graph(state, command.members)
+    if refusal is not None:
+        return refusal
+    number = state.next_number
+    batch = submission.Batch(number + 1, dag=number)
+    numbers: dict[str, int] = {}
+    events: list[ev.AnyEvent] = []
+    for member in _in_order(command.members):
+        numbers[member.ref] = batch.number
+        wanted = replace(member.submission, depends_on=(*member.submission.depends_on, *_clauses(member, numbers)))
+        submitted = submission.judge(state, wanted, at, batch, member.ref)
+        if isinstance(submitted, Rejected):
+            return replace(submitted, message=f'allocation "{member.ref}": {submitted.message}')
+        events.append(submitted)
+    dag = Dag(
+        number=number,
+        name=command.name,
+        user=command.user,
+        tenant=command.tenant,
+        submitted_at=at,
+        members=tuple(numbers[member.ref] for member in command.members),
+    )
+    return (ev.DagSubmitted(dag=dag), *events)
+
+
+def cancel(state: State, command: cmd.CancelDag, actor: str) -> Events | Rejected:
+    dag = state.dependencies.dags.get(command.number)
+    if dag is None:
+        return Rejected(
+            code="not_found", message=f"no DAG {dag_id(command.number)}", hint="`lattice dag list` shows yours."
+        )
+    if dag.is_ended:
+        return Rejected(code="conflict", message=f"DAG {dag_id(dag.number)} is already {dag.state}")
+    events: list[ev.AnyEvent] = [ev.DagCancelled(dag=dag.number, by=actor)]
+    for member in dag.members:
+        now = standing(state, member)
+        if now is None or now.ending is not None:
+            continue
+        group = state.groups.get(member)
+        if group is None:
+            events.append(ranges.cancel_one(state.allocations[member]))
+        else:
+            cancelled = ranges.cancel_tasks(state, group, ranges.everything(group))
+            events += () if isinstance(cancelled, Rejected) else cancelled
+    return tuple(events)
+
+
+def _clauses(member: cmd.DagMember, numbers: dict[str, int]) -> Clauses:
+    return tuple(
+        tuple(
+            Dependency(number=numbers[edge.ref], condition=edge.condition, delay_s=edge.delay_s)
+            for edge in alternatives
+        )
+        for alternatives in member.needs
+    )
+
+
+def _in_order(members: tuple[cmd.DagMember, ...]) -> list[cmd.DagMember]:
+    """Each member after all that it needs, otherwise as written."""
+    place = {member.ref: index for index, member in enumerate(members)}
+    missing = {member.ref: len(_refs(member)) for member in members}
+    after: dict[str, list[str]] = {}
+    for member in members:
+        for ref in _refs(member):
+            after.setdefault(ref, []).append(member.ref)
+    ready = [place[ref] for ref, count in missing.items() if not count]
+    heapify(ready)
+    ordered: list[cmd.DagMember] = []
+    while ready:
+        member = members[heappop(ready)]
+        ordered.append(member)
+        for ref in after.get(member.ref, ()):
+            missing[ref] -= 1
+            if not missing[ref]:
+                heappush(ready, place[ref])
+    return ordered
+
+
+def _refs(member: cmd.DagMember) -> list[str]:
+    return list(dict.fromkeys(edge.ref for alternatives in member.needs for edge in alternatives))
+
+
+def _check_graph(state: State, members: tuple[cmd.DagMember, ...]) -> Rejected | None:
+    limit = int(setting_value(state.settings, MAX_SIZE))
+    if len(members) > limit:
+        return Rejected(
+            code="invalid",
+            message=f"DAG exceeds maximum size ({len(members)} allocations, limit: {limit})",
+            hint="Split the workflow into smaller DAGs or increase the limit via system configuration.",
+        )
+    if not members:
+        return Rejected(code="invalid", message="the DAG has no allocations")
+    names: dict[str, None] = {}
+    for member in members:
+        if member.ref in names:
+            return Rejected(
+                code="invalid",
+                message=f'the DAG has two allocations called "{member.ref}"',
+                hint="Give each allocation a name of its own.",
+            )
+        names[member.ref] = None
+    return _check_edges(members, names)
+
+
+def _check_edges(members: tuple[cmd.DagMember, ...], names: dict[str, None]) -> Rejected | None:
+    for member in members:
+        for ref in _refs(member):
+            if ref == member.ref:
+                return Rejected(code="invalid", message=f'allocation "{ref}" depends on itself')
+            if ref not in names:
+                return _dangling(member.ref, ref, names)
+        if any(edge.condition is Condition.MUTEX for clause in member.needs for edge in clause):
+            return Rejected(code="invalid", message=f'allocation "{member.ref}": a mutex is not a dependency')
+    cycle = find_cycle({member.ref: _refs(member) for member in members})
+    if cycle:
+        shown = cycle if len(cycle) <= 20 else [*cycle[:10], "...", *cycle[-9:]]
+        return Rejected(
+            code="invalid",
+            message=f"the DAG has a cycle: {' -> '.join(shown)}",
+            hint="Remove one of these dependencies.",
+        )
+    return None
+
+
+def _dangling(member: str, ref: str, names: dict[str, None]) -> Rejected:
+    near = get_close_matches(ref, list(names), n=3)
+    known = ", ".join(list(names)[:10]) + (", ..." if len(names) > 10 else "")
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"The DAG has: {known}."
+    return Rejected(
+        code="invalid", message=f'allocation "{member}" depends on "{ref}", which is not in the DAG', hint=hint
+    )

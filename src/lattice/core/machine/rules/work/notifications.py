@@ -1,0 +1,250 @@
+"""Notifications: who hears of a submission's fate, and which events are told to whom.
+
+A notification is made by the same command as the event that it is about, and leaves the state when it was sent or given up.
+So none is lost with a server and none is made twice.
+"""
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine import events as ev
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.state import State
+from lattice.core.model.work.allocations import Allocation, AllocationState, Cause, TaskGroup
+from lattice.core.model.work.notifications import (
+    MAX_DESTINATIONS,
+    MAX_WAITING_PER_USER,
+    NEAR_LIMIT,
+    Notification,
+    Notify,
+    Occasion,
+)
+
+Events = tuple[ev.AnyEvent, ...]
+_NODES_SHOWN = 32
+_NOTED = (ev.AllocationStarted, ev.AllocationEnded, ev.AllocationRequeued, ev.TimeLimitNeared)
+
+
+# commands
+
+
+def check_wish(state: State, command: cmd.SubmitAllocation) -> Rejected | None:
+    """Refuses a submission that wants to be heard of and names nobody."""
+    wish = wish_of(state, command)
+    if wish is None or wish.to:
+        return check_destinations(wish)
+    return Rejected(
+        code="invalid",
+        message="notifications are asked for, but it is not said where they go",
+        requested=f"notify on {', '.join(wish.on)}",
+        hint="Give --notify-to mail:ADDRESS or webhook:URL, or set your default with `lattice notify set`.",
+    )
+
+
+def wish_of(state: State, command: cmd.SubmitAllocation) -> Notify | None:
+    """What the submission says, filled up from its user's default; None when nobody is to hear of it."""
+    default = state.notifications.defaults.get(command.user)
+    asked = command.notify
+    if asked is None:
+        return default.notify if default is not None and default.notify.on and default.notify.to else None
+    if not asked.on:
+        return None
+    if not asked.to and default is not None:
+        return Notify(on=asked.on, to=default.notify.to, each_task=asked.each_task)
+    return asked
+
+
+def check_destinations(wish: Notify | None) -> Rejected | None:
+    if wish is None or len(wish.to) <= MAX_DESTINATIONS:
+        return None
+    return Rejected(
+        code="invalid",
+        message="notifications go to too many places",
+        requested=f"{len(wish.to)} destinations",
+        limit=f"{MAX_DESTINATIONS} destinations",
+    )
+
+
+def set_default(state: State, command: cmd.SetNotifyDefault) -> Events | Rejected:
+    refusal = check_destinations(command.default.notify)
+    if refusal is not None:
+        return refusal
+    return (ev.NotifyDefaultSet(default=command.default),)
+
+
+def note_time_limit(state: State, command: cmd.NoteTimeLimit, at: int) -> Events:
+    """So much of the walltime has passed; told once per run, and only to those who asked."""
+    record = state.allocations.get(command.number)
+    occasion = NEAR_LIMIT.get(command.percent)
+    if record is None or occasion is None or record.state is not AllocationState.RUNNING or record.run != command.run:
+        return ()
+    if record.notify is None or occasion not in record.notify.on or command.percent <= record.limit_noted:
+        return ()
+    if not record.walltime_s or at < limit_moment(record, command.percent):
+        return ()
+    return (ev.TimeLimitNeared(number=command.number, percent=command.percent),)
+
+
+def limit_moment(record: Allocation, percent: int) -> int:
+    """When so much of its walltime has passed."""
+    return record.started_at + record.paused_ms + record.walltime_s * 10 * percent
+
+
+def settle(state: State, command: cmd.SettleNotifications) -> Events:
+    """What was sent or given up leaves; what is gone already is passed over."""
+    waiting = state.notifications.waiting
+    delivered = tuple(number for number in dict.fromkeys(command.delivered) if number in waiting)
+    gone = frozenset(delivered)
+    given_up = tuple(n for n in dict.fromkeys(command.given_up) if n in waiting and n not in gone)
+    return (ev.NotificationsSettled(delivered=delivered, given_up=given_up),) if delivered or given_up else ()
+
+
+# events
+
+
+class Subject(NamedTuple):
+    """What an event is about, as it was before the event."""
+
+    record: Allocation
+    wish: Notify
+    group: TaskGroup | None = None  # what is told is told of this group as a whole
+
+
+def subject_of(state: State, event: ev.AnyEvent) -> Subject | None:
+    """Whom the event is about, if anybody may want to hear of it. To be asked before the event is folded."""
+    if isinstance(event, _NOTED):
+        record = state.allocations.get(event.number)
+        if record is None or record.notify is None:
+            return None
+        group = state.groups.get(record.group) if record.group and not record.notify.each_task else None
+        return Subject(record, record.notify, group)
+    if isinstance(event, ev.TasksCancelled):
+        whole = state.groups[event.group]
+        wish = whole.template.notify
+        if wish is not None and not wish.each_task:
+            return Subject(whole.template, wish, whole)
+    return None
+
+
+def notices(state: State, subject: Subject, event: ev.AnyEvent, at: int) -> Events:
+    """What is told of the event, which has been folded: one notification for each occasion and destination."""
+    if subject.group is None:
+        told = [_of_record(state, occasion, subject, at) for occasion in _record_occasions(state, subject, event)]
+    else:
+        group = state.groups[subject.group.number]
+        occasions = _group_occasions(subject.group, group, subject.wish)
+        told = [_of_group(group, occasion, at) for occasion in occasions]
+    return _queued(state, told, subject)
+
+
+def _record_occasions(state: State, subject: Subject, event: ev.AnyEvent) -> list[Occasion]:
+    wanted = subject.wish.on
+    found: list[Occasion] = []
+    record = state.allocations[subject.record.number]
+    if record.started_at and not subject.record.started_at:
+        found.append(Occasion.BEGIN)
+    match event:
+        case ev.AllocationEnded():
+            has_failed = event.state is AllocationState.FAILED or event.cause is Cause.DEPENDENCY
+            found += _ending(wanted, has_failed=has_failed, cause=event.cause)
+        case ev.AllocationRequeued():
+            found.append(Occasion.REQUEUE)
+        case ev.TimeLimitNeared():
+            found.append(NEAR_LIMIT[event.percent])
+    return [occasion for occasion in found if occasion in wanted]
+
+
+def _group_occasions(before: TaskGroup, after: TaskGroup, wish: Notify) -> list[Occasion]:
+    found: list[Occasion] = []
+    if after.started_at and not before.started_at:
+        found.append(Occasion.BEGIN)
+    if after.is_done and not before.is_done:
+        found += _ending(wish.on, has_failed=after.failed > 0, cause=after.cause)
+    return [occasion for occasion in found if occasion in wish.on]
+
+
+def _ending(wanted: tuple[Occasion, ...], *, has_failed: bool, cause: Cause | None) -> list[Occasion]:
+    """The one thing that is said of an end."""
+    if has_failed and Occasion.FAIL in wanted:
+        return [Occasion.FAIL]
+    if Occasion.END in wanted:
+        return [Occasion.END]
+    return [Occasion.TIME_LIMIT] if cause is Cause.WALLTIME else []
+
+
+def _queued(state: State, told: list[Notification], subject: Subject) -> Events:
+    book = state.notifications
+    number, room = book.next_number, MAX_WAITING_PER_USER - book.per_user.get(subject.record.user, 0)
+    events: list[ev.AnyEvent] = []
+    for notification in told:
+        for place in subject.wish.to:
+            if room <= 0:
+                events.append(ev.NotificationDropped(user=notification.user, allocation=notification.allocation))
+                continue
+            addressed = _addressed(notification, number, place)
+            events.append(ev.NotificationQueued(notification=addressed))
+            number, room = number + 1, room - 1
+    return tuple(events)
+
+
+def _addressed(told: Notification, number: int, place: str) -> Notification:
+    addressed: Notification = replace(told, number=number, to=place)
+    return addressed
+
+
+def _of_record(state: State, occasion: Occasion, subject: Subject, at: int) -> Notification:
+    """Of a requeue the run that is over is told, of everything else how things are now."""
+    record = state.allocations[subject.record.number]
+    shown = subject.record if occasion is Occasion.REQUEUE else record
+    told = _told(shown, occasion, at, state=record.state)
+    return replace(told, message=record.message, cause=record.cause or "", exit_code=record.exit_code)
+
+
+def _of_group(group: TaskGroup, occasion: Occasion, at: int) -> Notification:
+    told = _told(group.template, occasion, at, state=_group_state(group))
+    return replace(
+        told,
+        allocation=group.number,
+        started_at=group.started_at,
+        ended_at=group.ended_at if group.is_done else 0,
+        cause=group.cause or "",
+        exit_code=group.exit_code,
+        signal=group.signal,
+        tasks=(group.completed, group.failed, group.cancelled),
+    )
+
+
+def _group_state(group: TaskGroup) -> AllocationState:
+    if not group.is_done:
+        return AllocationState.RUNNING
+    if group.failed:
+        return AllocationState.FAILED
+    return AllocationState.CANCELLED if group.cancelled else AllocationState.COMPLETED
+
+
+def _told(record: Allocation, occasion: Occasion, at: int, *, state: AllocationState) -> Notification:
+    return Notification(
+        number=0,
+        at=at,
+        occasion=occasion,
+        to="",
+        user=record.user,
+        tenant=record.tenant,
+        project=record.project,
+        vcluster=record.vcluster,
+        allocation=record.number,
+        name=record.name,
+        group=record.group,
+        task_index=record.task_index,
+        state=state,
+        run=record.run,
+        signal=record.signal,
+        nodes=record.nodes[:_NODES_SHOWN],
+        node_count=len(record.shares),
+        submitted_at=record.submitted_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        walltime_s=record.walltime_s,
+    )

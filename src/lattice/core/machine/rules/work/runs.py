@@ -1,0 +1,305 @@
+"""Runs and their parts: reports from nodes, lost parts, and what an allocation comes to when its last part has ended.
+
+Only the newest run's reports count, only from its launch nodes, only with a rising sequence number, and an ended part stays
+ended. Nodes are given back when every part has ended, never before.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from lattice.core.machine import commands as cmd
+from lattice.core.machine import events as ev
+from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import node_wipes
+from lattice.core.machine.rules.work import prologues
+from lattice.core.machine.state import State
+from lattice.core.machine.transitions import AllocationTrigger
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.work.allocations import (
+    AWAITS_RELEASE,
+    Allocation,
+    AllocationState,
+    Cause,
+    Hold,
+    Part,
+    PartPhase,
+    RequeuePolicy,
+    StopIntent,
+)
+
+BACKOFF_FIRST_MS = 1_000
+BACKOFF_MOST_MS = 60_000
+
+Events = tuple[ev.AnyEvent, ...]
+
+
+def report(state: State, command: cmd.ReportPart, at: int) -> Events:
+    """A late, repeated or foreign report is accepted and changes nothing."""
+    allocation = state.allocations.get(command.number)
+    part = _current_part(allocation, command.run, command.node)
+    if allocation is None or part is None or command.seq <= part.seq or part.phase is PartPhase.ENDED:
+        return ()
+    if command.phase is PartPhase.ENDED:
+        ended = part_ended(allocation, _ended_part(allocation, part, command), at)
+        return with_emptied(state, prologues.retried(state, allocation, ended), at)
+    changed = replace(part, phase=PartPhase.RUNNING, seq=command.seq)
+    return (
+        ev.PartChanged(number=allocation.number, part=changed),
+        *_started(_with_part(allocation, changed), command.elapsed_s),
+    )
+
+
+def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> Part:
+    cause = command.cause or Cause.EXIT
+    if command.stopped:
+        # A node that stops work on its own account (fencing) gave it up; told to by us, it did what was asked.
+        stopping = allocation.state is AllocationState.STOPPING
+        cause = Cause.CANCELLED if stopping else Cause.NODE
+    return replace(
+        part,
+        phase=PartPhase.ENDED,
+        seq=command.seq,
+        cause=cause,
+        exit_code=command.exit_code,
+        signal=command.signal,
+        message=command.message,
+        cpu_s=command.cpu_s,
+        peak_memory_mb=command.peak_memory_mb,
+        elapsed_s=command.elapsed_s,
+        prologue_failed=command.prologue_failed,
+    )
+
+
+def lose(state: State, command: cmd.LosePart, at: int) -> Events:
+    allocation = state.allocations.get(command.number)
+    part = _current_part(allocation, command.run, command.node)
+    if allocation is None or part is None or part.phase is PartPhase.ENDED:
+        return ()
+    return with_emptied(state, node_lost(allocation, command.node, f"node {command.node} lost the run", at), at)
+
+
+def expire(state: State, command: cmd.ExpireAllocation) -> Events | Rejected:
+    allocation = state.allocations.get(command.number)
+    stale = allocation is None or allocation.run != command.run or allocation.state is not AllocationState.RUNNING
+    if stale:
+        return Rejected(code="stale", message=f"{allocation_id(command.number)} is not at run {command.run}")
+    return (ev.AllocationStopping(number=command.number, intent=StopIntent.WALLTIME),)
+
+
+def roll_back(state: State, command: cmd.RollbackRun) -> Events | Rejected:
+    """Only a run that waits for this very node; one that runs by now is left alone."""
+    allocation = state.allocations.get(command.number)
+    part = _current_part(allocation, command.run, command.node)
+    starting = allocation is not None and allocation.state is AllocationState.STARTING
+    if not starting or part is None or part.phase is not PartPhase.ASSIGNED:
+        label = allocation_id(command.number)
+        return Rejected(code="stale", message=f"{label} does not wait for node {command.node} at run {command.run}")
+    return (ev.AllocationStopping(number=command.number, intent=StopIntent.ROLLBACK, lost_node=command.node),)
+
+
+def part_ended(allocation: Allocation, part: Part, at: int) -> Events:
+    """One part has ended: the whole has ended with the last; a failed one takes the others along."""
+    changed = _with_part(allocation, part)
+    events: Events = (ev.PartChanged(number=allocation.number, part=part),)
+    if _all_ended(changed):
+        return (*events, conclude(changed, at))
+    if allocation.state is AllocationState.STOPPING:
+        return events
+    if _is_bad(part):
+        return (*events, ev.AllocationStopping(number=allocation.number, intent=StopIntent.PART_FAILED))
+    return (*events, *_started(changed))
+
+
+def node_lost(allocation: Allocation, node: str, message: str, at: int) -> Events:
+    """A node of the allocation is gone, with its part if it had one."""
+    events: list[ev.AnyEvent] = []
+    part = next((p for p in allocation.parts if p.node == node and p.phase is not PartPhase.ENDED), None)
+    changed = allocation
+    if part is not None:
+        gone = replace(part, phase=PartPhase.ENDED, cause=Cause.NODE, message=message)
+        events.append(ev.PartChanged(number=allocation.number, part=gone))
+        changed = _with_part(allocation, gone)
+    if allocation.state is not AllocationState.STOPPING:
+        events.append(ev.AllocationStopping(number=allocation.number, intent=StopIntent.NODE_LOST, lost_node=node))
+        changed = replace(changed, state=AllocationState.STOPPING, intent=StopIntent.NODE_LOST, lost_node=node)
+    if _all_ended(changed):
+        events.append(conclude(changed, at))
+    return tuple(events)
+
+
+def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
+    """What becomes of an allocation whose parts have all ended, by what was intended or else by how they ended."""
+    bad = next((part for part in allocation.parts if _is_bad(part)), None)
+    intent = allocation.intent
+    if intent is StopIntent.CANCEL:
+        return _end(allocation, AllocationTrigger.CANCEL, Cause.CANCELLED, bad or allocation.parts[0])
+    if intent is StopIntent.REQUEUE:
+        return ev.AllocationRequeued(
+            number=allocation.number,
+            counted=False,
+            eligible_at=0,
+            message="requeued by its user",
+            elapsed_s=_elapsed_s(allocation),
+        )
+    if intent is StopIntent.NODE_LOST:
+        gone = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} was lost")
+        return _fail(allocation, Cause.NODE, gone, at)
+    if intent is StopIntent.DEADLINE:
+        return _end(allocation, AllocationTrigger.FAIL, Cause.DEADLINE, allocation.parts[0])
+    if intent is StopIntent.WALLTIME:
+        return _fail(allocation, Cause.WALLTIME, allocation.parts[0], at)
+    if intent is StopIntent.DRAIN and not (bad is None and _ended_by_itself(allocation)):
+        return _drained(allocation)
+    if intent is StopIntent.ROLLBACK and bad is None and not _ended_by_itself(allocation):
+        return _rolled_back(allocation, at)
+    if bad is None:
+        return _end(allocation, AllocationTrigger.COMPLETE, Cause.EXIT, allocation.parts[0])
+    return _fail(allocation, bad.cause or Cause.EXIT, bad, at)
+
+
+def _drained(allocation: Allocation) -> ev.AllocationEnded | ev.AllocationRequeued:
+    """Nobody's failure, so it is not counted; only work that may never run again ends."""
+    gone = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} was drained urgently")
+    if allocation.requeue is RequeuePolicy.NEVER:
+        return _end(allocation, AllocationTrigger.FAIL, Cause.NODE, gone)
+    return ev.AllocationRequeued(
+        number=allocation.number,
+        counted=False,
+        eligible_at=0,
+        message=f"requeued: {gone.message}",
+        elapsed_s=_elapsed_s(allocation),
+    )
+
+
+def _rolled_back(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
+    """Back in the queue as if nothing had been; work that did run somewhere is subject to the policy for lost nodes."""
+    slow = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} did not start it in time")
+    if any(_has_run(part) for part in allocation.parts):
+        return _fail(allocation, Cause.NODE, slow, at)
+    return ev.AllocationRequeued(
+        number=allocation.number, counted=False, eligible_at=0, message=f"requeued: {slow.message}"
+    )
+
+
+def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
+    again = allocation.requeue is RequeuePolicy.ALWAYS or (
+        allocation.requeue is RequeuePolicy.ON_NODE_FAILURE and cause is Cause.NODE
+    )
+    if not again or allocation.requeue_count >= allocation.max_requeue:
+        return _end(allocation, AllocationTrigger.FAIL, cause, part)
+    # A lost node is nobody's fault and waits for nothing; a failing program comes back more slowly each time.
+    backoff = min(BACKOFF_FIRST_MS << allocation.requeue_count, BACKOFF_MOST_MS)
+    return ev.AllocationRequeued(
+        number=allocation.number,
+        counted=True,
+        eligible_at=0 if cause is Cause.NODE else at + backoff,
+        message=f"requeued after {cause}: {part.message or _how(part)}",
+        elapsed_s=_elapsed_s(allocation),
+    )
+
+
+_END_STATE = {
+    AllocationTrigger.COMPLETE: AllocationState.COMPLETED,
+    AllocationTrigger.FAIL: AllocationState.FAILED,
+    AllocationTrigger.CANCEL: AllocationState.CANCELLED,
+}
+
+
+def _end(allocation: Allocation, trigger: AllocationTrigger, cause: Cause, part: Part) -> ev.AllocationEnded:
+    exited = part.cause in (Cause.EXIT, Cause.CANCELLED, Cause.WALLTIME) and not part.signal
+    has_code = exited and part.phase is PartPhase.ENDED and cause is not Cause.CANCELLED
+    return ev.AllocationEnded(
+        number=allocation.number,
+        trigger=trigger,
+        state=_END_STATE[trigger],
+        cause=cause,
+        exit_code=part.exit_code if has_code else None,
+        signal=part.signal,
+        message=part.message,
+        cpu_s=sum(p.cpu_s for p in allocation.parts),
+        peak_memory_mb=max((p.peak_memory_mb for p in allocation.parts), default=0),
+        elapsed_s=_elapsed_s(allocation),
+    )
+
+
+def _elapsed_s(allocation: Allocation) -> float:
+    """How long the run took, when every part says so: a report may come long after the end that it tells of."""
+    times = [part.elapsed_s for part in allocation.parts]
+    return max(times) if all(times) else 0.0
+
+
+def cancelled(allocation: Allocation) -> ev.AllocationEnded:
+    """The end of an allocation that never started."""
+    return ev.AllocationEnded(
+        number=allocation.number,
+        trigger=AllocationTrigger.CANCEL,
+        state=AllocationState.CANCELLED,
+        cause=Cause.CANCELLED,
+    )
+
+
+def with_emptied(state: State, events: Events, at: int) -> Events:
+    """Adds what becomes of the nodes when these events end their holders, and says of requeued work what it waits for."""
+    gone = {event.number for event in events if isinstance(event, ev.AllocationEnded | ev.AllocationRequeued)}
+    if not gone:
+        return events
+    told = tuple(_told(state, event) for event in events)
+    return (*told, *node_wipes.left(state, gone, at))
+
+
+def _told(state: State, event: ev.AnyEvent) -> ev.AnyEvent:
+    """Why an urgent drain took the work; and that sensitive work runs again only when an operator says so."""
+    if not isinstance(event, ev.AllocationEnded | ev.AllocationRequeued):
+        return event
+    record = state.allocations[event.number]
+    was_drained = record.intent is StopIntent.DRAIN
+    reason = state.nodes[record.lost_node].reason if was_drained and event.message else ""
+    message = f"{event.message}: {reason}" if reason else event.message
+    if isinstance(event, ev.AllocationEnded):
+        return replace(event, message=message)
+    if record.vcluster not in state.audit.sensitive or not (event.counted or was_drained):
+        return replace(event, message=message)
+    return replace(event, message=f"{message}; {AWAITS_RELEASE}", hold=Hold.OPERATOR)
+
+
+def _current_part(allocation: Allocation | None, run: int, node: str) -> Part | None:
+    if allocation is None or allocation.run != run or not allocation.is_holding:
+        return None
+    return next((part for part in allocation.parts if part.node == node), None)
+
+
+def _with_part(allocation: Allocation, part: Part) -> Allocation:
+    return replace(allocation, parts=tuple(part if p.node == part.node else p for p in allocation.parts))
+
+
+def _all_ended(allocation: Allocation) -> bool:
+    return all(part.phase is PartPhase.ENDED for part in allocation.parts)
+
+
+def _ended_by_itself(allocation: Allocation) -> bool:
+    return all(part.cause is not Cause.CANCELLED for part in allocation.parts)
+
+
+def _has_run(part: Part) -> bool:
+    """Whether a process existed, as far as the end tells."""
+    return part.cause is not Cause.CANCELLED or bool(part.signal or part.exit_code) or part.cpu_s > 0
+
+
+def _started(allocation: Allocation, elapsed_s: float = 0.0) -> Iterable[ev.AnyEvent]:
+    if allocation.state is AllocationState.STARTING and not any(
+        part.phase is PartPhase.ASSIGNED for part in allocation.parts
+    ):
+        return (ev.AllocationStarted(number=allocation.number, elapsed_s=elapsed_s),)
+    return ()
+
+
+def _is_bad(part: Part) -> bool:
+    """Ended by itself and not with exit code 0."""
+    if part.phase is not PartPhase.ENDED or part.cause is Cause.CANCELLED:
+        return False
+    return part.cause is not Cause.EXIT or part.exit_code != 0
+
+
+def _how(part: Part) -> str:
+    return f"signal {part.signal}" if part.signal else f"exit code {part.exit_code}"

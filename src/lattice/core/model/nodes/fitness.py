@@ -1,0 +1,32 @@
+"""How well so many GPUs of a node fit together at the best: by the links between them, and by the memory near to them.
+
+Half the slowest link among them against the fastest of the node, half the part of them and of their share of the CPUs that lies in
+one memory domain. 1 where nothing is known.
+"""
+
+from lattice.core.model.nodes.gpus import GpuTopology, choose_gpus, intra_node_fitness
+from lattice.core.model.nodes.memory import MemoryTopology, choose_cpus, locality_fitness
+
+MOST_GPUS = 16  # beyond, choosing is no longer exact, and takes long
+LINKS = 0.5  # what the links count for; the rest is memory
+
+
+def gpu_fitness(gpus: GpuTopology, memory: MemoryTopology) -> dict[int, float]:
+    """By number of GPUs, from one to all, on an empty node; empty where there are too many to be worked out."""
+    free = frozenset(gpus.indices)
+    fitness: dict[int, float] = {}
+    if len(free) > MOST_GPUS:
+        return fitness
+    for count in range(1, len(free) + 1):
+        chosen = choose_gpus(gpus, free, count)
+        links = intra_node_fitness(gpus, chosen)
+        fitness[count] = LINKS * links + (1 - LINKS) * _near(memory, chosen, len(free))
+    return fitness
+
+
+def _near(memory: MemoryTopology, chosen: tuple[int, ...], total: int) -> float:
+    attached = {gpu for domain in memory.domains for gpu in domain.attached_gpus}
+    if not attached.issuperset(chosen):
+        return 1.0
+    cpus = choose_cpus(memory, memory.cpus, len(memory.cpus) * len(chosen) // total, chosen)
+    return locality_fitness(memory, cpus, chosen)

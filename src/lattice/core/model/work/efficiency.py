@@ -1,0 +1,18 @@
+"""How much of what an allocation held it used, in percent. None where there is nothing to compare with."""
+
+from collections.abc import Mapping, Sequence
+
+from lattice.core.model.nodes.nodes import Node, Share
+
+
+def held_amounts(shares: Sequence[Share], nodes: Mapping[str, Node]) -> tuple[int, int]:
+    """CPUs on all nodes together, and memory on the first, where its usage is measured."""
+    cpus = sum(nodes[share.node].hardware.cpus if share.whole else share.cpus for share in shares)
+    if not shares:
+        return 0, 0
+    first = shares[0]
+    return cpus, nodes[first.node].hardware.memory_mb if first.whole else first.memory_mb
+
+
+def used_percent(used: float, held: float) -> float | None:
+    return round(100 * used / held, 1) if held > 0 else None

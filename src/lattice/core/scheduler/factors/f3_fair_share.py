@@ -1,9 +1,0 @@
-"""f3: how far the row's account is below what is its own, see `fairshare`."""
-
-from lattice.core.scheduler.factors.moment import Moment
-from lattice.core.scheduler.fairshare import deficits
-from lattice.core.scheduler.tables import Floats
-
-
-def fair_share(moment: Moment) -> Floats:
-    return deficits(moment.snapshot, moment.now).take(moment.snapshot.queue.account)

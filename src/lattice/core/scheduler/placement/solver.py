@@ -1,0 +1,143 @@
+"""Chooses nodes for one allocation: enough, of the fewest groups, alike if it can be, those that fit it best, ties by id."""
+
+import numpy as np
+
+from lattice.core.scheduler.feasibility import Demand
+from lattice.core.scheduler.placement.topology import choose_groups, fewest_groups
+from lattice.core.scheduler.room.room import Room
+from lattice.core.scheduler.tables.slots import Ints, Rows
+
+
+def choose_nodes(room: Room, demand: Demand, rows: Rows, want: int) -> Rows:
+    """`want` of the candidate rows, in the order of their ids."""
+    if want > 1:
+        rows = _alike(room, demand, rows, want)
+    if want == len(rows):
+        return rows
+    if want == 1 and not demand.is_whole:
+        return _snuggest(room, rows)
+    if demand.request.topology == "any":
+        return np.sort(by_fit(room, demand, rows)[:want])
+    group = room.snapshot.nodes.group[rows]
+    chosen = [
+        by_fit(room, demand, rows[group == number])[:take] for number, take in choose_groups(_counts(room, rows), want)
+    ]
+    return np.sort(np.concatenate(chosen))
+
+
+def keep_nodes(room: Room, demand: Demand, rows: Rows, ready_at: Ints) -> Rows:
+    """As many of the rows as the demand needs, to be kept for it; those that are busy longest, for least use is lost then."""
+    want = demand.least
+    if want < len(rows) and want > 1 and demand.request.topology != "any" and len(room.snapshot.nodes.groups) > 1:
+        group = room.snapshot.nodes.group[rows]
+        counts = np.bincount(group, minlength=len(room.snapshot.nodes.groups)).reshape(-1, 1)
+        parts = []
+        for number, take in choose_groups(counts, want):
+            inside = group == number
+            parts.append(_readiest(rows[inside], ready_at[inside], take))
+        return np.sort(np.concatenate(parts))
+    return np.sort(_readiest(rows, ready_at, want))
+
+
+def alike_rows(room: Room, rows: Rows, least: int) -> Rows:
+    """Candidates that lie in a conformance group with enough of them; alone, every node is like itself."""
+    if least == 1:
+        return rows
+    group = room.snapshot.nodes.conformance[rows]
+    sizes = np.bincount(group + 1, minlength=1)
+    sizes[0] = 0  # unknown ones
+    return rows[sizes[group + 1] >= least]
+
+
+def avoid_drifted(room: Room, demand: Demand, rows: Rows) -> Rows:
+    """The candidates without those that differ from their baseline, if the others suffice."""
+    if room.drifted is None:
+        return rows
+    right = rows[~room.drifted[rows]]
+    if demand.request.require_conformance:
+        right = alike_rows(room, right, demand.least)
+    return right if len(right) >= demand.least else rows
+
+
+def largest_alike(room: Room, rows: Rows) -> int:
+    """How many of the rows are in the largest conformance group."""
+    sizes = np.bincount(room.snapshot.nodes.conformance[rows] + 1)
+    return int(sizes[1:].max(initial=0))
+
+
+def limit_new_nodes(room: Room, demand: Demand, rows: Rows, tenant: str, left: int) -> Rows:
+    """Candidates of which no more than `left` are new to the tenant."""
+    present = room.present(tenant)[rows]
+    fresh = rows[~present]
+    if len(fresh) <= left:
+        return rows
+    return np.sort(np.concatenate([rows[present], by_fit(room, demand, fresh)[:left]]))
+
+
+def by_fit(room: Room, demand: Demand, rows: Rows) -> Rows:
+    """The rows with the best fit first: the leanest kind, for shares the node with least to spare."""
+    kind = room.snapshot.nodes.kind[rows]
+    if demand.is_whole:
+        return rows[np.argsort(kind, kind="stable")]
+    return rows[np.lexsort((kind, room.memory_mb[rows], room.cpus[rows], room.gpus[rows]))]
+
+
+def _alike(room: Room, demand: Demand, rows: Rows, want: int) -> Rows:
+    """Candidates of one conformance group, if one has enough and costs no further topology group; else all of them."""
+    conformance = room.snapshot.nodes.conformance[rows]
+    sizes = np.bincount(conformance + 1)[1:]
+    enough = np.flatnonzero(sizes >= want)
+    if not len(enough) or int(sizes.max()) == len(rows):
+        return rows
+    must = demand.request.require_conformance
+    if demand.request.topology == "any":
+        return _of_group(rows, conformance, int(enough[np.argmin(sizes[enough])]))
+    spans = _spans(room, rows, conformance, enough, want)
+    if not must and int(spans.min()) > _span(room, rows, want):
+        return rows
+    best = enough[spans == spans.min()]
+    return _of_group(rows, conformance, int(best[np.argmin(sizes[best])]))
+
+
+def _spans(room: Room, rows: Rows, conformance: Ints, groups: Rows, want: int) -> Ints:
+    """For each of the conformance groups, how many topology groups its rows need at least."""
+    width = len(room.snapshot.nodes.groups)
+    cells = (conformance + 1) * width + room.snapshot.nodes.group[rows]
+    counts = np.bincount(cells, minlength=(int(conformance.max()) + 2) * width).reshape(-1, width)[groups + 1]
+    reach = np.cumsum(-np.sort(-counts, axis=1), axis=1)
+    spans: Ints = (reach < want).sum(axis=1) + 1
+    return spans
+
+
+def _of_group(rows: Rows, conformance: Ints, number: int) -> Rows:
+    inside: Rows = rows[conformance == number]
+    return inside
+
+
+def _span(room: Room, rows: Rows, want: int) -> int:
+    return fewest_groups(np.bincount(room.snapshot.nodes.group[rows]), want)
+
+
+def _readiest(rows: Rows, ready_at: Ints, want: int) -> Rows:
+    """The last to become free; among equals the first by id."""
+    if want == len(rows):
+        return rows
+    return rows[np.lexsort((rows, -ready_at))[:want]]
+
+
+def _snuggest(room: Room, rows: Rows) -> Rows:
+    """The first of `by_fit` for a share, without sorting them all."""
+    for column in (room.gpus, room.cpus, room.memory_mb, room.snapshot.nodes.kind):
+        values = column[rows]
+        rows = rows[values == values.min()]
+    return rows[:1]
+
+
+def _counts(room: Room, rows: Rows) -> Ints:
+    """How many of the rows there are by group and kind, without the kinds that none of them is of."""
+    nodes = room.snapshot.nodes
+    there = np.flatnonzero(np.bincount(nodes.kind[rows], minlength=len(nodes.kinds)))
+    rank = np.zeros(len(nodes.kinds), np.intp)
+    rank[there] = np.arange(len(there))
+    cells = nodes.group[rows] * len(there) + rank[nodes.kind[rows]]
+    return np.bincount(cells, minlength=len(there) * len(nodes.groups)).reshape(-1, len(there))

@@ -1,0 +1,63 @@
+"""f4: how well the row fits the topology: in few groups, and inside a node on GPUs that are close to each other.
+
+One node needs no group at all. GPUs of which no links are known count as close.
+"""
+
+import numpy as np
+
+from lattice.core.scheduler.score.factors.moment import Moment, Spread
+from lattice.core.scheduler.tables.slots import Floats, Ints
+
+INTER_NODE = 0.7  # what the span over groups counts for work on several nodes
+INTRA_NODE_FITNESS = 1.0
+
+
+def topology(moment: Moment) -> Floats:
+    fitness = intra_node_fitness(moment)
+    if (moment.snapshot.queue.nodes > 1).any():
+        spread = moment.spread
+        inside = fitness[spread.rows]
+        fitness[spread.rows] = INTER_NODE * inter_node_fitness(spread) + (1.0 - INTER_NODE) * inside
+    return fitness
+
+
+def intra_node_fitness(moment: Moment) -> Floats:
+    """How well the GPUs that a row asks of one node fit together there, on the best kind of node that suits it."""
+    snapshot = moment.snapshot
+    known, queue = snapshot.signals.gpu_fitness, snapshot.queue
+    fitness: Floats = np.full(len(queue.number), INTRA_NODE_FITNESS)
+    rows = np.flatnonzero(queue.gpus > 0)
+    if not known or not len(rows):
+        return fitness
+    _, first, alike = np.unique(queue.signature[rows], return_index=True, return_inverse=True)
+    table = snapshot.nodes.kind_table
+    best = []
+    for row in rows[first].tolist():
+        request = snapshot.shape_of(row).request
+        suitable = (kind for kind, suits in zip(table.kinds, table.suits(request), strict=True) if suits)
+        best.append(max((known.get((kind.gpu_type, request.gpus), 1.0) for kind in suitable), default=1.0))
+    fitness[rows] = np.array(best)[alike]
+    return fitness
+
+
+def inter_node_fitness(spread: Spread) -> Floats:
+    """1 when one group suffices, else the less the more of the groups it takes.
+
+    Counted on free nodes where there are enough of them, else on all that are in service.
+    """
+    free, there = (_largest_first(counts) for counts in spread.by_group())
+    available = np.maximum(1, np.count_nonzero(np.diff(there, axis=1, prepend=0), axis=1))[spread.alike]
+    needed = np.where(free[spread.alike, -1] >= spread.wanted, _needed(spread, free), _needed(spread, there))
+    fitness: Floats = np.where(needed <= 1, 1.0, 1.0 - np.minimum(needed, available) / available)
+    return fitness
+
+
+def _largest_first(counts: Ints) -> Ints:
+    """Nodes in the largest group, in the two largest, and so on."""
+    return np.cumsum(np.sort(counts, axis=1)[:, ::-1], axis=1)
+
+
+def _needed(spread: Spread, largest_first: Ints) -> Ints:
+    """How many groups hold as many nodes as each row wants."""
+    short: Ints = np.count_nonzero(largest_first[spread.alike] < spread.wanted[:, None], axis=1)
+    return short + 1

@@ -1,0 +1,124 @@
+"""Where an agent's identity comes from: a SPIRE agent, the cluster itself, files, or a token, in this order."""
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc.aio
+
+from lattice.agent.identity.credentials import (
+    FileSource,
+    IdentityUnavailable,
+    NodeCertificate,
+    NodeIdentity,
+    Source,
+    certificate_of,
+)
+from lattice.agent.identity.enrolment import EnrolmentSource
+from lattice.wire.agents.channel import open_channel
+
+DEFAULT_SPIRE_SOCKET = "/run/spire/agent.sock"
+SECURE = "https://"
+
+
+class BadIdentity(Exception):
+    """The options cannot be meant; the text is for whoever started the agent."""
+
+
+@dataclass(frozen=True)
+class SpireSource:
+    socket: str
+    more_trusted: bytes
+    name: str = "SPIRE"
+
+    async def obtain(self) -> NodeCertificate:
+        from lattice.integrations.spire.workload import SpireUnavailable, fetch_svid
+
+        try:
+            svid = await fetch_svid(self.socket)
+        except SpireUnavailable as error:
+            raise IdentityUnavailable(str(error)) from error
+        return certificate_of(svid.chain, svid.key, svid.bundle + self.more_trusted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """What the agent shows. `endpoints` says which servers to turn to, once `identity` has begun."""
+
+    identity: NodeIdentity
+    servers: tuple[str, ...]
+    doors: tuple[str, ...]
+
+    def endpoints(self) -> tuple[str, ...]:
+        return self.servers if self.identity.has_certificate or not self.doors else self.doors
+
+    def open_channel(self, endpoint: str) -> grpc.aio.Channel:
+        return open_channel(endpoint, self.identity.channel_credentials())
+
+
+def add_options(add: Callable[..., argparse.Action]) -> None:
+    add("--enroll-servers", default="", help="host:port[,...] that take the token and issue certificates for --servers")
+    add("--spire-socket", default="", help=f"default: LATTICE_SPIRE_SOCKET, or {DEFAULT_SPIRE_SOCKET} if it is there")
+    add("--bootstrap-cert", default="", help="certificate of this node; default: LATTICE_BOOTSTRAP_CERT")
+    add("--bootstrap-key", default="", help="its key; default: LATTICE_BOOTSTRAP_KEY")
+    add("--bootstrap-ca", default="", help="whom servers have to be from; default: LATTICE_BOOTSTRAP_CA")
+
+
+def plain_endpoints(text: str) -> tuple[str, bool]:
+    """The endpoints without their schemes, and whether these ask for TLS."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return ",".join(part.removeprefix(SECURE).removeprefix("http://") for part in parts), any(
+        part.startswith(SECURE) for part in parts
+    )
+
+
+def build_credentials(
+    options: argparse.Namespace,
+    servers: Sequence[str],
+    doors: Sequence[str],
+    token: Callable[[], str] | None,
+    *,
+    is_secure: bool,
+) -> Credentials:
+    """Raises BadIdentity."""
+    authority = options.bootstrap_ca or os.environ.get("LATTICE_BOOTSTRAP_CA", "")
+    trusted = _read(authority) if authority else None
+    sources: list[Source] = []
+    socket = options.spire_socket or os.environ.get("LATTICE_SPIRE_SOCKET", "")
+    if not socket and os.path.exists(DEFAULT_SPIRE_SOCKET):
+        socket = DEFAULT_SPIRE_SOCKET
+    if socket:
+        sources.append(SpireSource(socket, trusted or b""))
+    if doors:
+        if trusted is None:
+            raise BadIdentity("--enroll-servers: --bootstrap-ca has to say whom these servers are from")
+        state_dir = options.state_dir.absolute()
+        sources.append(
+            EnrolmentSource(options.node_id, state_dir, servers=servers, doors=doors, trusted=trusted, token=token)
+        )
+    if files := _file_source(options, authority):
+        sources.append(files)
+    if not sources and token is None:
+        raise BadIdentity("no token given: use --token-file or LATTICE_AGENT_TOKEN_FILE, or certificates")
+    default = b"" if is_secure else None
+    identity = NodeIdentity(sources, token, trusted if trusted is not None else default)
+    return Credentials(identity=identity, servers=tuple(servers), doors=tuple(doors))
+
+
+def _file_source(options: argparse.Namespace, authority: str) -> FileSource | None:
+    certificate = options.bootstrap_cert or os.environ.get("LATTICE_BOOTSTRAP_CERT", "")
+    key = options.bootstrap_key or os.environ.get("LATTICE_BOOTSTRAP_KEY", "")
+    if not certificate and not key:
+        return None
+    if not (certificate and key and authority):
+        raise BadIdentity("--bootstrap-cert, --bootstrap-key and --bootstrap-ca are needed together")
+    return FileSource(Path(certificate), Path(key), Path(authority))
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise BadIdentity(f"--bootstrap-ca: {path}: {error.strerror}") from error

@@ -1,0 +1,281 @@
+"""`lattice-agent`: one node's agent. Reads its arguments, takes the state directory, runs until told to stop."""
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import gc
+import logging
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lattice.agent.checks.options import Check, UnusableChecks, choose_checks
+from lattice.agent.connection import Connector
+from lattice.agent.discovery.__main__ import main as discover_here
+from lattice.agent.discovery.figures import measure_figures
+from lattice.agent.discovery.keeper import LOOK_EVERY_S
+from lattice.agent.driver import Driver
+from lattice.agent.machine.state import Retention
+from lattice.agent.messages import NodeFacts
+from lattice.agent.runs.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
+from lattice.agent.runs.site_hooks import DEFAULT_TIMEOUT_S, SiteHooks
+from lattice.agent.settings import Settings
+from lattice.agent.shim_client import ShimUnavailable
+from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list
+from lattice.daemons.agent.hardware import BadHardware, look_around
+from lattice.daemons.agent.identity import Credentials, add_options
+from lattice.daemons.agent.listener import add_listener_option, listen
+from lattice.observe.logging import LEVELS, configure
+from lattice.ports.quorum.object_store import ObjectStore
+
+NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+DEFAULT_OUTPUT_LIMIT = 64 << 20
+DEFAULT_GRACE_S = 30.0
+EXIT_USAGE = 2
+EXIT_FAILED = 1
+DISCOVER_HELP = "`lattice-agent --discover` prints what this machine is made of as JSON, and leaves. "
+HOLLOW_HELP = "`lattice-agent --hollow N` plays N nodes without running anything; see `lattice-agent --hollow N --help`"
+
+_log = logging.getLogger(__name__)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lattice-agent", description="Runs the work of one node.", epilog=DISCOVER_HELP + HOLLOW_HELP
+    )
+    add = parser.add_argument
+    add("--node-id", required=True, help="the node's name in the cluster")
+    add("--state-dir", required=True, type=Path, help="where runs are recorded and the shim is found again")
+    add("--servers", default="", help="[https://]host:port[,...]; default: LATTICE_AGENT_ENDPOINTS")
+    add("--token-file", default="", help="default: LATTICE_AGENT_TOKEN_FILE, or the token in LATTICE_AGENT_TOKEN")
+    add_options(add)
+    add("--address", default="", help="address under which others reach this node")
+    add("--cpus", type=_positive, default=0, help="default: what the machine has")
+    add("--memory-mb", type=_positive, default=0, help="default: what the machine has")
+    add("--gpus", type=_natural, help="default: what the machine has")
+    add("--gpu-type", default="")
+    add("--group", default="", help="topology group")
+    add("--features", default="", help="a,b,c")
+    add("--unified-memory", action="store_true", help="CPUs and GPUs share one memory")
+    add("--cxl-memory-mb", type=_natural, default=0, help="expansion memory beyond --memory-mb")
+    add("--power-w", type=_natural, default=0, help="watts drawn when busy")
+    add("--cpu-speed", type=_seconds, default=0.0, metavar="MHZ", help="default: what the machine says")
+    add("--tmp-dir", type=Path, default=Path("/tmp"), help="whose file system is the temporary disk (%(default)s)")  # noqa: S108
+    add(
+        "--hardware",
+        type=Path,
+        metavar="FILE",
+        help="JSON: lay this over the inventory that is found; read again when it changes",
+    )
+    add(
+        "--inventory-every",
+        type=_seconds,
+        default=LOOK_EVERY_S,
+        metavar="SECONDS",
+        help="time between two looks at the hardware (%(default)s)",
+    )
+    add("--topology-file", type=Path, help="JSON: how GPUs are linked and which CPUs and GPUs share a memory")
+    add("--allow-user", action="append", default=[], metavar="USER", help="run work of this account whatever its uid")
+    add("--min-uid", type=_natural, default=DEFAULT_MIN_UID, help="least uid whose work is run (%(default)s)")
+    add("--object-store", type=Path, help="directory into which final output is stored")
+    add("--output-limit", type=_positive, default=DEFAULT_OUTPUT_LIMIT, help="bytes kept of each output stream")
+    add("--grace", type=_seconds, default=DEFAULT_GRACE_S, help="seconds between SIGTERM and SIGKILL (%(default)s)")
+    add("--keep-runs", type=_seconds, default=Retention().keep_s, help="seconds for which run folders are kept")
+    add("--keep-bytes", type=_natural, default=Retention().max_bytes, help="bytes of run folders that are kept")
+    add(
+        "--prologue",
+        default="",
+        metavar="PROGRAM",
+        help="run before each run, as the agent's user; failing, it runs elsewhere",
+    )
+    add("--epilogue", default="", metavar="PROGRAM", help="run after each run, as the agent's user")
+    add("--hook-timeout", type=_seconds, default=DEFAULT_TIMEOUT_S, help="seconds that these may take (%(default)s)")
+    add("--checks", type=Path, metavar="FILE", help="TOML or JSON: health checks of this node, a table each")
+    add("--check-dir", type=Path, metavar="DIR", help="every program in it is a health check")
+    add("--no-checks", action="store_true", help="run no health checks")
+    add_listener_option(add)
+    add("--log-level", choices=LEVELS, default="info")
+    return parser
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return value
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError("must be a number of seconds, not negative")
+    return value
+
+
+def build_settings(options: argparse.Namespace) -> Settings:
+    if not NODE_ID.fullmatch(options.node_id):
+        raise CannotStart(f"{options.node_id!r} cannot be a node's name: letters, digits, dots, dashes, underscores")
+    uid, user = own_account()
+    try:
+        machine = look_around(options)
+    except BadHardware as error:
+        raise CannotStart(str(error)) from error
+    facts = NodeFacts(
+        node_id=options.node_id,
+        address=options.address,
+        boot_id="",
+        cpus=machine.cpus,
+        memory_mb=machine.memory_mb,
+        gpus=machine.gpus,
+        gpu_type=machine.gpu_type,
+        group=options.group,
+        features=split_list(options.features),
+        unified_memory=options.unified_memory or machine.topology.memory.is_unified,
+        cxl_memory_mb=machine.cxl_memory_mb,
+        power_w=options.power_w,
+        figures=measure_figures(speed=options.cpu_speed, tmp_dir=options.tmp_dir),
+        runs_as_root=uid == 0,
+        agent_user="" if uid == 0 else user,
+    )
+    policy = AccountPolicy(
+        agent_uid=uid, agent_user=user, min_uid=options.min_uid, allowed=frozenset(options.allow_user)
+    )
+    return Settings(
+        state_dir=options.state_dir.absolute(),
+        facts=facts,
+        policy=policy,
+        retention=Retention(keep_s=options.keep_runs, max_bytes=options.keep_bytes),
+        output_limit=options.output_limit,
+        grace_s=options.grace,
+        collector_port=options.collector_port,
+        topology=machine.topology,
+        inventory=machine.inventory,
+        hardware=machine.file,
+        look_every_s=max(1.0, options.inventory_every),
+        hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
+        checks=() if options.no_checks else _checks(options.checks, options.check_dir),
+    )
+
+
+def _checks(file: Path | None, directory: Path | None) -> tuple[Check, ...]:
+    try:
+        return choose_checks(file, directory)
+    except UnusableChecks as error:
+        raise CannotStart(f"health checks: {error}") from error
+
+
+def take_state_dir(state_dir: Path) -> int:
+    """A lock that is held as long as this process lives; raises CannotStart when another agent has it."""
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        fd = os.open(state_dir / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CannotStart(f"cannot use the state directory: {error}") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(fd, 32).decode("ascii", "replace").strip()
+        os.close(fd)
+        raise CannotStart(f"another agent (pid {holder or 'unknown'}) uses {state_dir}") from None
+    # The pid is only for the message above: without room for it the lock still holds.
+    with contextlib.suppress(OSError):
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())
+    return fd
+
+
+def choose_store(directory: Path | None) -> ObjectStore | None:
+    if directory is None:
+        return None
+    from lattice.integrations.directory.store import DirectoryStore
+
+    return DirectoryStore(directory.absolute())
+
+
+async def serve(settings: Settings, credentials: Credentials, store: ObjectStore | None) -> None:
+    """Be the agent until SIGTERM or SIGINT; the shim and all workloads live on."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    driver = Driver(settings, store)
+    if not settings.facts.runs_as_root:
+        _log.warning("not root: only work of %s is run", settings.policy.agent_user)
+    await driver.start()
+    gc.collect()
+    gc.freeze()
+    loops = [
+        asyncio.create_task(connect(credentials, driver, settings.facts.node_id)),
+        asyncio.create_task(driver.pulse()),
+        asyncio.create_task(driver.keeper.run()),
+        asyncio.create_task(stopped.wait()),
+    ]
+    done, pending = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    for task in done:
+        task.result()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1.0):
+            await asyncio.gather(*pending, return_exceptions=True)
+    driver.end_checks()
+    _log.info("agent stops; its work goes on")
+    logging.shutdown()
+    # At once: a thread may hang in a name service or on a dead file server, and nobody waits for it.
+    os._exit(0)
+
+
+async def connect(credentials: Credentials, driver: Driver, node: str) -> None:
+    """Finds out who the agent is, then holds a stream to the servers; never returns."""
+    identity = credentials.identity
+    await identity.begin()
+    keeping = asyncio.create_task(identity.keep()) if identity.has_certificate else None
+    try:
+        endpoints = credentials.endpoints()
+        await listen(driver, endpoints)
+        await Connector(endpoints, identity.token, driver, node, credentials.open_channel).run()
+    finally:
+        if keeping is not None:
+            keeping.cancel()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if any(word.partition("=")[0] == "--hollow" for word in words):
+        from lattice.daemons.agent.hollow import main as play_many
+
+        return play_many(words)
+    if "--discover" in words:
+        return discover_here([word for word in words if word != "--discover"])
+    options = build_parser().parse_args(arguments)
+    try:
+        settings = build_settings(options)
+        credentials = choose_credentials(options)
+        configure("agent", options.log_level, fields={"node_id": options.node_id})
+        lock = take_state_dir(settings.state_dir)
+    except CannotStart as error:
+        sys.stderr.write(f"lattice-agent: {error}\n")
+        return EXIT_USAGE
+    try:
+        asyncio.run(serve(settings, credentials, choose_store(options.object_store)))
+    except (ShimUnavailable, OSError) as error:
+        _log.critical("%s", error)
+        return EXIT_FAILED
+    finally:
+        os.close(lock)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""`lattice-backup`: verifies and restores backups where no server runs; `lattice admin backup` calls it.
+
+Writes lines of JSON: {"progress": TEXT, "done": N, "total": N} and in the end {"result": {...}} or {"failed": TEXT, "hint": TEXT}.
+Exit codes: 0 done, 1 refused or damaged, 2 wrong use.
+"""
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lattice.config.load import ConfigError, load
+from lattice.config.schema import ServerConfig
+from lattice.daemons.server.recovery import check, recover
+from lattice.ports.quorum.backups import BackupError
+
+EXIT_REFUSED = 1
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lattice-backup", description="Verifies and restores backups offline.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb, text in (("verify", "check every byte of a backup"), ("restore", "make a fresh data directory from it")):
+        one = verbs.add_parser(verb, help=text)
+        one.add_argument(
+            "path", nargs="?", type=Path, help="a backup folder or a packed snapshot; none: the object store's newest"
+        )
+        one.add_argument(
+            "--config", type=Path, required=verb == "restore", metavar="FILE", help="settings of the server"
+        )
+        one.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY=VALUE")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = build_parser().parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")
+    path = None if options.path is None else options.path.absolute()
+    try:
+        config = None if options.config is None else load(options.config, ServerConfig, options.overrides)
+        if options.verb == "verify":
+            source, manifest = check(config, path, _tell)
+            _say(result=_described(source, manifest.index, manifest.epoch, manifest.digest, manifest.size_bytes))
+        else:
+            assert config is not None  # noqa: S101 - the option is required
+            _restore(config, path)
+    except (BackupError, ConfigError) as error:
+        _say(failed=str(error), hint="")
+        return EXIT_REFUSED
+    return 0
+
+
+def _restore(config: ServerConfig, path: Path | None) -> None:
+    done = recover(config, path, _tell)
+    shares_log = config.quorum.kind == "etcd"
+    _say(
+        result={
+            "source": done.source,
+            "data_dir": config.data_dir,
+            "index": done.start.index,
+            "epoch": done.start.epoch,
+            "next": "start this server with --bootstrap, the others with --join" if shares_log else "start the server",
+        }
+    )
+
+
+def _described(source: str, index: int, epoch: int, digest: str, size_bytes: int) -> dict[str, object]:
+    return {"path": source, "index": index, "epoch": epoch, "digest": digest, "size_bytes": size_bytes}
+
+
+def _tell(done: int, total: int, what: str) -> None:
+    _say(progress=what, done=done, total=total)
+
+
+def _say(**message: object) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""`rm-replay`: schedules the workload of the past on a simulated machine and says how it went.
+
+Exit codes: 0 done, 1 the trace cannot be replayed or the output not written, 2 not asked properly.
+"""
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lattice.core.model.site.weights import PROFILES
+from lattice.core.scheduler.score.profiles import Profile, built_in
+from lattice.replay.inventory import NAME as VCLUSTER
+from lattice.replay.inventory import made_up, on_nodes, read_inventory, simulate_full
+from lattice.replay.outcomes import measure
+from lattice.replay.policies.conservative import Conservative
+from lattice.replay.policies.easy import Easy
+from lattice.replay.policies.fcfs import Fcfs
+from lattice.replay.policies.planned import DEFAULT_PROFILE, Planned
+from lattice.replay.progress import Bar
+from lattice.replay.report import as_json, as_text, write_starts
+from lattice.replay.simulate import Policy, simulate
+from lattice.replay.traces.entries import Trace, TraceError
+from lattice.replay.traces.reader import FORMATS, listed_procs, read_trace
+from lattice.replay.traces.workload import Workload, keep_r1
+from lattice.replay.weights import WeightsError, read_weights
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+LATTICE = "lattice"
+NODES_PROFILE = "hpc"  # what a vCluster has that says nothing else
+TEXTBOOK: dict[str, Callable[[Workload], Policy]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="rm-replay", description="Replays workload traces on a simulated machine.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="replay one trace under one policy")
+    run.add_argument("trace", type=Path, metavar="TRACE", help="SWF, JSON lines or sacct --parsable2; .gz and .xz too")
+    run.add_argument("--policy", choices=[*TEXTBOOK, LATTICE], required=True, help="who starts when")
+    run.add_argument(
+        "--mode",
+        choices=["r1", "full"],
+        default="r1",
+        help="r1: identical processors, exact work (default); full: nodes, as in production (lattice only)",
+    )
+    run.add_argument("--inventory", type=Path, metavar="FILE", help="YAML: the nodes of mode full; default: all alike")
+    run.add_argument("--procs", type=_positive, metavar="P", help="processors of the machine, instead of the trace's")
+    run.add_argument("--format", choices=list(FORMATS), dest="written_in", help="instead of what name and text suggest")
+    run.add_argument(
+        "--profile",
+        help=f"of policy lattice: {', '.join(PROFILES)} or one of --weights (r1: {DEFAULT_PROFILE}, full: {NODES_PROFILE})",
+    )
+    run.add_argument(
+        "--weights", type=Path, metavar="FILE", help="of policy lattice: profiles with their weights, YAML"
+    )
+    run.add_argument("--starts", type=Path, metavar="FILE", help="write id,submit,start,run,procs of each as CSV")
+    run.add_argument("--skip-bad", action="store_true", help="pass over lines that cannot be read and count them")
+    run.add_argument("--json", action="store_true", help="one JSON object on stdout and nothing else")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if options.policy != LATTICE and (options.weights or options.profile):
+        parser.error(f"--weights and --profile have no meaning for --policy {options.policy}")
+    gc.disable()  # millions of records that all stay: looking for rings among them finds none
+    try:
+        return _run(options)
+    except WeightsError as error:
+        _say(f"rm-replay: {error}")
+        return EXIT_USAGE
+    except TraceError as error:
+        _say(f"rm-replay: {error}")
+    except OSError as error:
+        _say(f"rm-replay: {error.filename}: {error.strerror}")
+    except KeyboardInterrupt:
+        return 130
+    return EXIT_FAILED
+
+
+def _run(options: argparse.Namespace) -> int:
+    profile = _profile(options) if options.policy == LATTICE else None
+    trace = read_trace(options.trace, written_in=options.written_in, skip_bad=options.skip_bad)
+    if trace.skipped:
+        _say(f"rm-replay: {options.trace}: {trace.skipped:,} bad lines skipped")
+    replay = _replay_full if options.mode == "full" else _replay_r1
+    work, starts = replay(options, trace, profile)
+    if options.starts is not None:
+        with options.starts.open("w", encoding="utf-8", newline="") as file:
+            write_starts(file, work, starts)
+    outcome = measure(work, starts)
+    title = f"{trace.name}, {options.policy}"
+    text = as_json(outcome) + "\n" if options.json else as_text(title, work, outcome, skipped=trace.skipped)
+    sys.stdout.write(text)
+    return 0
+
+
+def _replay_r1(options: argparse.Namespace, trace: Trace, profile: Profile | None) -> tuple[Workload, list[int]]:
+    work = keep_r1(trace, options.procs or _machine(trace, options.trace))
+    return work, _simulate(work, TEXTBOOK[options.policy](work) if profile is None else Planned(work, profile))
+
+
+def _replay_full(options: argparse.Namespace, trace: Trace, profile: Profile | None) -> tuple[Workload, list[int]]:
+    if profile is None:
+        raise TraceError(f"mode full is for policy {LATTICE}; {options.policy} knows no nodes")
+    if options.inventory is not None:
+        machine = read_inventory(options.inventory)
+    else:
+        machine = made_up(options.procs or trace.nodes_total or _machine(trace, options.trace))
+    work = on_nodes(trace, machine)
+    return work, simulate_full(work, machine, {VCLUSTER: profile})
+
+
+def _profile(options: argparse.Namespace) -> Profile:
+    """The profile that was asked for: of the file, if there is one, else a built-in one."""
+    weights, name = options.weights, options.profile
+    if weights is None:
+        if name is not None and name not in PROFILES:
+            raise WeightsError(f'unknown profile "{name}"; known: {", ".join(PROFILES)}')
+        return built_in(name or (DEFAULT_PROFILE if options.mode == "r1" else NODES_PROFILE))
+    profiles = read_weights(weights)
+    if name is None and len(profiles) > 1:
+        raise WeightsError(f"{weights}: has several profiles; choose one with --profile: {', '.join(profiles)}")
+    name = name or next(iter(profiles))
+    if name not in profiles:
+        raise WeightsError(f'{weights}: has no profile "{name}"; it has: {", ".join(profiles)}')
+    return profiles[name]
+
+
+def _simulate(work: Workload, policy: Policy) -> list[int]:
+    if not sys.stderr.isatty():
+        return simulate(work, policy)
+    bar = Bar(sys.stderr, len(work), time.monotonic)
+    try:
+        return simulate(work, policy, bar)
+    finally:
+        bar.clear()
+
+
+def _machine(trace: Trace, path: Path) -> int:
+    """How many processors there were: what the trace says, else the manifest beside it."""
+    found = trace.procs_total or listed_procs(path) or trace.nodes_total
+    if not found:
+        raise TraceError(f"{path}: says nothing of its machine's size; give it with --procs")
+    return found
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f'"{text}" is no positive whole number')
+    return int(text)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

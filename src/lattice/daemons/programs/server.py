@@ -1,0 +1,267 @@
+"""`lattice-server`: reads its configuration, serves until told to stop.
+
+Exit codes: 0 stopped when asked to, 1 cannot go on, 2 cannot start as asked (configuration, ports, data directory),
+3 removed from the cluster, where starting it again is of no use.
+"""
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from lattice.config.load import ConfigError, load, parse_duration
+from lattice.config.redaction import is_reference, is_secret_key, redacted
+from lattice.config.schema import ServerConfig
+from lattice.config.secrets import SecretError, resolve
+from lattice.daemons.quorum.start_mode import Beginning
+from lattice.daemons.server.vaults import vault_of
+from lattice.observe.logging import configure
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_REMOVED = 3
+STOP_WITHIN_S = 4.5
+# A server keeps most of what it allocates; looking at all of it often finds nothing.
+GC_THRESHOLDS = (20_000, 20, 50)
+# The plan runs in a thread: requests should not wait long for their turn beside it.
+SWITCH_INTERVAL_S = 0.0005
+
+_log = logging.getLogger(__name__)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lattice-server", description="Serves the API, the agents and the scheduler.")
+    parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="settings in YAML")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="lay one value over the file, as in node_agent.grace_period_s=2; may be repeated",
+    )
+    parser.add_argument(
+        "--show-config", action="store_true", help="print the settings in force, without secrets, and leave"
+    )
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument("--bootstrap", action="store_true", help="begin a new quorum; refused where one was begun")
+    begin.add_argument("--join", action="store_true", help="join the quorum of the other peers")
+    begin.add_argument(
+        "--bootstrap-if-new", action="store_true", help="begin a new quorum, or go on with the one begun"
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--recover-from",
+        type=Path,
+        metavar="PATH",
+        help="with --bootstrap: begin with this backup, in an empty data directory",
+    )
+    source.add_argument(
+        "--from-object-store",
+        action="store_true",
+        help="with --bootstrap: begin with the newest good snapshot in the object store",
+    )
+    parser.add_argument(
+        "--join-token-file",
+        type=Path,
+        metavar="FILE",
+        help="with --join: the invitation that `lattice admin raft members add NAME` wrote",
+    )
+    parser.add_argument(
+        "--agent-token",
+        metavar="NODE",
+        help="serve nothing: print a token with which this node's agent gets its first certificate, or connects",
+    )
+    parser.add_argument(
+        "--valid-for", metavar="TIME", default="1h", help="with --agent-token: how long it is good (%(default)s)"
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    options = build_parser().parse_args(arguments)
+    try:
+        _refuse_plain_secrets(options.overrides)
+        config = load(options.config, ServerConfig, options.overrides)
+        configure("server", config.log_level, fields={"server": config.name})
+        if options.show_config:
+            _show(config)
+        secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode, vault=vault_of(config))
+        if options.agent_token is not None:
+            _leave(_print_agent_token(secret, options.agent_token, options.valid_for))
+        beginning = _beginning(options, config)
+        check_settings(config)
+    except (ConfigError, SecretError) as error:
+        _leave(_complain(error, EXIT_USAGE))
+    if options.recover_from is not None or options.from_object_store:
+        _recover(config, options.recover_from)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    _leave(run(config, secret, beginning, options.join_token_file))
+
+
+def _refuse_plain_secrets(overrides: Sequence[str]) -> None:
+    """The command line is there for everybody to read."""
+    for override in overrides:
+        key, _, value = override.partition("=")
+        if value and is_secret_key(key.strip()) and not is_reference(value.strip()):
+            raise ConfigError(
+                f"--set {key}: a secret may not stand on the command line; use file://, env:// or vault://"
+            )
+
+
+def _show(config: ServerConfig) -> NoReturn:
+    import yaml
+
+    sys.stdout.write(yaml.safe_dump(redacted(config), sort_keys=False, allow_unicode=True))
+    _leave(0)
+
+
+def _print_agent_token(secret: bytes, node: str, valid_for: str) -> int:
+    import time
+
+    from lattice.api.auth.node_certificates import NODE_NAME
+    from lattice.api.auth.tokens import sign_token
+
+    lifetime_s = parse_duration(valid_for)
+    if not NODE_NAME.fullmatch(node):
+        raise ConfigError(f"--agent-token: {node!r} cannot be a node's name")
+    if not lifetime_s or lifetime_s < 1:
+        raise ConfigError(f"--valid-for: {valid_for!r} is not a duration; write 10m, 1h or 30d")
+    now_s = int(time.time())
+    token = sign_token(
+        secret, user=f"node:{node}", issued_at_s=now_s, lifetime_s=int(lifetime_s), kind="agent", node=node
+    )
+    sys.stdout.write(token + "\n")
+    return 0
+
+
+def check_settings(config: ServerConfig) -> None:
+    """What can be said of the settings before anything is started. Raises ConfigError and SecretError."""
+    from lattice.config.rules import intent_rules
+    from lattice.daemons.server.guards import submit_filter
+    from lattice.daemons.server.identity import check_identity
+    from lattice.daemons.server.infrastructure import infrastructure_of
+    from lattice.daemons.server.senders import Outlets
+    from lattice.daemons.server.tls import check_tls
+    from lattice.ports.clock import SystemClock
+
+    check_tls(config)
+    check_identity(config)
+    intent_rules(config.submission)
+    submit_filter(config)
+    infrastructure_of(config)
+    Outlets(config, SystemClock())
+
+
+def _recover(config: ServerConfig, source: Path | None) -> None:
+    """Makes the data directory from a backup; leaves when that cannot be done."""
+    from lattice.daemons.server.recovery import recover
+    from lattice.ports.quorum.backups import BackupError
+
+    try:
+        done = recover(config, None if source is None else source.absolute())
+    except BackupError as error:
+        _leave(_complain(error, EXIT_USAGE))
+    _log.warning("recovered from %s: goes on from entry %d, epoch %d", done.source, done.start.index, done.start.epoch)
+
+
+def _beginning(options: argparse.Namespace, config: ServerConfig) -> Beginning:
+    chosen: Beginning = "restart"
+    if options.bootstrap:
+        chosen = "bootstrap"
+    elif options.join:
+        chosen = "join"
+    elif options.bootstrap_if_new:
+        chosen = "bootstrap-if-new"
+    recovers = options.recover_from is not None or options.from_object_store
+    if recovers and chosen != "bootstrap":
+        raise ConfigError("--recover-from and --from-object-store: only with --bootstrap, for the first start")
+    if recovers and config.quorum.kind != "etcd" and config.log.kind == "sqlite":
+        return "restart"
+    if chosen != "restart" and config.quorum.kind != "etcd":
+        raise ConfigError(f"--{chosen}: only for servers that share their log; set quorum.kind to etcd")
+    if options.join_token_file is not None and chosen != "join":
+        raise ConfigError("--join-token-file: is for --join")
+    return chosen
+
+
+def run(config: ServerConfig, secret: bytes, beginning: Beginning = "restart", token_file: Path | None = None) -> int:
+    """Serves until a signal or a failure; returns the exit code."""
+    import uvloop
+
+    gc.disable()  # nothing of what is imported and loaded now is garbage
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(config, secret, beginning, token_file))
+
+
+async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning, token_file: Path | None) -> int:
+    from lattice.core.machine.codec import UnreadableBatch
+    from lattice.daemons.server.listening import ListenFailed
+    from lattice.daemons.server.process import ServerProcess
+    from lattice.ports.quorum.archive import ArchiveError
+    from lattice.ports.quorum.backups import BackupError
+    from lattice.ports.quorum.log import LogError
+    from lattice.ports.site.audit import AuditError
+    from lattice.quorum.etcd.client import EtcdError
+    from lattice.quorum.etcd.settings import MemberFailed, MemberRemoved
+    from lattice.quorum.etcd.version import UnusableEtcd
+    from lattice.quorum.peers.invitations import InvitationError
+    from lattice.quorum.trust.certificates import CertificateError
+
+    asked_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked_to_stop.set)
+    asked = asyncio.create_task(asked_to_stop.wait())
+    try:
+        if config.quorum.kind == "etcd":
+            from lattice.daemons.quorum.process import QuorumProcess
+
+            server: ServerProcess = QuorumProcess(config, secret, beginning, token_file)
+        else:
+            server = ServerProcess(config, secret)
+        starting = asyncio.create_task(server.start())
+        await asyncio.wait((asked, starting), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            _leave(0)  # nothing was served yet, nothing can be lost
+        starting.result()
+    except (
+        *(ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
+        *(BackupError, AuditError),
+        *(MemberFailed, UnusableEtcd, CertificateError, EtcdError, InvitationError),
+    ) as error:
+        return _complain(error, EXIT_REMOVED if isinstance(error, MemberRemoved) else EXIT_USAGE)
+    gc.enable()
+    gc.set_threshold(*GC_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    failed = asyncio.create_task(server.failed())
+    await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
+    code = 0
+    if failed.done():
+        reason = failed.result()
+        code = _complain(reason, EXIT_REMOVED if isinstance(reason, MemberRemoved) else EXIT_FAILED)
+    # What was acknowledged is durable: an end that takes too long may be cut short.
+    loop.call_later(STOP_WITHIN_S, _leave, code)
+    _log.info("stopping")
+    await server.stop()
+    failed.cancel()
+    return code
+
+
+def _complain(error: Exception, code: int) -> int:
+    sys.stderr.write(f"lattice-server: {str(error) or type(error).__name__}\n")
+    return code
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends the process at once: all that matters is closed, and tearing the interpreter down takes time."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

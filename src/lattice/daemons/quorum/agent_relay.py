@@ -1,0 +1,101 @@
+"""A server's part in relaying agents: a port where the others bring theirs while it leads, and the way of its own to whoever leads."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+import grpc.aio
+
+from lattice.api.grpc.agents.service import AgentService
+from lattice.api.grpc.agents.session import DeskReception
+from lattice.api.grpc.operations import OperationServices
+from lattice.api.grpc.relay.client import CHANNEL_OPTIONS, LeaderPlace, Relaying
+from lattice.api.grpc.relay.service import RelayService
+from lattice.api.grpc.server import BindFailed, build_relay_server
+from lattice.daemons.server.listening import Address, ListenFailed
+from lattice.quorum.trust.tls import PeerTls, server_of_pem
+
+
+class KnownCallers:
+    """Implements `Callers`: servers by their certificates, members as the directory shows them."""
+
+    def __init__(self, is_member: Callable[[str], Awaitable[bool]]) -> None:
+        self._is_member = is_member
+
+    def named_by(self, certificate: bytes) -> str:
+        return server_of_pem(certificate)
+
+    async def is_member(self, name: str) -> bool:
+        return await self._is_member(name)
+
+
+class AgentRelay:
+    """`listen`, `start` once it is known who leads, `receive_at` a desk while this server leads, `stop`.
+
+    `address` says where a server of this name takes relays, `is_member` whether it belongs to the cluster.
+    """
+
+    def __init__(
+        self,
+        agents: AgentService,
+        tls: PeerTls,
+        leader: LeaderPlace,
+        address: Callable[[str], str],
+        is_member: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        self._agents = agents
+        self._tls = tls
+        self._callers = KnownCallers(is_member)
+        self._service = RelayService(self._callers)
+        self._server: grpc.aio.Server | None = None
+        self._reception: DeskReception | None = None
+        self.relaying = Relaying(agents, address, leader, self._channel)
+        self._task: asyncio.Task[None] | None = None
+
+    def _channel(self, address: str) -> grpc.aio.Channel:
+        return grpc.aio.secure_channel(address, self._tls.grpc_client(), options=CHANNEL_OPTIONS)
+
+    def listen(self, address: Address) -> Address:
+        """Binds; the address with the port that was taken for 0. Raises ListenFailed."""
+        try:
+            self._server, port = build_relay_server(self._service, str(address), self._tls.grpc_server())
+        except BindFailed as error:
+            raise ListenFailed(f"quorum.relay_listen: {error}") from error
+        return Address(address.host, port)
+
+    def offer(self, operations: OperationServices) -> None:
+        """Calls that the other servers hand on are answered on the same port."""
+        if self._server is not None:
+            operations.add_to(self._server, peers=self._callers)
+
+    def keep_only(self, servers: Collection[str]) -> None:
+        """Ends what comes from servers that do not belong to the cluster any more."""
+        self._service.keep_only(servers)
+
+    async def start(self) -> None:
+        if self._server is not None:
+            await self._server.start()
+        self._task = asyncio.create_task(self.relaying.run(), name="relaying")
+
+    def receive_at(self, reception: DeskReception) -> None:
+        """This server leads: agents, its own and those of the others, register there."""
+        self._reception = reception
+        self._service.receive_at(reception)
+        self._agents.receive_at(reception)
+
+    def leave(self) -> None:
+        """It leads no more: all of them register elsewhere."""
+        reception, self._reception = self._reception, None
+        self._service.receive_at(None)
+        if reception is not None:
+            self._agents.leave(reception)
+            reception.end()
+
+    async def stop(self) -> None:
+        """The others' agents lose their sessions and nothing else."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self.leave()
+        if self._server is not None:
+            await self._server.stop(0)

@@ -1,0 +1,209 @@
+"""The other servers, as one of them sees them: where the leader is reached, how far each has come, what they do for each other."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import msgspec
+from starlette.types import ASGIApp
+
+from lattice.api.errors import ErrorAnswer
+from lattice.api.rest.exchange import LeaderLost, Pool
+from lattice.api.rest.peers import RENEW, REPLICA, SNAPSHOT
+from lattice.ports.clock import Clock
+from lattice.ports.quorum.leadership import Leadership
+from lattice.ports.quorum.servers import CertificateState, MembershipRefused, Renewed, ReplicaAt, ServerState
+from lattice.quorum.peers.clock_skew import SkewWatch
+from lattice.quorum.peers.directory import ServerDirectory
+from lattice.quorum.peers.handover import NothingToHandOver, pack, unpack
+from lattice.quorum.replica import LogReplica
+from lattice.quorum.trust.certificates import CertificateError, CertificateFolder
+from lattice.wire.admin.quorum import ReplicaView, replica_of
+
+ASK_S = 2.0
+RENEW_S = 10.0
+# The other server packs everything before it sends the first byte.
+STALLED_S = 60.0
+_PIECE = 1 << 18
+
+_log = logging.getLogger(__name__)
+
+
+class QuorumServers:
+    """Implements `QuorumView`, and `Leader` of the forwarding."""
+
+    def __init__(
+        self,
+        name: str,
+        directory: ServerDirectory,
+        leadership: Leadership,
+        replica: LogReplica,
+        certificates: CertificateFolder,
+        data_dir: Path,
+        clock: Clock,
+        skew: SkewWatch,
+    ) -> None:
+        self._name = name
+        self._directory = directory
+        self._leadership = leadership
+        self._replica = replica
+        self._certificates = certificates
+        self._data_dir = data_dir
+        self._clock = clock
+        self._skew = skew
+        self.pool = Pool()
+        self.problem: Callable[[], str] = lambda: ""
+        self._moved: asyncio.Future[None] | None = None
+        self.app: ASGIApp | None = None
+        leadership.on_change(self._on_change)
+        directory.on_change(self._on_change)
+
+    @property
+    def url(self) -> str:
+        leader = self._leadership.leader_name
+        return "" if leader == self._name else self._url(leader)
+
+    def _url(self, name: str) -> str:
+        entry = self._directory.get(name)
+        return "" if entry is None or not entry.internal else f"https://{entry.internal}"
+
+    def moved(self) -> "asyncio.Future[None]":
+        if self._moved is None or self._moved.done():
+            self._moved = asyncio.get_running_loop().create_future()
+        return self._moved
+
+    def lead_by(self, app: ASGIApp | None) -> None:
+        """Requests that wait for a leader are answered by `app` from now on, or wait for another one."""
+        self.app = app
+        self._on_change()
+
+    def _on_change(self) -> None:
+        if self._moved is not None and not self._moved.done():
+            self._moved.set_result(None)
+
+    @property
+    def leader_name(self) -> str:
+        return self._leadership.leader_name
+
+    def replica_at(self, index: int | None) -> ReplicaAt:
+        applied = self._replica.applied_index
+        return ReplicaAt(
+            name=self._name,
+            leads=self._replica.is_leader and self._leadership.is_leader,
+            applied_index=applied,
+            digest=self._replica.digest_at(applied if index is None else index),
+            certificate=self._certificate(),
+            problem=self.problem(),
+        )
+
+    def _certificate(self) -> CertificateState | None:
+        try:
+            return certificate_state(self._certificates)
+        except CertificateError:
+            return None
+
+    async def ask_all(self, index: int | None) -> list[ServerState]:
+        names = list(self._directory.entries) or [self._name]
+        return list(await asyncio.gather(*(self._ask(name, index) for name in names)))
+
+    async def _ask(self, name: str, index: int | None) -> ServerState:
+        if name == self._name:
+            return ServerState(name=name, replica=self.replica_at(index))
+        query = "" if index is None else f"?index={index}"
+        sent_ms, begin = self._clock.now_ms(), time.monotonic()
+        try:
+            view = msgspec.json.decode(await self._asked(name, "GET", f"{REPLICA}{query}", ASK_S), type=ReplicaView)
+        except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
+            return ServerState(name=name, problem=str(error) or "it does not answer")
+        trip_ms = (time.monotonic() - begin) * 1000
+        skew_ms, warning = self._skew.note(name, view.clock_ms, sent_ms, trip_ms)
+        return ServerState(name=name, replica=replica_of(view), clock_skew_ms=skew_ms, warning=warning)
+
+    async def measure_clocks(self) -> None:
+        """Asks the other servers how late it is, for as long as this one leads."""
+        names = [name for name in self._directory.entries if name != self._name]
+        self._skew.keep_only(names)
+        await asyncio.gather(*(self._ask(name, None) for name in names))
+
+    async def ask_to_renew(self, name: str) -> Renewed:
+        """Lets another server take new certificates."""
+        try:
+            answer = await self._asked(name, "POST", RENEW, RENEW_S)
+            return Renewed(name=name, certificate=msgspec.json.decode(answer, type=CertificateState))
+        except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
+            return Renewed(name=name, problem=str(error) or "it does not answer")
+
+    async def _asked(self, name: str, method: str, target: str, within_s: float) -> bytes:
+        url = self._url(name)
+        if not url:
+            raise LeaderLost("it has not said yet where it is")
+        async with asyncio.timeout(within_s):
+            exchange = await self.pool.begin(url, _request(method, target))
+            body = await exchange.body()
+        if exchange.status != 200:
+            raise LeaderLost(_why(exchange.status, body))
+        return body
+
+    async def resign(self, successor: str) -> None:
+        await self._leadership.resign(successor)
+
+    async def hand_over(self) -> AsyncIterator[bytes]:
+        try:
+            packed = await asyncio.to_thread(pack, self._data_dir)
+        except NothingToHandOver as error:
+            raise MembershipRefused("not_found", str(error)) from error
+        try:
+            with packed.open("rb") as file:
+                while piece := await asyncio.to_thread(file.read, _PIECE):
+                    yield piece
+        finally:
+            packed.unlink(missing_ok=True)
+
+    async def fetch_state(self) -> int:
+        """Takes over the newest snapshot and the archive of another server; the snapshot's index, 0 when nobody has one."""
+        for name in self._directory.entries:
+            url = self._url(name)
+            if name == self._name or not url:
+                continue
+            scratch = self._data_dir / f".from-{name}.tar"
+            try:
+                status = await self._fetch(url, scratch)
+                if status == 200:
+                    return await asyncio.to_thread(unpack, scratch, self._data_dir)
+                _log.warning("server %s hands no state over: status %d", name, status)
+            except (LeaderLost, NothingToHandOver, OSError) as error:
+                _log.warning("server %s hands no state over: %s", name, str(error) or "it stands still")
+            finally:
+                scratch.unlink(missing_ok=True)
+        return 0
+
+    async def _fetch(self, url: str, target: Path) -> int:
+        """The status of the answer, whose content is in the file then; TimeoutError when nothing comes any more."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(STALLED_S) as limit:
+            exchange = await self.pool.begin(url, _request("GET", SNAPSHOT))
+            with target.open("wb") as file:
+                async for piece in exchange.pieces():
+                    limit.reschedule(loop.time() + STALLED_S)
+                    file.write(piece)
+        return exchange.status
+
+    def close(self) -> None:
+        self.pool.close()
+
+
+def certificate_state(folder: CertificateFolder) -> CertificateState:
+    return CertificateState(serial=folder.serial(), expires_at_ms=int(folder.expires_at().timestamp() * 1000))
+
+
+def _request(method: str, target: str) -> bytes:
+    return f"{method} {target} HTTP/1.1\r\nhost: lattice\r\ncontent-length: 0\r\n\r\n".encode()
+
+
+def _why(status: int, body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=ErrorAnswer).error.message
+    except msgspec.MsgspecError:
+        return f"it answers with status {status}"

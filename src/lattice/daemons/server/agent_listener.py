@@ -1,0 +1,63 @@
+"""The agents' own port, where everybody shows a certificate, and the desk that issues certificates for nodes."""
+
+from collections.abc import Callable
+
+import grpc.aio
+
+from lattice.api.auth.node_certificates import NodeAuthority, NodeNames
+from lattice.api.auth.tokens import sign_token
+from lattice.api.grpc.agents.certificates import CertificateDesk, CertifiedAgents, Refused, nobody_hears
+from lattice.api.grpc.agents.service import AgentService
+from lattice.api.grpc.server import BindFailed, build_certified_server
+from lattice.config.schema import ApiSection
+from lattice.daemons.server.listening import Address, ListenFailed, check_free, parse_listen
+from lattice.daemons.server.tls import ServerTls
+from lattice.ports.clock import Clock
+from lattice.ports.site.identity import Verifier
+
+
+class AgentEntrance:
+    """`issue_on` the public gRPC server, `open` and `close` the port of its own."""
+
+    def __init__(
+        self, api: ApiSection, secret: bytes, clock: Clock, verifier: Verifier, refused: Refused = nobody_hears
+    ) -> None:
+        self._api = api
+        self._refused = refused
+        self._secret = secret
+        self._clock = clock
+        self._verifier = verifier
+        self._names = NodeNames(api.node_domain, api.node_spiffe_id)
+        self._authority = NodeAuthority(secret, self._names, api.node_certificate_lifetime)
+        self._server: grpc.aio.Server | None = None
+
+    def issue_on(self, server: grpc.aio.Server) -> None:
+        """Agents with a token get their first certificate there."""
+        CertificateDesk(self._authority, self._clock, verifier=self._verifier, refused=self._refused).add_to(server)
+
+    async def open(self, agents: AgentService, tls: ServerTls) -> Address:
+        """Raises ListenFailed."""
+        listen = parse_listen(self._api.agent_listen, "api.agent_listen")
+        check_free(listen, "api.agent_listen")
+        try:
+            self._server, port = build_certified_server(str(listen), tls.grpc_credentials(self._trusted(tls)))
+        except BindFailed as error:
+            raise ListenFailed(f"api.agent_listen: {error}") from error
+        CertifiedAgents(agents, self._names, self._vouch, self._refused).add_to(self._server)
+        CertificateDesk(self._authority, self._clock, names=self._names, refused=self._refused).add_to(self._server)
+        await self._server.start()
+        return Address(listen.host, port)
+
+    def _trusted(self, tls: ServerTls) -> Callable[[], bytes]:
+        return lambda: self._authority.pem + tls.client_authorities()
+
+    def _vouch(self, node: str, until_s: int) -> str:
+        now_s = self._clock.now_ms() // 1000
+        lifetime_s = max(1, until_s - now_s)
+        return sign_token(
+            self._secret, user=f"node:{node}", issued_at_s=now_s, lifetime_s=lifetime_s, kind="agent", node=node
+        )
+
+    async def close(self, patience_s: float) -> None:
+        if self._server is not None:
+            await self._server.stop(patience_s)

@@ -1,0 +1,26 @@
+"""What a server that follows has in place of the loops: they run on the leader, and so does everything that only they know."""
+
+from lattice.core.model.work.allocations import Allocation, TaskGroup
+from lattice.ports.scheduling import Outlook, SchedulingStatus
+
+
+class NoScheduling:
+    """Implements `SchedulingView`: says nothing."""
+
+    def reason_for(self, number: int) -> str:
+        return ""
+
+    def behind(self) -> frozenset[int]:
+        return frozenset()
+
+    def outlook(self, number: int) -> Outlook | None:
+        return None
+
+    def queue(self) -> list[int]:
+        return []
+
+    async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
+        return Outlook()
+
+    def status(self) -> SchedulingStatus:
+        return SchedulingStatus()

@@ -1,0 +1,72 @@
+"""What guards a server, put together from its configuration: the audit chain with its key, and the limits of each user."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from msgspec.structs import asdict
+
+from lattice.api.rates import DEFAULTS, GENEROUS, RateLimits
+from lattice.config.load import ConfigError
+from lattice.config.schema import ServerConfig
+from lattice.control.audit.keys import Signer
+from lattice.control.audit.sealing import Auditing, AuditSettings
+from lattice.integrations.directory.store import DirectoryStore
+from lattice.ports.clock import Clock
+from lattice.ports.quorum.replica import Replica
+from lattice.ports.site.audit import AuditError
+from lattice.ports.site.submit_filter import FilterFailed, SubmitFilter
+
+KEY_FILE = "audit.key"
+
+
+async def begin_auditing(config: ServerConfig, replica: Replica, clock: Clock) -> Auditing:
+    """Returns when the chain has this server's key: nothing is served before. Raises AuditError."""
+    section, data_dir = config.audit, Path(config.data_dir)
+    path = Path(section.signing_key) if section.signing_key else data_dir / KEY_FILE
+    objects = DirectoryStore(Path(config.object_store.directory or data_dir / "objects"))
+    settings = AuditSettings(
+        seal_every_s=section.seal_every,
+        keep=section.keep,
+        archive_after_s=section.archive_after,
+        retention_s=section.retention,
+    )
+    try:
+        signer = await asyncio.to_thread(Signer, path, config.name)
+        auditing = Auditing(replica, clock, signer, objects, settings)
+        await auditing.begin()
+    except AuditError as error:
+        raise AuditError(f"audit.signing_key: {error}") from error
+    return auditing
+
+
+def rate_limits(config: ServerConfig, replica: Replica) -> RateLimits:
+    """The limits of each user: those of the mode, over them those of the file, over them the cluster's settings."""
+    usual = GENEROUS if config.mode == "dev" else DEFAULTS
+    given = {name: value for name, value in asdict(config.rate_limits).items() if value is not None}
+    return RateLimits({**usual, **given}, time.monotonic, lambda: replica.state.settings)
+
+
+def submit_filter(config: ServerConfig) -> SubmitFilter | None:
+    """The site's filter, if there is one. Raises ConfigError."""
+    section = config.submission.filter
+    if not section.command and not section.python:
+        return None
+    if section.command and section.python:
+        raise ConfigError("submission.filter: give either `command` or `python`")
+    from lattice.integrations.submit_filter.programs import ProgramFilter, PythonFilter
+
+    accepts = section.on_failure == "accept"
+    if section.command:
+        if not os.access(section.command[0], os.X_OK):
+            raise ConfigError(f"submission.filter.command: {section.command[0]} is not there or cannot be executed")
+        return ProgramFilter(
+            section.command, timeout_s=section.timeout, at_once=section.at_once, accepts_on_failure=accepts
+        )
+    try:
+        return PythonFilter(
+            section.python, timeout_s=section.timeout, at_once=section.at_once, accepts_on_failure=accepts
+        )
+    except FilterFailed as error:
+        raise ConfigError(f"submission.filter.python: {error}") from error

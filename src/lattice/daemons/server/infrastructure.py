@@ -1,0 +1,30 @@
+"""The system that manages the nodes' configuration, as a server's configuration names it; nothing is imported where there is none."""
+
+import ssl
+
+from lattice.config.load import ConfigError
+from lattice.config.schema import ServerConfig
+from lattice.config.secrets import resolve
+from lattice.daemons.server.vaults import vault_of
+from lattice.ports.nodes.infrastructure import Infrastructure
+
+
+def infrastructure_of(config: ServerConfig) -> Infrastructure | None:
+    """None where nobody is to be told of drift. Raises ConfigError and SecretError."""
+    section = config.openchami
+    if not section.url:
+        return None
+    from lattice.integrations.openchami.client import OpenChami
+
+    token = ""
+    if section.token:
+        token = resolve(section.token, key="openchami.token", mode=config.mode, vault=vault_of(config)).decode().strip()
+    if token and config.mode == "production" and section.url.startswith("http://"):
+        raise ConfigError("openchami.url: in production a token is sent over https alone")
+    trust = None
+    if section.ca_file:
+        try:
+            trust = ssl.create_default_context(cafile=section.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"openchami.ca_file: cannot use {section.ca_file}: {error}") from error
+    return OpenChami(section.url, token=lambda: token, xnames=section.xnames, trust=trust, timeout_s=section.timeout)

@@ -1,0 +1,108 @@
+"""The Unix socket for users of the server's own machine: without a token they may read the status of nodes, as whom the kernel says.
+
+Such a request is given a token of a minute for exactly that: it goes the way of every other request, to the leader too. Requests with
+a token of their own, and those for anything else, are handed on as they came.
+"""
+
+import asyncio
+import os
+import pwd
+import socket
+import struct
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
+from typing import Any, cast
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from lattice.daemons.server.listening import ListenFailed
+from lattice.daemons.server.rest_server import RestServer, server_settings
+
+PEER_USER = "lattice.local_user"
+PATIENCE_S = 1
+_CREDENTIALS = struct.Struct("3i")
+_OPEN = ("/v1/nodes", "/v1/node-status", "/v1/node-summary")
+
+Mint = Callable[[str], str]
+
+
+class LocalProtocol(HttpToolsProtocol):
+    """One connection; every request of it says whose it is."""
+
+    _user = ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._user = peer_user(transport.get_extra_info("socket"))
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        cast("MutableMapping[str, Any]", self.scope)[PEER_USER] = self._user
+
+
+def peer_user(connection: socket.socket) -> str:
+    """The account of whoever connected."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, _ = _CREDENTIALS.unpack(credentials)
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid{uid}"
+
+
+class LocalAccess:
+    """An ASGI application before the server's own; `mint` makes the token by which a local user may read."""
+
+    def __init__(self, app: ASGIApp, mint: Mint) -> None:
+        self._app = app
+        self._mint = mint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _is_open(scope):
+            token = self._mint(scope[PEER_USER])
+            scope = {**scope, "headers": [*scope["headers"], (b"authorization", f"Bearer {token}".encode())]}
+        await self._app(scope, receive, send)
+
+
+def _is_open(scope: Scope) -> bool:
+    if scope["method"] not in ("GET", "HEAD") or any(name == b"authorization" for name, _ in scope["headers"]):
+        return False
+    path: str = scope["path"].removeprefix("/api")
+    return path in _OPEN or path.startswith("/v1/nodes/")
+
+
+class LocalSocket:
+    """Start it, stop it in the end; the file is gone then."""
+
+    def __init__(self, path: Path, app: ASGIApp, mint: Mint) -> None:
+        self._path = path
+        self._server = RestServer(server_settings(LocalAccess(app, mint), LocalProtocol, patience_s=PATIENCE_S))
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Returns when it listens. Raises ListenFailed."""
+        bound = self._bound()
+        self._task = asyncio.create_task(self._server.serve(sockets=[bound]), name="local socket")
+        while not self._server.started:
+            if self._task.done():
+                raise ListenFailed(f"api.unix_socket: it did not start: {self._task.exception()}")
+            await asyncio.sleep(0.001)
+
+    def _bound(self) -> socket.socket:
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            if self._path.is_socket():
+                self._path.unlink()  # left behind by a server that was killed; two of them do not share a data directory
+            bound.bind(str(self._path))
+            os.chmod(self._path, 0o666)  # noqa: S103 - meant for every user of the machine
+        except OSError as error:
+            bound.close()
+            raise ListenFailed(f"api.unix_socket: cannot listen on {self._path}: {error.strerror or error}") from error
+        return bound
+
+    async def stop(self) -> None:
+        self._server.should_exit = True
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._path.unlink(missing_ok=True)

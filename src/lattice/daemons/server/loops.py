@@ -1,0 +1,300 @@
+"""The loops of a server, built from its configuration and run as tasks. Leader only."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from lattice.config.schema import ServerConfig
+from lattice.control.audit.sealing import Auditing
+from lattice.control.collectors.tree import CollectorSettings, CollectorTree
+from lattice.control.nodes.conformance import Conformance
+from lattice.control.nodes.health import HealthBook
+from lattice.control.nodes.hooks import HookSettings, NodeHooks
+from lattice.control.nodes.inventories import STALE_AFTER_S, Inventories
+from lattice.control.nodes.probing import Probing
+from lattice.control.nodes.rebooting import Rebooting
+from lattice.control.nodes.remediation import Remediation
+from lattice.control.nodes.sessions import AgentSessions, SessionSettings
+from lattice.control.nodes.timers import NodeTimers, TimerSettings
+from lattice.control.nodes.watch import NodeWatch
+from lattice.control.nodes.wiping import Wiping
+from lattice.control.settings import seconds_setting
+from lattice.control.steps.registry import StepBook, StepSettings
+from lattice.control.work.archiving import Archiving
+from lattice.control.work.deadlines import Deadlines
+from lattice.control.work.dispatch import Dispatch, DispatchSettings
+from lattice.control.work.energy import EnergyPrices
+from lattice.control.work.notifying import Notifying, NotifyingSettings
+from lattice.control.work.reconcile import Reconcile, ReconcileSettings
+from lattice.control.work.scheduling import Scheduling, SchedulingSettings
+from lattice.control.work.tracing import TraceCapture
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.work.allocations import Allocation
+from lattice.daemons.server.infrastructure import infrastructure_of
+from lattice.integrations.energy.prices import open_prices
+from lattice.integrations.wiper.program import ProgramWiper
+from lattice.observe.conformance import ConformanceFigures
+from lattice.observe.metrics import Metrics
+from lattice.ports.clock import Clock
+from lattice.ports.nodes.agents import AgentLinks
+from lattice.ports.nodes.collecting import CollectingLinks
+from lattice.ports.nodes.health import CheckLinks
+from lattice.ports.nodes.inventories import InventoryLinks
+from lattice.ports.nodes.steps import StepLinks
+from lattice.ports.quorum.replica import Replica
+from lattice.ports.site.notifications import Sender
+from lattice.ports.site.site_program import SiteProgram
+from lattice.quorum.backup.objects import SnapshotUploads
+from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
+from lattice.wire.agents.collecting import knock
+from lattice.wire.slurm.variables import SlurmSettings
+
+_log = logging.getLogger(__name__)
+
+
+class Links(AgentLinks, StepLinks, InventoryLinks, CollectingLinks, CheckLinks, Protocol):
+    """The agents, as all loops together need them."""
+
+
+class Loops:
+    """All loops over one replica; `mint` makes the token of an allocation."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        replica: Replica,
+        links: Links,
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        mint: Callable[[Allocation], str],
+        api_url: str,
+        senders: Mapping[str, Sender],
+        epoch: int = 0,
+        uploads: SnapshotUploads | None = None,
+        auditing: Auditing | None = None,
+    ) -> None:
+        timings = _Timings(config, epoch)
+        self._metrics = metrics
+        self.is_crowded: Callable[[], bool] = lambda: False  # set where agents come in
+        self.uploads = uploads
+        self.auditing = auditing
+        self.observations = Observations()
+        place = config.scheduling.energy_prices
+        self.energy = EnergyPrices(open_prices(place)) if place else None
+        self.scheduling = Scheduling(
+            replica,
+            self.observations,
+            clock,
+            timings.scheduling,
+            lambda seconds, placements, stale: metrics.cycle_done(seconds, placements=placements, stale=stale),
+            self.energy.price if self.energy else lambda now: None,
+            lambda: self.conformance.standing(),
+            lambda: self.inventories.gpu_fitness(),
+        )
+        self.steps = StepBook(replica, links, clock, timings.steps(api_url), mint, self._node_cleared)
+        self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)
+        self.sessions = AgentSessions(
+            replica=replica,
+            links=links,
+            observations=self.observations,
+            clock=clock,
+            settings=timings.sessions,
+            timers=NodeTimers(replica, timings.timers),
+            on_opened=self._node_opened,
+            steps=self.steps,
+        )
+        self._watch_nodes(config, replica, links, clock, metrics, timings)
+        self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
+        self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
+        self.deadlines = Deadlines(replica, clock)
+        self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
+        self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _watch_nodes(
+        self, config: ServerConfig, replica: Replica, links: Links, clock: Clock, metrics: Metrics, timings: "_Timings"
+    ) -> None:
+        """What nodes say of themselves, what they are and should be, and what is done about it."""
+        metrics.show_heartbeats(lambda: self.sessions.counts)
+        self.collectors = CollectorTree(
+            replica, links, self.observations, clock, timings.collectors, self.sessions.hear
+        )
+        self.sessions.collectors = self.collectors
+        self.probing = Probing(replica, self.collectors.addresses, knock)
+        metrics.show_collectors(
+            lambda: {**self.collectors.counts, **self.probing.counts},
+            lambda: {row.collector: row.members for row in self.collectors.standings()},
+        )
+        self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
+        self.sessions.inventories = self.inventories
+        metrics.show_inventories(lambda: self.inventories.counts)
+        self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
+        self.inventories.subscribe(self.conformance.ring)
+        infrastructure = infrastructure_of(config)
+        self.remediation = None if infrastructure is None else Remediation(replica, clock, infrastructure)
+        metrics.show_conformance(
+            ConformanceFigures(lambda: replica.state, self.inventories.fingerprints, self._conformance_counts)
+        )
+        self.health = HealthBook(replica, links, clock, metrics.check_failed)
+        self.sessions.health = self.health
+        self.node_watch = NodeWatch(
+            replica,
+            links,
+            self.observations,
+            clock,
+            self.sessions.timers,
+            moving_s=timings.moving_s,
+            why_not_ready=self.health.unfit_because,
+            is_crowded=lambda: self.is_crowded(),
+        )
+        self.node_hooks = NodeHooks(replica, clock, _event_script(config), timings.hooks)
+        self.rebooting = Rebooting(replica, clock, _reboot_program(config))
+        metrics.show_node_script(lambda: self.node_hooks.counts)
+        care = config.sensitive
+        self.wiping = Wiping(
+            replica,
+            clock,
+            ProgramWiper(care.wiper, at_once=care.wipes_at_once) if care.wiper else None,
+            timeout_s=care.wipe_timeout,
+        )
+        replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events))
+
+    def _node_opened(self, node: str) -> None:
+        self.dispatch.node_opened(node)
+        self.scheduling.node_opened(node)
+        self.steps.node_opened(node)
+
+    def _conformance_counts(self) -> Mapping[str, int]:
+        signalled = {} if self.remediation is None else self.remediation.counts
+        return {**self.conformance.counts, **signalled}
+
+    def _is_clear(self, node: str) -> bool:
+        return not self.steps.lingering(node)
+
+    def _node_cleared(self, node: str) -> None:
+        self.dispatch.node_cleared(node)
+
+    def reset(self) -> None:
+        """Starts afresh from the state; for a server that takes over from another."""
+        self.scheduling.reset()
+        self.steps.reset()
+        self.dispatch.reset()
+        self.node_watch.reset()
+        self.wiping.reset()
+        self.rebooting.reset()
+        self.collectors.reset()
+        self.health.reset()
+        self.conformance.reset()
+        if self.remediation is not None:
+            self.remediation.reset()
+        self.archiving.reset()
+        self.deadlines.reset()
+        self.tracing.reset()
+        self.notifying.reset()
+
+    def start(self) -> None:
+        loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
+        more = (
+            self.node_hooks,
+            self.rebooting,
+            self.notifying,
+            self.deadlines,
+            self.steps,
+            self.collectors,
+            self.health,
+            self.conformance,
+        )
+        for loop in (*loops, *more, self.wiping, self.probing):
+            self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
+        if self.remediation is not None:
+            self._tasks.append(asyncio.create_task(self.remediation.run(), name="Remediation"))
+        if self.energy is not None:
+            self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
+        if self.uploads is not None:
+            self._tasks.append(asyncio.create_task(self.uploads.run(), name="SnapshotUploads"))
+        if self.auditing is not None:
+            self._tasks.append(asyncio.create_task(self.auditing.run(), name="Auditing"))
+        _log.debug("this server leads: %s begin", ", ".join(task.get_name() for task in self._tasks))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        self._metrics.hide_loops()
+
+
+def _event_script(config: ServerConfig) -> SiteProgram | None:
+    command = config.node.event_script
+    if not command:
+        return None
+    from lattice.integrations.site_program.program import CommandProgram
+
+    return CommandProgram(command, timeout_s=config.node.event_script_timeout)
+
+
+def _reboot_program(config: ServerConfig) -> SiteProgram | None:
+    command = config.node.reboot_program
+    if not command:
+        return None
+    from lattice.integrations.site_program.program import CommandProgram
+
+    return CommandProgram(command, timeout_s=config.node.reboot_timeout)
+
+
+def _stale_after_s(replica: Replica) -> float:
+    return seconds_setting(replica.state, "conformance.stale_after_s", STALE_AFTER_S)
+
+
+class _Timings:
+    """The loops' settings, as the configuration says them."""
+
+    def __init__(self, config: ServerConfig, epoch: int) -> None:
+        agent = config.node_agent
+        self._config = config
+        self.scheduling = SchedulingSettings(
+            cycle_interval_s=config.scheduling.cycle_interval_s, merge_s=config.scheduling.merge_ms / 1000
+        )
+        self.hooks = HookSettings(
+            per_minute=config.node.event_script_per_minute, states=frozenset(config.node.event_script_states)
+        )
+        told = config.notifications
+        self.notifying = NotifyingSettings(retry_s=told.retry, give_up_after_s=told.give_up_after)
+        self.sessions = SessionSettings(
+            server_name=config.name,
+            epoch=epoch,
+            heartbeat_interval_s=agent.heartbeat_interval_s,
+        )
+        self.collectors = CollectorSettings(interval_s=agent.heartbeat_interval_s, timeout_s=agent.heartbeat_timeout_s)
+        # An agent whose server stands still notices by its pings, and only then moves on to the one that leads now.
+        self.moving_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S if config.quorum.kind == "etcd" else 0.0
+        self.timers = TimerSettings(
+            timeout_s=agent.heartbeat_timeout_s,
+            grace_s=agent.grace_period_s,
+            sensitive_timeout_s=agent.sensitive_heartbeat_timeout_s,
+            sensitive_grace_s=agent.sensitive_grace_period_s,
+            borrowed_grace_s=agent.borrowed_grace_period_s,
+            boot_timeout_s=agent.boot_timeout_s,
+        )
+        # Two looks at a node must not rest on the same heartbeat.
+        every_s = max(agent.reconcile_every_s, 2 * agent.heartbeat_interval_s)
+        self.reconcile = ReconcileSettings(every_s=every_s, grace_s=agent.stop_grace_s)
+
+    def steps(self, api_url: str) -> StepSettings:
+        return StepSettings(
+            grace_s=self._config.node_agent.stop_grace_s, api_url=api_url, slurm=self.dispatch(api_url).slurm
+        )
+
+    def dispatch(self, api_url: str) -> DispatchSettings:
+        agent = self._config.node_agent
+        return DispatchSettings(
+            retry_s=agent.order_retry_s,
+            start_timeout_s=agent.start_timeout_s,
+            grace_s=agent.stop_grace_s,
+            token_lifetime_s=self._config.api.allocation_token_lifetime,
+            api_url=api_url,
+            slurm=SlurmSettings(cluster=self._config.slurm.cluster_name, for_all=self._config.compat.set_slurm_env),
+        )

@@ -1,0 +1,80 @@
+"""Where notifications leave this server, as its configuration says; nothing is imported for what is off."""
+
+import ssl
+from collections.abc import Callable, Mapping
+from email.utils import parseaddr
+
+from lattice.api.notifications import NotificationPolicy
+from lattice.config.load import ConfigError
+from lattice.config.schema import MailSection, ServerConfig, WebhookSection
+from lattice.config.secrets import resolve
+from lattice.daemons.server.vaults import vault_of
+from lattice.ports.clock import Clock
+from lattice.ports.site.notifications import Sender
+from lattice.wire.work.notifications import MAIL, WEBHOOK
+
+
+class Outlets:
+    """Senders by channel, and what the API says of them. Raises ConfigError and SecretError."""
+
+    def __init__(self, config: ServerConfig, clock: Clock) -> None:
+        section, vault = config.notifications, vault_of(config)
+        senders: dict[str, Sender] = {}
+        if section.mail.host:
+            senders[MAIL] = _mail(section.mail, config.mode, vault)
+        secret = b""
+        if section.webhook.enabled:
+            if not section.webhook.secret:
+                raise ConfigError(
+                    "notifications.webhook.secret: give what calls are signed with, such as file:///etc/lattice/webhook-secret"
+                )
+            secret = resolve(section.webhook.secret, key="notifications.webhook.secret", mode=config.mode, vault=vault)
+            senders[WEBHOOK] = _webhook(section.webhook, secret, clock)
+        self.senders: Mapping[str, Sender] = senders
+        self.policy = NotificationPolicy(
+            channels=frozenset(senders),
+            default_domain=section.mail.default_domain,
+            allowed_domains=tuple(domain.lower() for domain in section.mail.allowed_domains),
+            allow_http=section.webhook.allow_http,
+            webhook_secret=secret,
+        )
+
+
+def _mail(section: MailSection, mode: str, vault: Callable[[str], bytes] | None) -> Sender:
+    from lattice.integrations.mail.sender import MailSender
+
+    if "@" not in parseaddr(section.sender)[1]:
+        raise ConfigError("notifications.mail.sender: give the address from which mails are sent")
+    password = ""
+    if section.user:
+        password = resolve(section.password, key="notifications.mail.password", mode=mode, vault=vault).decode()
+    return MailSender(
+        section.host,
+        section.port,
+        sender=section.sender,
+        security=section.security,
+        user=section.user,
+        password=password,
+        trust=_trust(section.ca_file, "notifications.mail.ca_file"),
+    )
+
+
+def _webhook(section: WebhookSection, secret: bytes, clock: Clock) -> Sender:
+    from lattice.integrations.webhook.sender import WebhookSender
+
+    return WebhookSender(
+        secret,
+        clock,
+        allow_http=section.allow_http,
+        allow_private=section.allow_private,
+        trust=_trust(section.ca_file, "notifications.webhook.ca_file"),
+    )
+
+
+def _trust(ca_file: str, key: str) -> ssl.SSLContext | None:
+    if not ca_file:
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"{key}: cannot use {ca_file}: {error}") from error

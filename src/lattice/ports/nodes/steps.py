@@ -1,0 +1,195 @@
+"""Steps of running allocations: how the leader orders them from agents, and what the API asks of the leader's step book.
+
+Errors of this boundary::
+
+    StepRefused   the step is not possible; the text, the figures and the hint are for the user
+"""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.layout import Layout, StepWish
+from lattice.ports.nodes.agents import OutputPiece, StartOrder
+
+
+class StepRefused(Exception):
+    """No step came of the request."""
+
+    def __init__(
+        self, code: str, message: str, *, current: str = "", requested: str = "", limit: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.current = current
+        self.requested = requested
+        self.limit = limit
+        self.hint = hint
+
+
+class TaskOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """One task; an empty `argv` means that of the step, an empty file the journal."""
+
+    rank: int
+    local_rank: int
+    argv: tuple[str, ...] = ()
+    has_input: bool = False
+    stdin: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    truncate: bool = False  # its files are its own alone
+    pty: bool = False
+
+
+class LaunchOrder(Struct, frozen=True, kw_only=True):
+    """Start one node's tasks of a step. `base` says what a start of the allocation would say."""
+
+    base: StartOrder
+    step: int
+    launch_id: str
+    plan: bytes
+    tasks: tuple[TaskOrder, ...]
+    size: int
+    nodes: tuple[str, ...]
+    node_index: int
+    cpus_per_task: int = 1
+    time_s: float = 0.0
+    rows: int = 0
+    columns: int = 0
+
+
+class StepOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """Common to all orders about a step that was launched."""
+
+    number: int
+    run: int
+    step: int
+
+
+class SignalOrder(StepOrder, frozen=True, kw_only=True, gc=False):
+    signal: int
+
+
+class EndOrder(StepOrder, frozen=True, kw_only=True, gc=False):
+    grace_s: float
+    why: str
+
+
+class ResizeOrder(StepOrder, frozen=True, kw_only=True, gc=False):
+    rows: int
+    columns: int
+
+
+class AckOrder(StepOrder, frozen=True, kw_only=True, gc=False):
+    """The end was recorded and needs no more reports."""
+
+
+AnyStepOrder = LaunchOrder | SignalOrder | EndOrder | ResizeOrder | AckOrder
+
+
+class StepLinks(Protocol):
+    """The part of the agents' links that steps need."""
+
+    def is_connected(self, node: str) -> bool: ...
+
+    def order_step(self, node: str, order: AnyStepOrder) -> bool:
+        """Queues the order; False when the node does not take any now."""
+        ...
+
+    async def feed_step(self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool) -> int:
+        """How many bytes of input the node has taken since the beginning. Raises AgentUnreachable, StepRefused."""
+        ...
+
+    def read_journal(self, node: str, order: StepOrder, *, offset: int, follow: bool) -> AsyncIterator[OutputPiece]:
+        """What the tasks on the node wrote. Raises AgentUnreachable or OutputUnavailable."""
+        ...
+
+
+class Program(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What some ranks run instead of the step's command."""
+
+    ranks: tuple[tuple[int, int], ...]  # (first, last)
+    argv: tuple[str, ...]
+
+
+class LaunchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a user asked for, checked for its shape."""
+
+    launch_id: str
+    argv: tuple[str, ...]
+    wish: StepWish = StepWish()
+    programs: tuple[Program, ...] = ()
+    env: dict[str, str] = {}
+    inherit: bool = True  # the environment of the submission below `env`
+    cwd: str = ""
+    stdin: str = "0"  # "none", "all", a rank, or a file
+    stdout: str = ""  # patterns; empty = to the caller
+    stderr: str = ""
+    pty: bool = False
+    rows: int = 0
+    columns: int = 0
+    no_kill: bool = False
+    overlap: bool = False
+    immediate: bool = False
+    time_s: float = 0.0
+
+
+class StepView(Struct, frozen=True, kw_only=True):
+    """A step that is not over yet, as the book has it."""
+
+    number: int
+    run: int
+    step: int
+    launch_id: str
+    name: str
+    layout: Layout | None  # None while it waits
+    tasks: int
+    started_at: int
+    input_nodes: tuple[str, ...] = ()
+    closed_nodes: tuple[str, ...] = ()  # whose tasks are over, or lost
+    has_ended: bool = False
+    ended_at: int = 0
+    exit_code: int = 0
+    lost: int = 0
+    message: str = ""
+    failures: tuple[str, ...] = ()
+
+
+class StepDesk(Protocol):
+    """The leader's book of steps."""
+
+    async def launch(self, allocation: Allocation, request: LaunchRequest) -> StepView:
+        """The step, on its way to its nodes or waiting for room; a repeat gives the same one. Raises StepRefused."""
+        ...
+
+    def live(self, number: int) -> tuple[StepView, ...]:
+        """The steps of an allocation that are not recorded yet, by number."""
+        ...
+
+    def find(self, number: int, step: int) -> StepView | None: ...
+
+    async def changed(self, number: int, step: int) -> None:
+        """Returns at the next change of the step; at once when it is not known."""
+        ...
+
+    def signal(self, number: int, step: int, signal: int) -> None:
+        """Sends a signal to all tasks. Raises StepRefused."""
+        ...
+
+    def end(self, number: int, step: int, why: str) -> None:
+        """Ends the step, or gives it up when it waits. Raises StepRefused."""
+        ...
+
+    def resize(self, number: int, step: int, rows: int, columns: int) -> None:
+        """The size of its terminal. Raises StepRefused."""
+        ...
+
+    async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int | None:
+        """How much input was taken since the beginning; None while there is nobody to take it. Raises StepRefused, AgentUnreachable."""
+        ...
+
+    def read(self, node: str, number: int, run: int, step: int, *, offset: int) -> AsyncIterator[OutputPiece]:
+        """Follows what the tasks on the node write. Raises AgentUnreachable or OutputUnavailable."""
+        ...

@@ -1,0 +1,244 @@
+"""Backups: the whole state at one index in a folder, with the hash of every file. The same whatever the log is made of.
+
+::
+
+    BACKUP/  manifest.json  manifest.sha256  archive.db  snapshots/INDEX/...
+
+A backup holds no log: the snapshot is taken for it and contains everything up to its index. The archive is copied afterwards and
+may know more, which a restore removes. A folder appears whole or not at all; the hash of the manifest lies beside it, so that a
+single bit that changed anywhere is found.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from lattice.ports.quorum.backups import BackupError, BackupMissing
+from lattice.quorum.durable import sync_folder, write_private
+from lattice.quorum.snapshots.folders import SnapshotDamaged, SnapshotFolder
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+MANIFEST_HASH = "manifest.sha256"
+ARCHIVE = "archive.db"
+SNAPSHOTS = "snapshots"
+_CHUNK_BYTES = 1 << 20
+_COPY_PAGES = 1000
+
+# Called with bytes done, bytes in all, and what is being done.
+Progress = Callable[[int, int, str], None]
+
+
+def no_progress(_done: int, _total: int, _what: str) -> None:
+    """For callers that show none."""
+
+
+class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a backup: its name in it, its size, its sha256."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup holds: the state right after entry `index` of the log of that epoch."""
+
+    format: int
+    created_at: str
+    server: str
+    epoch: int
+    index: int
+    digest: str
+    files: tuple[StoredFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(stored.size_bytes for stored in self.files)
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup is made of: a snapshot that was just taken, the archive beside it, and whose they are."""
+
+    snapshots: SnapshotFolder
+    archive: Path
+    server: str
+    epoch: int
+    index: int
+    digest: str
+
+
+def write(source: Source, target: Path, progress: Progress = no_progress) -> Manifest:
+    """Writes the backup into the new folder `target`. Blocks."""
+    if target.exists():
+        raise BackupError(f"{target} exists already; choose another name")
+    scratch = target.with_name(f".{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(mode=0o700)
+        try:
+            manifest = _fill(source, scratch, progress)
+            scratch.rename(target)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        sync_folder(target.parent)
+    except OSError as error:
+        raise BackupError(f"{error.filename or target}: {error.strerror or error}") from error
+    return manifest
+
+
+def verify(backup: Path, progress: Progress = no_progress) -> Manifest:
+    """The manifest, after every file was found whole and the state could be loaded. Raises BackupError. Blocks."""
+    manifest = read_manifest(backup)
+    done = 0
+    for stored in manifest.files:
+        progress(done, manifest.size_bytes, f"checking {stored.name}")
+        _check_file(backup, stored)
+        done += stored.size_bytes
+    _check_nothing_else(backup, manifest)
+    progress(done, manifest.size_bytes, "loading the state")
+    _check_state(backup, manifest)
+    _check_archive(backup / ARCHIVE, manifest)
+    progress(done, manifest.size_bytes, "done")
+    return manifest
+
+
+def read_manifest(backup: Path) -> Manifest:
+    """What a folder says that it holds, if the manifest itself is whole."""
+    path = backup / MANIFEST
+    try:
+        data = path.read_bytes()
+        expected = (backup / MANIFEST_HASH).read_bytes().strip()
+    except OSError as error:
+        raise BackupMissing(f"{error.filename}: {error.strerror}; is {backup} a backup?") from error
+    if hashlib.sha256(data).hexdigest().encode() != expected:
+        raise BackupError(f"{path} is damaged: it does not match {MANIFEST_HASH}")
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except msgspec.DecodeError as error:
+        raise BackupError(f"{path} cannot be read: {error}") from error
+    if manifest.format > FORMAT_VERSION:
+        raise BackupError(f"{backup} is in format {manifest.format}, this version of Lattice reads {FORMAT_VERSION}")
+    return manifest
+
+
+def in_folder(folder: Path) -> Iterator[tuple[Path, Manifest]]:
+    """The backups in a folder, oldest first; what is none, or has no readable manifest, is passed over."""
+    found = []
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir() and not path.name.startswith("."):
+            with contextlib.suppress(BackupError):
+                found.append((path, read_manifest(path)))
+    yield from sorted(found, key=lambda pair: (pair[1].created_at, pair[1].index, pair[0].name))
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """A consistent copy of a SQLite file that may be in use."""
+    if not source.exists():
+        raise BackupError(f"{source}: no such file")
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as live,
+            contextlib.closing(sqlite3.connect(target)) as copy,
+        ):
+            live.backup(copy, pages=_COPY_PAGES)
+            copy.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as error:
+        raise BackupError(f"{source} cannot be copied: {error}") from error
+    target.chmod(0o600)
+
+
+def _fill(source: Source, folder: Path, progress: Progress) -> Manifest:
+    names = [
+        f"{SNAPSHOTS}/{source.index}/{path.name}" for path in sorted(source.snapshots.path(source.index).iterdir())
+    ]
+    if not names:
+        raise BackupError(f"snapshot {source.index} is gone already; try again")
+    (folder / SNAPSHOTS / str(source.index)).mkdir(parents=True, mode=0o700)
+    for done, name in enumerate(names):
+        progress(done, len(names) + 1, f"copying {name}")
+        shutil.copyfile(source.snapshots.path(source.index) / PurePosixPath(name).name, folder / name)
+        (folder / name).chmod(0o600)
+    progress(len(names), len(names) + 1, f"copying {ARCHIVE}")
+    copy_database(source.archive, folder / ARCHIVE)
+    files = tuple(_stored(folder, name) for name in (*names, ARCHIVE))
+    manifest = Manifest(
+        format=FORMAT_VERSION,
+        created_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        server=source.server,
+        epoch=source.epoch,
+        index=source.index,
+        digest=source.digest,
+        files=files,
+    )
+    data = msgspec.json.format(msgspec.json.encode(manifest))
+    write_private(folder / MANIFEST, data)
+    write_private(folder / MANIFEST_HASH, hashlib.sha256(data).hexdigest().encode() + b"\n")
+    for part in (folder / SNAPSHOTS / str(source.index), folder / SNAPSHOTS, folder):
+        sync_folder(part)
+    return manifest
+
+
+def _stored(folder: Path, name: str) -> StoredFile:
+    with (folder / name).open("rb") as file:
+        os.fsync(file.fileno())
+        digest = hashlib.file_digest(file, "sha256")
+        return StoredFile(name=name, size_bytes=file.tell(), sha256=digest.hexdigest())
+
+
+def _check_file(backup: Path, stored: StoredFile) -> None:
+    path = backup / safe(stored.name)
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = file.tell()
+    except OSError as error:
+        raise BackupError(f"{path}: {error.strerror}") from error
+    if (size, digest) != (stored.size_bytes, stored.sha256):
+        raise BackupError(f"{path} is damaged: it is not what {MANIFEST} says")
+
+
+def _check_nothing_else(backup: Path, manifest: Manifest) -> None:
+    known = {stored.name for stored in manifest.files} | {MANIFEST, MANIFEST_HASH}
+    for path in sorted(backup.rglob("*")):
+        name = path.relative_to(backup).as_posix()
+        if not path.is_dir() and name not in known:
+            raise BackupError(f"{path} does not belong to the backup")
+
+
+def _check_state(backup: Path, manifest: Manifest) -> None:
+    try:
+        state = SnapshotFolder(backup / SNAPSHOTS).load(manifest.index)
+    except SnapshotDamaged as error:
+        raise BackupError(f"the state cannot be loaded: {error}") from error
+    if state.digest() != manifest.digest:
+        raise BackupError(f"{backup}: the state does not have the digest that {MANIFEST} names")
+
+
+def _check_archive(path: Path, manifest: Manifest) -> None:
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
+            (verdict,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+            (complete_to,) = db.execute("SELECT complete_to FROM progress").fetchone()
+    except sqlite3.Error as error:
+        raise BackupError(f"{path} cannot be read: {error}") from error
+    if verdict != "ok":
+        raise BackupError(f"{path} is damaged: {verdict}")
+    if complete_to < manifest.index:
+        raise BackupError(f"{path} is complete up to entry {complete_to} only, the state is at {manifest.index}")
+
+
+def safe(name: str) -> PurePosixPath:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise BackupError(f"not a name of a file in a backup: {name!r}")
+    return path

@@ -1,0 +1,212 @@
+"""Restoring a backup: a data folder that goes on from it, in a history of its own.
+
+A restore rewinds history. The log begins anew behind the restored state, with a higher epoch, so that no server and no agent of the
+former one continues it. Nothing is half-done: everything is prepared in a folder beside its place and moved in by renames, the log
+(or, where the log lies in etcd, the note from which it will begin) last; without that a server refuses to start. What an
+interrupted restore left is removed by the next.
+::
+
+    DATA/  snapshots/INDEX/  archive.db  log.db          one server
+    DATA/  snapshots/INDEX/  archive.db  restored.json   several: `lattice-server --bootstrap` takes it into the log
+"""
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from lattice.core.machine.codec import encode_batch
+from lattice.ports.quorum.backups import BackupError
+from lattice.ports.quorum.log import LogCorrupt, LogError, LogStart
+from lattice.quorum.backup import folder as backups
+from lattice.quorum.backup.folder import ARCHIVE, SNAPSHOTS, Manifest, Progress, no_progress
+from lattice.quorum.durable import sync_folder, write_private
+from lattice.quorum.logs.epochs import new_epoch
+from lattice.quorum.logs.sqlite import begin_file, epoch_of_file
+
+LOG = "log.db"
+ETCD = "etcd"
+RESTORED = "restored.json"
+REQUEST = "restore.json"
+SCRATCH = ".restoring"
+# In the order in which they are moved in.
+_PLACES = (SNAPSHOTS, ARCHIVE, LOG, RESTORED)
+_LEFTOVERS = (f"{LOG}-wal", f"{LOG}-shm", f"{ARCHIVE}-wal", f"{ARCHIVE}-shm")
+
+Kind = Literal["sqlite", "etcd"]
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """restored.json: the newest entry that the restored state contains; the log of several servers begins behind it."""
+
+    index: int
+    epoch: int
+    former: int = 0
+    digest: str = ""
+    backup: str = ""
+
+    def log_start(self) -> LogStart:
+        # The entry behind the state: with none before it nobody can take the log for the whole history.
+        return LogStart(
+            index=self.index + 1,
+            epoch=self.epoch,
+            payload=encode_batch(f"restored-{self.digest}", ()),
+            former=self.former,
+        )
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """restore.json: the backup with which the next start of this server begins."""
+
+    path: str
+
+
+def restore(backup: Path, data_dir: Path, kind: Kind, progress: Progress = no_progress) -> Start:
+    """Makes a fresh data folder from a backup, which is verified first. Refuses a folder that holds a cluster. Blocks."""
+    check_fresh(data_dir)
+    manifest = backups.verify(backup, progress)
+    try:
+        return _place(backup, manifest, data_dir, kind)
+    except OSError as error:
+        raise BackupError(f"{error.filename or data_dir}: {error.strerror or error}") from error
+
+
+def check_fresh(data_dir: Path) -> None:
+    """Refuses a folder that holds anything of a cluster, except what an interrupted restore left."""
+    if (data_dir / SCRATCH).exists():
+        _undo(data_dir)
+    if (data_dir / RESTORED).exists():
+        raise BackupError(
+            f"{data_dir} holds a backup that was restored, and no server has begun with it yet; "
+            "start one there with --bootstrap and nothing else, or empty the directory"
+        )
+    for name in (*_PLACES, ETCD):
+        if (data_dir / name).exists():
+            raise BackupError(
+                f"{data_dir} holds a cluster already ({name} is there); "
+                "restore into an empty data directory, or move this one away first"
+            )
+
+
+def read_start(data_dir: Path) -> Start | None:
+    """Where the log in etcd is to begin; None for a server that was not restored, or whose log has begun."""
+    try:
+        return msgspec.json.decode((data_dir / RESTORED).read_bytes(), type=Start)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise BackupError(f"{data_dir / RESTORED} cannot be read: {error}; restore the backup again") from error
+
+
+def log_has_begun(data_dir: Path) -> None:
+    """The log in etcd has its beginning: the note is not needed any more."""
+    (data_dir / RESTORED).unlink(missing_ok=True)
+    sync_folder(data_dir)
+
+
+def refuse_unfinished(data_dir: Path) -> None:
+    """Raises when a restore into the folder was interrupted: what is there belongs to no history."""
+    if (data_dir / SCRATCH).exists():
+        raise BackupError(f"a restore into {data_dir} was interrupted; run it again")
+
+
+def request(data_dir: Path, path: Path) -> None:
+    """Lets the next start of the server begin with this backup."""
+    draft = data_dir / f"{REQUEST}.new"
+    draft.unlink(missing_ok=True)
+    write_private(draft, msgspec.json.encode(Request(path=str(path))))
+    draft.rename(data_dir / REQUEST)
+    sync_folder(data_dir)
+
+
+def carry_out_request(data_dir: Path) -> tuple[Start, Path] | None:
+    """Restores what was asked for while the server ran; what was there before is kept aside in the folder returned. Blocks."""
+    try:
+        asked = msgspec.json.decode((data_dir / REQUEST).read_bytes(), type=Request)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise BackupError(
+            f"{data_dir / REQUEST} cannot be read: {error}; remove it to start without a restore"
+        ) from error
+    backup = Path(asked.path)
+    manifest = backups.verify(backup)
+    former = data_dir / time.strftime("replaced-%Y%m%dT%H%M%SZ", time.gmtime())
+    former.mkdir(mode=0o700)
+    epoch = _epoch_of(data_dir / LOG)
+    for name in (*_PLACES, *_LEFTOVERS):
+        if (data_dir / name).exists():
+            (data_dir / name).rename(former / name)
+    sync_folder(data_dir)
+    start = _place(backup, manifest, data_dir, "sqlite", former_epoch=epoch)
+    (data_dir / REQUEST).unlink()
+    sync_folder(data_dir)
+    return start, former
+
+
+def _place(backup: Path, manifest: Manifest, data_dir: Path, kind: Kind, former_epoch: int = 0) -> Start:
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    scratch = data_dir / SCRATCH
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(mode=0o700)
+    sync_folder(data_dir)
+    epoch = new_epoch(max(manifest.epoch, former_epoch))
+    start = Start(index=manifest.index, epoch=epoch, former=manifest.epoch, digest=manifest.digest, backup=str(backup))
+    try:
+        for stored in manifest.files:
+            target = scratch / backups.safe(stored.name)
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.copyfile(backup / stored.name, target)
+            target.chmod(0o600)
+            with target.open("rb") as file:
+                os.fsync(file.fileno())
+        for folder in (scratch / SNAPSHOTS / str(manifest.index), scratch / SNAPSHOTS):
+            sync_folder(folder)
+        if kind == "sqlite":
+            _begin_log(scratch / LOG, start.log_start())
+        else:
+            write_private(scratch / RESTORED, msgspec.json.encode(start))
+        sync_folder(scratch)
+        for name in _PLACES:
+            if (scratch / name).exists():
+                (scratch / name).rename(data_dir / name)
+                sync_folder(data_dir)
+    except BaseException:
+        _undo(data_dir)
+        raise
+    shutil.rmtree(scratch)
+    sync_folder(data_dir)
+    return start
+
+
+def _undo(data_dir: Path) -> None:
+    """Takes back what a restore has moved in. The scratch folder exists only since nothing of a cluster was there."""
+    for name in reversed(_PLACES):
+        place = data_dir / name
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+    shutil.rmtree(data_dir / SCRATCH, ignore_errors=True)
+    sync_folder(data_dir)
+
+
+def _begin_log(path: Path, start: LogStart) -> None:
+    try:
+        begin_file(path, start)
+    except LogError as error:
+        raise BackupError(str(error)) from error
+    (path.parent / f"{path.name}.lock").unlink(missing_ok=True)
+
+
+def _epoch_of(path: Path) -> int:
+    """The epoch of the log that is there; 0 without one, or when it is damaged, which may be why one restores."""
+    try:
+        return epoch_of_file(path) if path.exists() else 0
+    except LogCorrupt:
+        return 0
+    except LogError as error:
+        raise BackupError(str(error)) from error

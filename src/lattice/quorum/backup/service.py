@@ -1,0 +1,105 @@
+"""Backups of the server that leads: made from its replica, kept in a folder of its own."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lattice.ports.quorum.backups import BackupError, BackupMissing, BackupRecord
+from lattice.quorum.backup import folder as backup
+from lattice.quorum.backup import restore
+from lattice.quorum.backup.folder import ARCHIVE, SNAPSHOTS, Manifest, Source
+from lattice.quorum.replica import LogReplica
+from lattice.quorum.snapshots.folders import SnapshotFolder
+from lattice.quorum.snapshots.keeper import FAILURES
+
+_REMEMBERED = 16
+
+
+class BackupDesk:
+    """Implements `Backups`. `folder` is where backups lie that are not given a place; `kind` is what the log is made of."""
+
+    def __init__(self, replica: LogReplica, data_dir: Path, folder: Path, server: str, kind: restore.Kind) -> None:
+        self._replica = replica
+        self._data_dir = data_dir
+        self._folder = folder
+        self._server = server
+        self._kind = kind
+        self._one_at_a_time = asyncio.Lock()
+        self._made: dict[str, BackupRecord] = {}
+
+    async def create(self, path: str, request_id: str = "") -> BackupRecord:
+        async with self._one_at_a_time:
+            if request_id in self._made:
+                return self._made[request_id]
+            target = self._target(path)
+            source = await self.source()
+            made = record(target, await asyncio.to_thread(backup.write, source, target))
+            if request_id:
+                self._made[request_id] = made
+                while len(self._made) > _REMEMBERED:
+                    del self._made[next(iter(self._made))]
+            return made
+
+    async def source(self) -> Source:
+        """What a backup of this moment is made of; raises BackupError."""
+        try:
+            written = await self._replica.snapshot_now()
+        except FAILURES as error:
+            raise BackupError(f"no snapshot could be taken: {error}") from error
+        return Source(
+            snapshots=SnapshotFolder(self._data_dir / SNAPSHOTS),
+            archive=self._data_dir / ARCHIVE,
+            server=self._server,
+            epoch=self._replica.epoch,
+            index=written.index,
+            digest=written.digest,
+        )
+
+    async def list(self) -> list[BackupRecord]:
+        found = await asyncio.to_thread(lambda: [*backup.in_folder(self._folder)])
+        return [record(path, manifest) for path, manifest in found]
+
+    async def verify(self, path: str) -> BackupRecord:
+        chosen = await self._chosen(path)
+        return record(chosen, await asyncio.to_thread(backup.verify, chosen))
+
+    async def restore_at_start(self, path: str) -> BackupRecord:
+        if self._kind != "sqlite":
+            raise BackupError(
+                "a backup is restored into fresh data directories where several servers share the log: stop all servers, "
+                "then `lattice admin backup restore PATH --server-config FILE` for the first one and --join for the others"
+            )
+        found = await self.verify(path)
+        await asyncio.to_thread(restore.request, self._data_dir, Path(found.path))
+        return found
+
+    def _target(self, path: str) -> Path:
+        if not path:
+            return self._folder / datetime.now(UTC).strftime("backup-%Y%m%dT%H%M%S.%fZ")
+        return self._absolute(path)
+
+    async def _chosen(self, path: str) -> Path:
+        if path:
+            return self._absolute(path)
+        listed = await self.list()
+        if not listed:
+            raise BackupMissing(f"there is no backup in {self._folder} yet")
+        return Path(listed[-1].path)
+
+    def _absolute(self, path: str) -> Path:
+        chosen = Path(path)
+        if "\0" in path or ".." in chosen.parts:
+            raise BackupError(f"not the name of a folder: {path!r}")
+        return chosen if chosen.is_absolute() else self._folder / chosen
+
+
+def record(path: Path, manifest: Manifest) -> BackupRecord:
+    return BackupRecord(
+        path=str(path),
+        created_at=manifest.created_at,
+        server=manifest.server,
+        index=manifest.index,
+        epoch=manifest.epoch,
+        digest=manifest.digest,
+        size_bytes=manifest.size_bytes,
+    )

@@ -1,0 +1,330 @@
+"""Calls to etcd: channels with mutual TLS, one endpoint after the other, errors told apart by what they mean.
+
+Errors of this boundary::
+
+    EtcdError
+    +- EtcdUnavailable   no answer, or one that does not say whether the request took effect
+    +- EtcdFull          the database has reached its quota
+    +- EtcdCorrupt       members disagree about what they hold: nothing may be written
+    +- EtcdCompacted     the revision asked for is gone
+    +- EtcdRefused       a plain no; nothing happened
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+
+from lattice.quorum.trust.certificates import CertificateFolder
+from lattice.wire.pb import etcd_pb2 as pb
+from lattice.wire.pb import etcd_pb2_grpc as stubs
+
+CALL_TIMEOUT_S = 3.0
+MAX_MESSAGE_BYTES = 64 << 20
+_FAREWELL_S = 5.0
+_LOOK_HOME_EVERY_S = 5.0
+# A stream ends when its member has lost the majority, instead of staying silent.
+_NEEDS_LEADER = grpc.aio.Metadata(("hasleader", "true"))
+_OPTIONS: tuple[tuple[str, int], ...] = (
+    # A member ends connections that ping more often than every 5 s.
+    ("grpc.keepalive_time_ms", 7_000),
+    ("grpc.keepalive_timeout_ms", 3_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+)
+_T = TypeVar("_T")
+
+
+class EtcdError(Exception):
+    """Any failure of a call."""
+
+
+class EtcdUnavailable(EtcdError):
+    """No answer, or none that says whether the request took effect."""
+
+
+class EtcdFull(EtcdError):
+    """The database has reached its quota."""
+
+
+class EtcdCorrupt(EtcdError):
+    """The members disagree about what they hold."""
+
+
+class EtcdCompacted(EtcdError):
+    """The revision asked for is gone."""
+
+
+class EtcdRefused(EtcdError):
+    """A plain no; nothing happened."""
+
+
+class _Connection:
+    """One endpoint with all services."""
+
+    def __init__(self, endpoint: str, credentials: grpc.ChannelCredentials) -> None:
+        self.endpoint = endpoint
+        self.channel = grpc.aio.secure_channel(endpoint, credentials, options=_OPTIONS)
+        self.kv = stubs.KVStub(self.channel)
+        self.watch = stubs.WatchStub(self.channel)
+        self.lease = stubs.LeaseStub(self.channel)
+        self.cluster = stubs.ClusterStub(self.channel)
+        self.maintenance = stubs.MaintenanceStub(self.channel)
+
+
+class EtcdClient:
+    """Calls to the members behind `endpoints` (host:port), the first as long as it answers, then the next."""
+
+    def __init__(self, endpoints: Sequence[str], certificates: CertificateFolder) -> None:
+        if not endpoints:
+            raise ValueError("at least one endpoint is needed")
+        self._endpoints = list(endpoints)
+        self._certificates = certificates
+        self._at = 0
+        self._open: _Connection | None = None
+        self._closed = False
+        self._farewells: set[asyncio.Task[None]] = set()
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint in use."""
+        return self._endpoints[self._at]
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the endpoint in use is another than the first."""
+        return self._at != 0
+
+    def at(self, endpoint: str) -> "EtcdClient":
+        """Another client for one endpoint alone, with the same certificates."""
+        return EtcdClient([endpoint], self._certificates)
+
+    def use(self, endpoints: Sequence[str]) -> None:
+        """Replaces the endpoints; the present one is kept when it is among them."""
+        if not endpoints or list(endpoints) == self._endpoints:
+            return
+        present = self.endpoint
+        self._endpoints = list(endpoints)
+        if present in self._endpoints:
+            self._at = self._endpoints.index(present)
+        else:
+            self._at = 0
+            self._leave()
+
+    def prefer_first(self) -> None:
+        """Goes back to the first endpoint, when that one is known to answer again."""
+        if self._at != 0:
+            self._at = 0
+            self._leave()
+
+    def reload(self) -> None:
+        """Connects anew with the certificates that are in the folder now; running calls may finish."""
+        self._leave()
+
+    async def close(self) -> None:
+        self._closed = True
+        self._leave(grace_s=0)
+        await asyncio.gather(*self._farewells)
+
+    async def __aenter__(self) -> "EtcdClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # keys
+
+    async def range(self, request: pb.RangeRequest, timeout_s: float = CALL_TIMEOUT_S) -> pb.RangeResponse:
+        return await self._call(lambda c: c.kv.Range(request, timeout=timeout_s))
+
+    async def txn(self, request: pb.TxnRequest, timeout_s: float = CALL_TIMEOUT_S) -> pb.TxnResponse:
+        return await self._call(lambda c: c.kv.Txn(request, timeout=timeout_s))
+
+    async def put(self, request: pb.PutRequest, timeout_s: float = CALL_TIMEOUT_S) -> pb.PutResponse:
+        return await self._call(lambda c: c.kv.Put(request, timeout=timeout_s))
+
+    async def compact(self, revision: int, *, physical: bool, timeout_s: float = 60.0) -> None:
+        """Forgets everything that was overwritten or deleted up to the revision; harmless when that was done already."""
+        request = pb.CompactionRequest(revision=revision, physical=physical)
+        try:
+            await self._call(lambda c: c.kv.Compact(request, timeout=timeout_s))
+        except EtcdCompacted:
+            return
+
+    async def watch(self, request: pb.WatchCreateRequest) -> AsyncGenerator[pb.WatchResponse, None]:
+        """Answers of one watch. Ends when it is cancelled by the member, raises EtcdUnavailable when it breaks."""
+        connection = self._connection()
+        call = connection.watch.Watch(metadata=_NEEDS_LEADER)
+        try:
+            await call.write(pb.WatchRequest(create_request=request))
+            while isinstance(response := await call.read(), pb.WatchResponse):
+                yield response
+                if response.canceled:
+                    return
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+            raise self._failed(connection, error) from error
+        except asyncio.CancelledError:
+            raise _closed_under_us(connection) from None
+        finally:
+            call.cancel()
+        raise EtcdUnavailable(f"{connection.endpoint}: the watch was ended")
+
+    # leases
+
+    async def grant(self, ttl_s: int, timeout_s: float = CALL_TIMEOUT_S) -> pb.LeaseGrantResponse:
+        return await self._call(lambda c: c.lease.LeaseGrant(pb.LeaseGrantRequest(TTL=ttl_s), timeout=timeout_s))
+
+    async def revoke(self, lease: int, timeout_s: float = CALL_TIMEOUT_S) -> None:
+        await self._call(lambda c: c.lease.LeaseRevoke(pb.LeaseRevokeRequest(ID=lease), timeout=timeout_s))
+
+    async def keep_alive(self, lease: int, timeout_s: float = CALL_TIMEOUT_S) -> int:
+        """Renews the lease once and returns its time to live in seconds; 0 when there is no such lease any more."""
+
+        async def once(connection: _Connection) -> int:
+            call = connection.lease.LeaseKeepAlive(timeout=timeout_s, metadata=_NEEDS_LEADER)
+            try:
+                await call.write(pb.LeaseKeepAliveRequest(ID=lease))
+                answer = await call.read()
+            finally:
+                call.cancel()
+            if not isinstance(answer, pb.LeaseKeepAliveResponse):
+                raise EtcdUnavailable(f"{connection.endpoint}: the lease was not renewed")
+            return max(0, answer.TTL)
+
+        return await self._call(once)
+
+    # members
+
+    async def members(self) -> Sequence[pb.Member]:
+        answer = await self._call(lambda c: c.cluster.MemberList(pb.MemberListRequest(), timeout=CALL_TIMEOUT_S))
+        return list(answer.members)
+
+    async def add_learner(self, peer_url: str) -> pb.MemberAddResponse:
+        request = pb.MemberAddRequest(peerURLs=[peer_url], isLearner=True)
+        return await self._call(lambda c: c.cluster.MemberAdd(request, timeout=CALL_TIMEOUT_S))
+
+    async def promote(self, member_id: int) -> None:
+        request = pb.MemberPromoteRequest(ID=member_id)
+        await self._call(lambda c: c.cluster.MemberPromote(request, timeout=CALL_TIMEOUT_S))
+
+    async def remove(self, member_id: int) -> None:
+        request = pb.MemberRemoveRequest(ID=member_id)
+        await self._call(lambda c: c.cluster.MemberRemove(request, timeout=CALL_TIMEOUT_S))
+
+    # maintenance
+
+    async def status(self, timeout_s: float = CALL_TIMEOUT_S) -> pb.StatusResponse:
+        return await self._call(lambda c: c.maintenance.Status(pb.StatusRequest(), timeout=timeout_s))
+
+    async def defragment(self, timeout_s: float = 120.0) -> None:
+        """Shrinks the file of the member in use, which answers nothing meanwhile."""
+        await self._call(lambda c: c.maintenance.Defragment(pb.DefragmentRequest(), timeout=timeout_s))
+
+    async def alarms(self) -> Sequence[pb.AlarmMember]:
+        request = pb.AlarmRequest(action=pb.AlarmRequest.GET)
+        answer = await self._call(lambda c: c.maintenance.Alarm(request, timeout=CALL_TIMEOUT_S))
+        return list(answer.alarms)
+
+    async def disarm(self, alarm: pb.AlarmMember) -> None:
+        request = pb.AlarmRequest(action=pb.AlarmRequest.DEACTIVATE, memberID=alarm.memberID, alarm=alarm.alarm)
+        await self._call(lambda c: c.maintenance.Alarm(request, timeout=CALL_TIMEOUT_S))
+
+    async def move_leader(self, member_id: int) -> None:
+        """Hands leadership to another member; has to be asked of the present leader."""
+        request = pb.MoveLeaderRequest(targetID=member_id)
+        await self._call(lambda c: c.maintenance.MoveLeader(request, timeout=10.0))
+
+    async def _call(self, method: Callable[[_Connection], Awaitable[_T]]) -> _T:
+        connection = self._connection()
+        try:
+            return await method(connection)
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+            raise self._failed(connection, error) from error
+        except asyncio.CancelledError:
+            raise _closed_under_us(connection) from None
+
+    def _connection(self) -> _Connection:
+        if self._closed:
+            raise EtcdUnavailable("the client is closed")
+        if self._open is None:
+            try:
+                credentials = _credentials(self._certificates)
+            except OSError as error:
+                raise EtcdUnavailable(f"no certificates for {self.endpoint}: {error}") from error
+            self._open = _Connection(self.endpoint, credentials)
+        return self._open
+
+    def _failed(self, connection: _Connection, error: Exception) -> EtcdError:
+        failure = _translated(connection.endpoint, error)
+        # Whoever notices first moves on; the others find the new connection.
+        if isinstance(failure, EtcdUnavailable) and connection is self._open and len(self._endpoints) > 1:
+            self._at = (self._at + 1) % len(self._endpoints)
+            self._leave()
+        return failure
+
+    def _leave(self, grace_s: float = _FAREWELL_S) -> None:
+        connection, self._open = self._open, None
+        if connection is not None:
+            farewell = asyncio.get_running_loop().create_task(connection.channel.close(grace_s or None))
+            self._farewells.add(farewell)
+            farewell.add_done_callback(self._farewells.discard)
+
+
+async def bring_home(
+    clients: Sequence[EtcdClient], serves: Callable[[], Awaitable[bool]], every_s: float = _LOOK_HOME_EVERY_S
+) -> None:
+    """Clients that moved on go back to their first endpoint when that `serves` again. Runs until it is cancelled."""
+    while True:
+        await asyncio.sleep(every_s)
+        if any(client.is_away for client in clients) and await serves():
+            for client in clients:
+                client.prefer_first()
+
+
+def _closed_under_us(connection: _Connection) -> BaseException:
+    """What a cancellation means: the library also cancels the calls of a channel that is closed under them."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        return asyncio.CancelledError()
+    return EtcdUnavailable(f"{connection.endpoint}: the connection was closed")
+
+
+def _credentials(folder: CertificateFolder) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(
+        folder.trusted.read_bytes(), folder.client_key.read_bytes(), folder.client_certificate.read_bytes()
+    )
+
+
+def _translated(endpoint: str, error: Exception) -> EtcdError:
+    if not isinstance(error, grpc.aio.AioRpcError):
+        return EtcdUnavailable(f"{endpoint}: {error}")
+    code: Any = error.code()
+    text = f"{endpoint}: {error.details() or code.name.lower()}"
+    match code:
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if "space exceeded" in text:
+            return EtcdFull(text)
+        case grpc.StatusCode.DATA_LOSS:
+            return EtcdCorrupt(text)
+        case grpc.StatusCode.OUT_OF_RANGE if "compacted" in text:
+            return EtcdCompacted(text)
+        case (
+            grpc.StatusCode.INVALID_ARGUMENT
+            | grpc.StatusCode.FAILED_PRECONDITION
+            | grpc.StatusCode.NOT_FOUND
+            | grpc.StatusCode.ALREADY_EXISTS
+            | grpc.StatusCode.OUT_OF_RANGE
+            | grpc.StatusCode.PERMISSION_DENIED
+            | grpc.StatusCode.UNIMPLEMENTED
+        ):
+            return EtcdRefused(text)
+        case _:
+            return EtcdUnavailable(text)

@@ -1,0 +1,141 @@
+"""Invitations for servers that shall join: made by one server, redeemed at any, good for one server and for a short time.
+
+An invitation is a key in etcd under a lease, so it ends by itself, and no copy of its secret is kept. What leaves the cluster is the
+token: the secret, whom to trust, and where to ask. Whoever redeems it first binds it to the keys it has made; the same server may
+repeat that when the answer got lost, and nobody else can.
+"""
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from lattice.quorum.etcd.client import EtcdClient
+from lattice.wire.pb import etcd_pb2 as pb
+
+_PREFIX = b"lattice/join/"
+_BEHIND = b"lattice/join0"
+_MARK = "lattice-join-1:"
+_ID_BYTES = 8
+_SECRET_BYTES = 32
+
+
+class InvitationError(Exception):
+    """A token that cannot be read, or an invitation that is not good; the text says what to do."""
+
+
+class JoinToken(msgspec.Struct, frozen=True, kw_only=True):
+    """What the new server is given. Secret."""
+
+    id: str
+    secret: str
+    name: str
+    trusted: str
+    servers: list[str]
+    expires_at_ms: int
+
+
+class Invitation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the cluster keeps. `bound` is the hash of the keys that it was redeemed for; empty until then."""
+
+    id: str
+    name: str
+    secret_hash: str
+    expires_at_ms: int
+    bound: str = ""
+
+
+def encode_token(token: JoinToken) -> str:
+    return _MARK + base64.urlsafe_b64encode(msgspec.msgpack.encode(token)).decode()
+
+
+def decode_token(text: str) -> JoinToken:
+    """Raises InvitationError for anything else than a whole token."""
+    text = text.strip()
+    if not text.startswith(_MARK):
+        raise InvitationError(
+            "this is no join token; `lattice admin raft members add NAME` makes one, and it has to be copied whole"
+        )
+    try:
+        return msgspec.msgpack.decode(base64.urlsafe_b64decode(text.removeprefix(_MARK)), type=JoinToken)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise InvitationError("the join token is damaged; copy it again, whole") from error
+
+
+async def invite(
+    client: EtcdClient, name: str, *, trusted: bytes, servers: Sequence[str], lifetime_s: int
+) -> JoinToken:
+    """A new invitation for the server `name`; former ones for the same name end."""
+    for former in await pending(client):
+        if former.name == name:
+            await withdraw(client, former.id)
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    token = JoinToken(
+        id=secrets.token_hex(_ID_BYTES),
+        secret=secret,
+        name=name,
+        trusted=trusted.decode("ascii"),
+        servers=list(servers),
+        expires_at_ms=int((time.time() + lifetime_s) * 1000),
+    )
+    kept = Invitation(id=token.id, name=name, secret_hash=_hash(secret), expires_at_ms=token.expires_at_ms)
+    lease = (await client.grant(lifetime_s)).ID
+    await client.put(pb.PutRequest(key=_key(token.id), value=msgspec.json.encode(kept), lease=lease))
+    return token
+
+
+async def redeem(client: EtcdClient, invitation_id: str, secret: str, keys: bytes) -> Invitation:
+    """Binds the invitation to the keys and returns it. Raises InvitationError, without a hint at what was wrong about a secret."""
+    answer = await client.range(pb.RangeRequest(key=_key(invitation_id)))
+    if not answer.kvs:
+        raise InvitationError("the invitation is not known: it has ended, or was withdrawn; make a new one")
+    kv = answer.kvs[0]
+    found = msgspec.json.decode(kv.value, type=Invitation)
+    if not hmac.compare_digest(found.secret_hash, _hash(secret)):
+        raise InvitationError("the invitation is not known: it has ended, or was withdrawn; make a new one")
+    if _is_over(found):
+        raise InvitationError(f"the invitation for server {found.name} has ended; make a new one")
+    bound = hashlib.sha256(keys).hexdigest()
+    if found.bound:
+        if not hmac.compare_digest(found.bound, bound):
+            raise InvitationError("the invitation was used already, by a server with other keys; make a new one")
+        return found
+    taken = msgspec.structs.replace(found, bound=bound)
+    compare = pb.Compare(
+        result=pb.Compare.EQUAL, target=pb.Compare.MOD, key=_key(invitation_id), mod_revision=kv.mod_revision
+    )
+    put = pb.PutRequest(key=_key(invitation_id), value=msgspec.json.encode(taken), lease=kv.lease)
+    outcome = await client.txn(pb.TxnRequest(compare=[compare], success=[pb.RequestOp(request_put=put)]))
+    if not outcome.succeeded:
+        raise InvitationError("the invitation is being used by another server at this moment; make a new one")
+    return taken
+
+
+async def pending(client: EtcdClient) -> list[Invitation]:
+    """All invitations that are still good, by the name of their servers."""
+    answer = await client.range(pb.RangeRequest(key=_PREFIX, range_end=_BEHIND))
+    found = [msgspec.json.decode(kv.value, type=Invitation) for kv in answer.kvs]
+    return sorted((each for each in found if not _is_over(each)), key=lambda invitation: invitation.name)
+
+
+async def withdraw(client: EtcdClient, invitation_id: str) -> None:
+    """Ends an invitation; harmless when it has ended."""
+    gone = pb.DeleteRangeRequest(key=_key(invitation_id))
+    await client.txn(pb.TxnRequest(success=[pb.RequestOp(request_delete_range=gone)]))
+
+
+def _is_over(invitation: Invitation) -> bool:
+    """Its lease ends later than that when etcd changes its leader: all leases begin anew then."""
+    return invitation.expires_at_ms <= time.time() * 1000
+
+
+def _key(invitation_id: str) -> bytes:
+    return _PREFIX + invitation_id.encode("ascii", "replace")
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

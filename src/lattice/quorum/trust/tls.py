@@ -1,0 +1,95 @@
+"""TLS between the servers of a quorum, both sides with the quorum's own certificates.
+
+What is made here stays valid through a rotation: `reload` lets all later handshakes use the certificates that are in the folder then.
+"""
+
+import functools
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import grpc
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from lattice.quorum.trust.certificates import CertificateError, CertificateFolder
+
+_ORGANIZATIONAL_UNIT = "organizationalUnitName"
+
+
+class PeerTls:
+    """Contexts for both directions. `server` asks for a certificate and takes a caller without one, too, who then is nobody."""
+
+    def __init__(self, certificates: CertificateFolder) -> None:
+        self._certificates = certificates
+        self._renewals: list[Callable[[], None]] = []
+        self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.server.verify_mode = ssl.CERT_OPTIONAL
+        self.client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        for context in (self.server, self.client):
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.reload()
+
+    def reload(self) -> None:
+        """Takes up the certificates in the folder; connections that exist go on."""
+        folder = self._certificates
+        try:
+            for context in (self.server, self.client):
+                context.load_verify_locations(folder.trusted)
+                context.load_cert_chain(folder.member_certificate, folder.member_key)
+        except (OSError, ssl.SSLError) as error:
+            raise CertificateError(f"the certificates in {folder.path} cannot be used: {error}") from error
+        for callback in self._renewals:
+            callback()
+
+    def on_reload(self, callback: Callable[[], None]) -> None:
+        """Calls back after each `reload`. The callback must be short and must not raise."""
+        self._renewals.append(callback)
+
+    def grpc_server(self) -> grpc.ServerCredentials:
+        """For a gRPC listener that only servers of this quorum may call; follows rotations by itself."""
+        folder = self._certificates
+
+        def configuration() -> Any:  # noqa: ANN401 - the library's own type has no name for users
+            pair = (folder.member_key.read_bytes(), folder.member_certificate.read_bytes())
+            return grpc.ssl_server_certificate_configuration([pair], folder.trusted.read_bytes())
+
+        return grpc.dynamic_ssl_server_credentials(
+            configuration(), lambda: configuration(), require_client_authentication=True
+        )
+
+    def grpc_client(self) -> grpc.ChannelCredentials:
+        """For a channel to another server, with the certificates of now."""
+        folder = self._certificates
+        return grpc.ssl_channel_credentials(
+            folder.trusted.read_bytes(), folder.member_key.read_bytes(), folder.member_certificate.read_bytes()
+        )
+
+
+def joining_context(trusted: bytes) -> ssl.SSLContext:
+    """For a server that has no certificate yet, and trusts whom its invitation names."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_verify_locations(cadata=trusted.decode("ascii"))
+    return context
+
+
+def server_of(certificate: Mapping[str, Any] | None) -> str | None:
+    """Which server a verified certificate, as the ssl module shows it, belongs to; None without one."""
+    if not certificate:
+        return None
+    for part in certificate.get("subject", ()):
+        for key, value in part:
+            if key == _ORGANIZATIONAL_UNIT:
+                return str(value)
+    return ""
+
+
+@functools.lru_cache(maxsize=64)
+def server_of_pem(certificate: bytes) -> str:
+    """The same for a verified certificate as gRPC shows it; empty when it names no server."""
+    try:
+        subject = x509.load_pem_x509_certificate(certificate).subject
+    except ValueError:
+        return ""
+    return next((str(part.value) for part in subject.get_attributes_for_oid(NameOID.ORGANIZATIONAL_UNIT_NAME)), "")

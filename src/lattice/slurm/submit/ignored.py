@@ -1,0 +1,33 @@
+"""Values of options that have no effect: wrong ones are refused as Slurm refuses them, so that a typo does not wait for another cluster."""
+
+import re
+
+from lattice.slurm.faults import bad_number, bad_value, error
+from lattice.slurm.text.sizes import parse_count, parse_memory_mb
+from lattice.slurm.text.times import parse_limit
+
+_NUMBERS = frozenset(
+    {
+        *("switches", "wait-all-nodes", "threads-per-core", "ntasks-per-core", "ntasks-per-socket", "core-spec"),
+        *("thread-spec", "sockets-per-node", "cores-per-socket", "ntasks-per-gpu"),
+    }
+)
+_TIMES = frozenset({"time-min", "delay-boot"})
+_HINTS = ("compute_bound", "memory_bound", "multithread", "nomultithread", "help")
+_DISTRIBUTION = re.compile(
+    r"(block|cyclic|arbitrary|plane=\d+|\*)(:(block|cyclic|fcyclic|\*)){0,2}(,(no)?pack)?$", re.IGNORECASE
+)
+
+
+def check_ignored(name: str, value: str, program: str) -> None:
+    """Raises Fault for a value that Slurm would not take."""
+    if name in _NUMBERS and parse_count(value.partition("@")[0]) is None:
+        raise bad_number(program, name, value)
+    if name in _TIMES and parse_limit(value) is None:
+        raise bad_value(program, name)
+    if name == "tmp" and parse_memory_mb(value) is None:
+        raise bad_value(program, name)
+    if name == "hint" and value.lower() not in _HINTS:
+        raise error(program, f'unrecognized --hint argument "{value}", see --hint=help')
+    if name == "distribution" and not _DISTRIBUTION.match(value):
+        raise bad_value(program, name)

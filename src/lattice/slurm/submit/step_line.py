@@ -1,0 +1,78 @@
+"""What a line of srun says of the step itself: tasks, streams, what happens at the first failure."""
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lattice.slurm.faults import error
+from lattice.slurm.submit.getopt import Given
+from lattice.slurm.submit.job import Job
+
+PROGRAM = "srun"
+_PER_TASK = re.compile(r"%\d*[tnN]")
+_RANKS = re.compile(r"(\d+(-\d+)?)(,\d+(-\d+)?)*$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepLine:
+    """Options that a submission does not have."""
+
+    jobid: str = ""
+    label: bool = False
+    pty: bool = False
+    overlap: bool = False
+    overcommit: bool = False
+    kills_on_failure: bool = False
+    multi_prog: bool = False
+    open_mode: str = ""
+
+
+def step_line(given: Iterable[Given]) -> StepLine:
+    """The last word on each counts."""
+    values = {each.option.name: each.value for each in given}
+    return StepLine(
+        jobid=values.get("jobid", ""),
+        label="label" in values,
+        pty="pty" in values,
+        overlap="overlap" in values or "oversubscribe" in values,
+        overcommit="overcommit" in values,
+        kills_on_failure=values.get("kill-on-bad-exit", "0" if "kill-on-bad-exit" not in values else "1") != "0",
+        multi_prog="multi-prog" in values,
+        open_mode=values.get("open-mode", ""),
+    )
+
+
+def is_per_task(pattern: str) -> bool:
+    """Whether tasks have files of their own, which they open themselves."""
+    return _PER_TASK.search(pattern) is not None
+
+
+def task_count(job: Job, environment_tasks: str, asked: int, nodes: int) -> int:
+    """How many tasks; 0 = one on each node."""
+    if job.ntasks:
+        return job.ntasks
+    if job.ntasks_per_node:
+        return 0
+    if environment_tasks.isascii() and environment_tasks.isdigit() and not job.min_nodes:
+        return int(environment_tasks)
+    return asked if not job.min_nodes or job.min_nodes == nodes else 0
+
+
+def read_programs(text: str) -> list[tuple[str, list[str]]]:
+    """Ranks and what they run, from the file of --multi-prog; `*` is the ranks that no line names."""
+    found = []
+    for number, line in enumerate(text.replace("\\\n", " ").splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        ranks, _, rest = line.strip().partition(" ")
+        try:
+            words = shlex.split(rest)
+        except ValueError:
+            words = []
+        if not words or (ranks != "*" and _RANKS.match(ranks) is None):
+            raise error(PROGRAM, f"Invalid line {number} of the multi-prog file: {line.strip()[:60]}")
+        found.append((ranks, words))
+    if not found:
+        raise error(PROGRAM, "the multi-prog file names no program")
+    return found

@@ -1,0 +1,119 @@
+"""Lists of hosts in Slurm's notation, `n[1-3,5],m07`: read and written, padding kept."""
+
+import re
+from collections.abc import Iterable
+
+from lattice.slurm.text.numbers import whole
+
+MAX_HOSTS = 100_000
+_NUMBERED = re.compile(r"(.*?)(?<!\d)(\d+)$", re.DOTALL | re.ASCII)
+_TOO_MANY = f"more than {MAX_HOSTS} hosts"
+
+
+class BadHostlist(ValueError):
+    """The text is not a list of hosts; `place` is the character, counted from 1, at which that shows."""
+
+    def __init__(self, message: str, place: int = 1) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+def expand(text: str) -> list[str]:
+    """The names, in order, as often as they were given."""
+    names: list[str] = []
+    for start, item in _items(text):
+        names += _expand_item(item, start)
+        if len(names) > MAX_HOSTS:
+            raise BadHostlist(_TOO_MANY, start + 1)
+    return names
+
+
+def fold(names: Iterable[str]) -> str:
+    """The shortest usual notation; hosts with one prefix and width that follow each other share brackets."""
+    blocks: list[tuple[str, int, list[int]]] = []
+    for name in names:
+        found = _NUMBERED.match(name)
+        if found is None or len(found[2]) > 15:
+            blocks.append((name, -1, []))
+            continue
+        prefix, digits = found.groups()
+        width = len(digits) if digits[0] == "0" and len(digits) > 1 else 0
+        number = int(digits)
+        last = blocks[-1] if blocks else None
+        if last is not None and last[0] == prefix and _same_width(last[1], width, digits):
+            last[2].append(number)
+        else:
+            blocks.append((prefix, width, [number]))
+    return ",".join(_block(*block) for block in blocks)
+
+
+def _same_width(kept: int, width: int, digits: str) -> bool:
+    """008, 009, 010 are one block; 8, 9, 10 are one too; 08 and 8 are not."""
+    return kept == width or (kept > 0 and width == 0 and len(digits) == kept)
+
+
+def _block(prefix: str, width: int, numbers: list[int]) -> str:
+    if width < 0:
+        return prefix
+    spans = _spans(sorted(set(numbers)))
+    text = ",".join(f"{low:0{width}}" if low == high else f"{low:0{width}}-{high:0{width}}" for low, high in spans)
+    return f"{prefix}{text}" if len(spans) == 1 and spans[0][0] == spans[0][1] else f"{prefix}[{text}]"
+
+
+def _spans(numbers: list[int]) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    return spans
+
+
+def _items(text: str) -> list[tuple[int, str]]:
+    """The list cut at commas outside brackets, each piece with the place where it starts."""
+    items, opened, start = [], -1, 0
+    for at, char in enumerate(text):
+        if (char == "[" and opened >= 0) or (char == "]" and opened < 0):
+            raise BadHostlist(f"brackets do not match at character {at + 1} of {text[:60]!r}", at + 1)
+        if char == "[":
+            opened = at
+        elif char == "]":
+            opened = -1
+        elif char in ", \n" and opened < 0:
+            items.append((start, text[start:at]))
+            start = at + 1
+    if opened >= 0:
+        raise BadHostlist(
+            f"brackets do not match in {text[:60]!r}: the one at character {opened + 1} is not closed", opened + 1
+        )
+    return [(at, item) for at, item in (*items, (start, text[start:])) if item]
+
+
+def _expand_item(item: str, start: int) -> list[str]:
+    head, bracket, rest = item.partition("[")
+    if not bracket:
+        return [item]
+    inside, _, tail = rest.partition("]")
+    names: list[str] = []
+    at = start + len(head) + 1
+    for part in inside.split(","):
+        names += [f"{head}{number}" for number in _numbers(part, at)]
+        if len(names) > MAX_HOSTS:
+            raise BadHostlist(_TOO_MANY, at + 1)
+        at += len(part) + 1
+    ends = _expand_item(tail, at) if tail else [""]
+    # Counted before anybody lists them: brackets multiply.
+    if len(names) * len(ends) > MAX_HOSTS:
+        raise BadHostlist(_TOO_MANY, start + 1)
+    return [name + end for name in names for end in ends]
+
+
+def _numbers(part: str, at: int) -> list[str]:
+    low, dash, high = part.partition("-")
+    first, last = whole(low), whole(high if dash else low)
+    if first is None or last is None or last < first:
+        raise BadHostlist(f"{part[:60]!r} at character {at + 1} is not a range of numbers", at + 1)
+    if last - first >= MAX_HOSTS:
+        raise BadHostlist(_TOO_MANY, at + 1)
+    return [f"{number:0{len(low)}}" for number in range(first, last + 1)]

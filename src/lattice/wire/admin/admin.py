@@ -1,0 +1,277 @@
+"""Tenants, vClusters, projects and settings on the wire: views, and requests that change only the fields they name."""
+
+from collections.abc import Mapping
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from lattice.core.model.site.tenants import (
+    SCHEDULERS,
+    Fencing,
+    NodeSharing,
+    OnQuota,
+    Project,
+    Tenant,
+    TenantUse,
+    Vcluster,
+)
+from lattice.core.model.site.weights import FACTORS, check_weights
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.texts import check_names, check_users
+from lattice.wire.text.times import rfc3339
+from lattice.wire.work.submissions import MAX_CLASS, MAX_NODES, walltime_s
+
+MAX_COUNT = 10**9
+
+
+class UseView(Struct, frozen=True, kw_only=True):
+    nodes: int
+    allocations: int
+
+
+class TenantView(Struct, frozen=True, kw_only=True):
+    name: str
+    max_nodes: int | None
+    max_concurrent_allocations: int | None
+    max_class: int
+    on_quota: OnQuota
+    max_running_per_user: int | None
+    max_pending_per_user: int | None
+    gpu_hours_budget: float | None
+    node_hours_budget: float | None
+    fair_share_target: float | None
+    burst_allowance: float | None
+    created_at: str | None
+    members: tuple[str, ...]
+    admins: tuple[str, ...]
+    in_use: UseView
+
+
+class VclusterView(Struct, frozen=True, kw_only=True):
+    name: str
+    scheduler: str
+    tenants: tuple[str, ...]
+    nodes: tuple[str, ...]
+    node_sharing: NodeSharing
+    fencing: Fencing
+    default_walltime_s: int
+    max_walltime_s: int
+    max_nodes: int
+    up: bool
+    profile: str
+    weights: dict[str, float]
+    backfill_depth: int
+    created_at: str | None
+    pending: int
+    running: int
+
+
+class ProjectView(Struct, frozen=True, kw_only=True):
+    tenant: str
+    name: str
+    max_nodes: int | None
+    created_at: str | None
+
+
+class SettingView(Struct, frozen=True, kw_only=True):
+    key: str
+    value: str
+    default: str
+    help: str
+
+
+class TenantFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a request says of a tenant; what it does not name stays as it is."""
+
+    name: str
+    request_id: str = ""
+    max_nodes: int | UnsetType | None = UNSET
+    max_concurrent_allocations: int | UnsetType | None = UNSET
+    max_class: int | UnsetType = UNSET
+    on_quota: OnQuota | UnsetType = UNSET
+    max_running_per_user: int | UnsetType | None = UNSET
+    max_pending_per_user: int | UnsetType | None = UNSET
+    gpu_hours_budget: float | UnsetType | None = UNSET
+    node_hours_budget: float | UnsetType | None = UNSET
+    fair_share_target: float | UnsetType | None = UNSET
+    burst_allowance: float | UnsetType | None = UNSET
+    members: list[str] | UnsetType = UNSET
+    admins: list[str] | UnsetType = UNSET
+
+
+class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a request says of a vCluster; what it does not name stays as it is."""
+
+    name: str
+    request_id: str = ""
+    scheduler: str | UnsetType = UNSET
+    tenants: list[str] | UnsetType = UNSET
+    nodes: list[str] | UnsetType = UNSET
+    node_sharing: NodeSharing | UnsetType = UNSET
+    fencing: Fencing | UnsetType = UNSET
+    default_walltime: str | int | UnsetType | None = UNSET
+    default_walltime_s: str | int | UnsetType | None = UNSET
+    max_walltime: str | int | UnsetType | None = UNSET
+    max_walltime_s: str | int | UnsetType | None = UNSET
+    max_nodes: int | UnsetType | None = UNSET
+    up: bool | UnsetType = UNSET
+    profile: str | UnsetType | None = UNSET
+    weights: dict[str, float | None] | UnsetType | None = UNSET
+    backfill_depth: int | UnsetType = UNSET
+
+
+class ProjectFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a request says of a project; what it does not name stays as it is."""
+
+    name: str
+    tenant: str = ""
+    request_id: str = ""
+    max_nodes: int | UnsetType | None = UNSET
+
+
+def tenant_view(tenant: Tenant, use: TenantUse) -> TenantView:
+    return TenantView(
+        name=tenant.name,
+        max_nodes=tenant.max_nodes,
+        max_concurrent_allocations=tenant.max_concurrent_allocations,
+        max_class=tenant.max_class,
+        on_quota=tenant.on_quota,
+        max_running_per_user=tenant.max_running_per_user,
+        max_pending_per_user=tenant.max_pending_per_user,
+        gpu_hours_budget=tenant.gpu_hours_budget,
+        node_hours_budget=tenant.node_hours_budget,
+        fair_share_target=tenant.fair_share_target,
+        burst_allowance=tenant.burst_allowance,
+        created_at=rfc3339(tenant.created_at),
+        members=tenant.members,
+        admins=tenant.admins,
+        in_use=UseView(nodes=use.nodes, allocations=use.allocations),
+    )
+
+
+def vcluster_view(vcluster: Vcluster, *, pending: int, running: int) -> VclusterView:
+    return VclusterView(
+        name=vcluster.name,
+        scheduler=vcluster.scheduler,
+        tenants=vcluster.tenants,
+        nodes=vcluster.nodes,
+        node_sharing=vcluster.node_sharing,
+        fencing=vcluster.fencing,
+        default_walltime_s=vcluster.default_walltime_s,
+        max_walltime_s=vcluster.max_walltime_s,
+        max_nodes=vcluster.max_nodes,
+        up=vcluster.is_up,
+        profile=vcluster.profile,
+        weights=dict(vcluster.weights),
+        backfill_depth=vcluster.backfill_depth,
+        created_at=rfc3339(vcluster.created_at),
+        pending=pending,
+        running=running,
+    )
+
+
+def project_view(project: Project) -> ProjectView:
+    return ProjectView(
+        tenant=project.tenant,
+        name=project.name,
+        max_nodes=project.max_nodes,
+        created_at=rfc3339(project.created_at),
+    )
+
+
+def changed_tenant(old: Tenant, fields: TenantFields) -> Tenant:
+    """The tenant with the named fields changed. Raises BadField."""
+    changes = _given(fields)
+    for field in (
+        "max_nodes",
+        "max_concurrent_allocations",
+        "max_running_per_user",
+        "max_pending_per_user",
+        "gpu_hours_budget",
+        "node_hours_budget",
+        "fair_share_target",
+        "burst_allowance",
+    ):
+        _check_number(changes, field, 0, MAX_COUNT)
+    _check_number(changes, "max_class", 0, MAX_CLASS)
+    for field in ("members", "admins"):
+        if isinstance(users := changes.get(field), list):
+            changes[field] = check_users(users, field)
+    return replace(old, **changes)
+
+
+def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
+    """The vCluster with the named fields changed. Raises BadField."""
+    changes = _given(fields)
+    for field in ("default_walltime", "max_walltime"):
+        for spelled in (field, f"{field}_s"):
+            if spelled in changes:
+                value = changes.pop(spelled)
+                changes[f"{field}_s"] = _walltime(value, spelled)
+    for field in ("tenants", "nodes"):
+        if isinstance(names := changes.get(field), list):
+            changes[field] = check_names(names, field)
+    if "up" in changes:
+        changes["is_up"] = changes.pop("up")
+    if "profile" in changes:
+        changes["profile"] = changes["profile"] or ""
+    if fields.weights is not UNSET:
+        changes["weights"] = _merged_weights(old, fields.weights)
+    _check_number(changes, "backfill_depth", 0, MAX_COUNT)
+    _check_number(changes, "max_nodes", 0, MAX_NODES)
+    if changes.get("max_nodes", 0) is None:
+        changes["max_nodes"] = 0
+    new: Vcluster = replace(old, **changes)
+    return _check_vcluster(new)
+
+
+def _merged_weights(old: Vcluster, given: Mapping[str, float | None] | None) -> tuple[tuple[str, float], ...]:
+    """The old weights with the given ones laid over; null takes one away, null for all of them takes all away."""
+    merged = {**dict(old.weights), **given} if given is not None else {}
+    kept = {name: weight for name, weight in merged.items() if weight is not None}
+    problem = check_weights(kept)
+    if problem is not None:
+        raise BadField("weights", problem)
+    return tuple(sorted(kept.items(), key=lambda pair: FACTORS.index(pair[0])))
+
+
+def changed_project(old: Project, fields: ProjectFields) -> Project:
+    """The project with the named fields changed. Raises BadField."""
+    changes = _given(fields)
+    changes.pop("tenant", None)
+    _check_number(changes, "max_nodes", 0, MAX_COUNT)
+    return replace(old, **changes)
+
+
+def _given(fields: TenantFields | VclusterFields | ProjectFields) -> dict[str, object]:
+    named = {name: getattr(fields, name) for name in fields.__struct_fields__}
+    return {name: value for name, value in named.items() if value is not UNSET and name not in ("name", "request_id")}
+
+
+def _walltime(value: object, field: str) -> int:
+    if not value or value == "0":
+        return 0
+    return walltime_s(value if isinstance(value, int) else str(value), field)
+
+
+def _check_number(changes: Mapping[str, object], field: str, low: int, high: int) -> None:
+    value = changes.get(field)
+    if isinstance(value, int | float) and not low <= value <= high:
+        raise BadField(field, f"{value} is not possible", limit=f"from {low:,} to {high:,}")
+
+
+def _check_vcluster(new: Vcluster) -> Vcluster:
+    if new.scheduler not in SCHEDULERS:
+        raise BadField(
+            "scheduler",
+            f'unknown scheduler "{new.scheduler[:60]}"',
+            hint=f"known: {', '.join(SCHEDULERS)}",
+        )
+    if new.max_walltime_s and new.default_walltime_s > new.max_walltime_s:
+        raise BadField(
+            "default_walltime",
+            "the default walltime is above the maximum",
+            current=f"{new.default_walltime_s} s",
+            limit=f"{new.max_walltime_s} s",
+        )
+    return new

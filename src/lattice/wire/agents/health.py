@@ -1,0 +1,105 @@
+"""Reports of checks on the agents' stream, both ways, and as the API shows them."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict, clean_text
+from lattice.core.model.nodes.observations import Beat
+from lattice.wire.pb import agent_pb2 as pb
+
+MAX_CHECKS = 64
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_VERDICTS = {
+    Verdict.PENDING: pb.CHECK_VERDICT_PENDING,
+    Verdict.PASSED: pb.CHECK_VERDICT_PASSED,
+    Verdict.WARNED: pb.CHECK_VERDICT_WARNED,
+    Verdict.FAILED: pb.CHECK_VERDICT_FAILED,
+}
+_CONSEQUENCES = {
+    Consequence.WARN: pb.CHECK_CONSEQUENCE_WARN,
+    Consequence.DEGRADE: pb.CHECK_CONSEQUENCE_DEGRADE,
+    Consequence.DRAIN: pb.CHECK_CONSEQUENCE_DRAIN,
+}
+_VERDICT_OF = {wire: verdict for verdict, wire in _VERDICTS.items()}
+_CONSEQUENCE_OF = {wire: consequence for consequence, wire in _CONSEQUENCES.items()}
+
+
+def health_report(standings: Iterable[CheckStanding], *, seq: int, tickets: Sequence[int] = ()) -> pb.AgentMessage:
+    checks = [
+        pb.CheckStanding(
+            name=each.name,
+            verdict=_VERDICTS[each.verdict],
+            text=each.text,
+            consequence=_CONSEQUENCES[each.consequence],
+            required_for_ready=each.required_for_ready,
+            failures=each.failures,
+            age_s=each.age_s,
+            duration_s=each.duration_s,
+        )
+        for each in standings
+    ]
+    return pb.AgentMessage(health_report=pb.HealthReport(checks=checks, seq=seq, tickets=tickets))
+
+
+def checks_of(message: pb.HealthReport) -> HealthReport:
+    """The report, cut to what a report may hold; names that make no sense are left out."""
+    checks: dict[str, CheckStanding] = {}
+    for each in message.checks[:MAX_CHECKS]:
+        if NAME.fullmatch(each.name):
+            checks[each.name] = CheckStanding(
+                name=each.name,
+                verdict=_VERDICT_OF.get(each.verdict, Verdict.FAILED),
+                text=clean_text(each.text),
+                consequence=_CONSEQUENCE_OF.get(each.consequence, Consequence.WARN),
+                required_for_ready=each.required_for_ready,
+                failures=each.failures,
+                age_s=max(0.0, each.age_s),
+                duration_s=max(0.0, each.duration_s),
+            )
+    return HealthReport(checks=tuple(checks.values()), seq=message.seq, tickets=tuple(message.tickets[:MAX_CHECKS]))
+
+
+class VitalsView(Struct, frozen=True, kw_only=True, gc=False):
+    """What the last heartbeat said of the node's health; `temperature_c` is None where no sensor shows one."""
+
+    gpus: int
+    temperature_c: float | None
+    memory_errors: int
+    failing_checks: int
+
+
+def vitals_view(beat: Beat) -> VitalsView:
+    return VitalsView(
+        gpus=beat.gpus,
+        temperature_c=round(beat.temperature_c, 1) or None,
+        memory_errors=beat.memory_errors,
+        failing_checks=beat.failing_checks,
+    )
+
+
+class CheckView(Struct, frozen=True, kw_only=True):
+    """One check of a node; `since_s` = how long ago it ran."""
+
+    name: str
+    verdict: Verdict
+    text: str
+    consequence: Consequence
+    required_for_ready: bool
+    failures: int
+    since_s: float
+    duration_s: float
+
+
+def check_view(standing: CheckStanding) -> CheckView:
+    return CheckView(
+        name=standing.name,
+        verdict=standing.verdict,
+        text=standing.text,
+        consequence=standing.consequence,
+        required_for_ready=standing.required_for_ready,
+        failures=standing.failures,
+        since_s=round(standing.age_s, 1),
+        duration_s=round(standing.duration_s, 3),
+    )

@@ -1,0 +1,36 @@
+"""What a node is made of, on the wire."""
+
+import msgspec
+from msgspec import Struct
+
+from lattice.core.model.nodes.inventory import Inventory
+from lattice.ports.nodes.inventories import KnownInventory
+from lattice.wire.text.times import rfc3339
+
+
+class InventoryDocument(Inventory, frozen=True, kw_only=True, omit_defaults=True):
+    """The document as the node sent it, under a name of its own among the messages."""
+
+
+class NodeInventoryView(Struct, frozen=True, kw_only=True):
+    """`components` is what the fingerprint is made of; a stale one counts as not known."""
+
+    node: str
+    fingerprint: str
+    components: dict[str, str]
+    received_at: str | None
+    age_s: float
+    is_stale: bool
+    inventory: InventoryDocument
+
+
+def inventory_view(node: str, known: KnownInventory) -> NodeInventoryView:
+    return NodeInventoryView(
+        node=node,
+        fingerprint=known.fingerprint,
+        components=dict(sorted(known.components.items())),
+        received_at=rfc3339(known.received_at),
+        age_s=round(known.age_s, 3),
+        is_stale=known.is_stale,
+        inventory=msgspec.json.decode(known.document, type=InventoryDocument),
+    )

@@ -1,0 +1,378 @@
+"""Allocations on the wire: the cold part that travels in the log, and the JSON views that people read."""
+
+from typing import Any, Literal
+
+import msgspec
+import zstandard
+from msgspec import UNSET, Struct, UnsetType
+
+from lattice.core.model.ids import allocation_id, dag_id
+from lattice.core.model.work.allocations import (
+    AWAITS_RELEASE,
+    Allocation,
+    AllocationState,
+    Cause,
+    Hold,
+    Lifecycle,
+    Request,
+    RequeuePolicy,
+    StopIntent,
+    TaskGroup,
+)
+from lattice.core.model.work.dependencies import waiting_sentence
+from lattice.core.model.work.efficiency import used_percent
+from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
+from lattice.wire.text.tasks import indices_text
+from lattice.wire.text.times import rfc3339
+from lattice.wire.work.dependencies import dependencies_text
+from lattice.wire.work.run_files import OutputFiles
+
+MAX_PAYLOAD_BYTES = 1 << 20
+MAX_WORK_BYTES = 16 << 20
+
+# Below this size compression costs more time than the bytes are worth.
+_COMPRESS_FROM = 512
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an allocation runs: everything the core never looks at. Either `argv` or `script`."""
+
+    argv: tuple[str, ...] = ()
+    script: str = ""
+    script_args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+    submit_dir: str = ""
+    summary: bool = False  # a last line on stderr: how it ended, what it used
+    output: OutputFiles | None = None
+    signal: str = ""  # before the limit: [B:]USR1@60
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Work)
+_compressor = zstandard.ZstdCompressor(level=3)
+
+
+def encode_work(work: Work) -> bytes:
+    """The payload of a submission: msgpack, compressed with zstd unless it is tiny."""
+    plain = _encoder.encode(work)
+    return plain if len(plain) < _COMPRESS_FROM else _compressor.compress(plain)
+
+
+def decode_work(payload: bytes) -> Work:
+    """The work behind a payload; an empty payload gives empty work. Raises ValueError when it is damaged."""
+    if not payload:
+        return Work()
+    if payload.startswith(_ZSTD_MAGIC):
+        try:
+            payload = zstandard.decompress(payload, max_output_size=MAX_WORK_BYTES)
+        except zstandard.ZstdError as error:
+            raise ValueError(f"payload cannot be unpacked: {error}") from None
+    return _decoder.decode(payload)
+
+
+class ResourcesView(Struct, frozen=True, gc=False):
+    nodes: int
+    cpus: int
+    memory_mb: int
+    gpus: int
+    gpu_type: str
+    features: tuple[str, ...]
+
+
+class TaskCounts(Struct, frozen=True, kw_only=True, gc=False):
+    size: int
+    pending: int
+    running: int
+    completed: int
+    failed: int
+    cancelled: int
+    concurrency: int = 0  # how many may run at once, 0 = all
+    pending_indices: str = ""  # those that still wait, cut short when they lie in many pieces
+
+
+class ConstraintsView(Struct, frozen=True, kw_only=True):
+    gpu_type: str
+    gpu_count: int
+    memory_gb: float
+    features: tuple[str, ...]
+    topology: str
+    nodes: tuple[str, ...]
+    exclude: tuple[str, ...]
+    require_unified_memory: bool
+    allow_cxl_memory: bool
+    require_conformance: bool
+    storage_gbps: float
+
+
+class DetailsView(Struct, frozen=True, kw_only=True):
+    """What only the owner and a SystemAdmin may read."""
+
+    entrypoint: tuple[str, ...]
+    script: str
+    script_args: tuple[str, ...]
+    environment: dict[str, str]
+    cwd: str
+    submit_dir: str
+    max_nodes: int
+    constraints: ConstraintsView
+    exclusive: bool
+    per_node: bool
+    notify_on: tuple[str, ...] = ()
+    notify_to: tuple[str, ...] = ()
+    slurm: AskedDetailsView | UnsetType = UNSET
+
+
+class AllocationView(Struct, frozen=True, kw_only=True):
+    id: str
+    number: int
+    name: str
+    state: AllocationState
+    reason: str
+    cause: str | None
+    message: str
+    exit_code: int | None
+    signal: int | None
+    nodes: tuple[str, ...]
+    node_count: int
+    user: str
+    tenant: str
+    project: str
+    vcluster: str
+    preemption_class: int
+    walltime_s: int
+    elapsed_s: int
+    submitted_at: str | None
+    started_at: str | None
+    completed_at: str | None
+    eligible_at: str | None
+    hold: Hold
+    lifecycle: Lifecycle
+    requeue: RequeuePolicy
+    max_requeue: int
+    requeue_count: int
+    restart_count: int
+    step_count: int
+    run: int
+    resources: ResourcesView
+    tags: dict[str, str]
+    group_id: str | None
+    task_index: int | None
+    cpu_s: float
+    peak_memory_mb: int
+    cpu_efficiency: float | None  # percent of the CPUs held that were used, once it has run
+    memory_efficiency: float | None  # the most memory used, in percent of what was held
+    archived: bool
+    suspended: bool | UnsetType = UNSET  # its processes stand still
+    depends_on: str | UnsetType = UNSET  # these only where there is something to say
+    waits_for: str | UnsetType = UNSET
+    mutex: str | UnsetType = UNSET
+    deadline: str | UnsetType | None = UNSET
+    dag_id: str | UnsetType = UNSET
+    avoided: tuple[str, ...] | UnsetType = UNSET  # nodes whose prologue failed for it
+    slurm: AskedView | UnsetType = UNSET  # of work that a Slurm command submitted
+    tasks: TaskCounts | UnsetType = UNSET
+    details: DetailsView | UnsetType | None = UNSET
+    warnings: tuple[str, ...] | UnsetType = UNSET  # of a submission: what it asked for and will not get
+    chosen_by: str | UnsetType = UNSET  # of a submission: the rule that chose its vCluster
+
+
+class CancelAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one id of a bulk cancel."""
+
+    id: str
+    ok: bool
+    error: dict[str, str] | None = None
+
+
+LogStream = Literal["stdout", "stderr"]
+
+_STOPPING = {
+    StopIntent.CANCEL: "being cancelled",
+    StopIntent.REQUEUE: "being stopped to run again",
+    StopIntent.PART_FAILED: "one of its nodes failed, the others are being stopped",
+    StopIntent.WALLTIME: "its walltime is over",
+    StopIntent.DRAIN: "its node is drained urgently, it will run again",
+    StopIntent.DEADLINE: "its deadline is over",
+}
+_HELD = {Hold.USER: "held by its user", Hold.OPERATOR: "held by an operator"}
+
+
+def _resources(request: Request) -> ResourcesView:
+    return ResourcesView(
+        request.nodes,
+        request.cpus,
+        request.memory_mb,
+        request.gpus,
+        request.gpu_type,
+        request.features,
+    )
+
+
+def _stopping_reason(record: Allocation) -> str:
+    if record.intent is None:
+        return ""
+    if record.intent is StopIntent.NODE_LOST:
+        return f"node {record.lost_node} was lost" if record.lost_node else "a node was lost"
+    if record.intent is StopIntent.ROLLBACK:
+        return f"node {record.lost_node} did not start it in time"
+    return _STOPPING.get(record.intent, "")
+
+
+def waiting_reason(record: Allocation, explained: str) -> str:
+    """Why the allocation waits or stops; `explained` is what the last cycle said of it."""
+    if record.state is AllocationState.STOPPING:
+        return _stopping_reason(record)
+    if record.state is not AllocationState.PENDING:
+        return ""
+    if record.hold is Hold.OPERATOR and record.message.endswith(AWAITS_RELEASE):
+        return record.message
+    return _HELD.get(record.hold) or waiting_sentence(record.waits_for) or explained
+
+
+def elapsed_s(record: Allocation, now_ms: int) -> int:
+    if not record.started_at:
+        return 0
+    return max(0, ((record.ended_at or now_ms) - record.started_at) // 1000)
+
+
+def _held_cpu_s(record: Allocation) -> float:
+    return record.held_cpus * (record.ended_at - record.started_at) / 1000
+
+
+def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", archived: bool = False) -> AllocationView:
+    """The JSON shape of an allocation or a single task."""
+    group = record.group
+    return AllocationView(
+        id=allocation_id(record.number),
+        number=record.number,
+        name=record.name,
+        state=record.state,
+        reason=waiting_reason(record, explained),
+        cause=record.cause,
+        message=record.message,
+        exit_code=record.exit_code,
+        signal=record.signal or None,
+        nodes=record.nodes,
+        node_count=len(record.shares) or record.request.nodes,
+        user=record.user,
+        tenant=record.tenant,
+        project=record.project,
+        vcluster=record.vcluster,
+        preemption_class=record.preemption_class,
+        walltime_s=record.walltime_s,
+        elapsed_s=elapsed_s(record, now_ms),
+        submitted_at=rfc3339(record.submitted_at),
+        started_at=rfc3339(record.started_at),
+        completed_at=rfc3339(record.ended_at),
+        eligible_at=rfc3339(record.eligible_at),
+        hold=record.hold,
+        lifecycle=record.lifecycle,
+        requeue=record.requeue,
+        max_requeue=record.max_requeue,
+        requeue_count=record.requeue_count,
+        restart_count=record.restart_count,
+        step_count=record.next_step,
+        run=record.run,
+        resources=_resources(record.request),
+        tags=dict(record.tags),
+        group_id=allocation_id(group) if group else None,
+        task_index=record.task_index if group else None,
+        cpu_s=round(record.cpu_s, 3),
+        peak_memory_mb=record.peak_memory_mb,
+        cpu_efficiency=used_percent(record.cpu_s, _held_cpu_s(record)),
+        memory_efficiency=used_percent(record.peak_memory_mb, record.held_memory_mb),
+        archived=archived,
+        suspended=True if record.paused_at else UNSET,
+        depends_on=dependencies_text(record.depends_on) or UNSET,
+        waits_for=dependencies_text(record.waits_for) or UNSET,
+        mutex=record.mutex or UNSET,
+        deadline=rfc3339(record.deadline_at) or UNSET,
+        dag_id=dag_id(record.dag) if record.dag else UNSET,
+        avoided=record.avoided or UNSET,
+        slurm=asked_view(record.asked) if record.asked is not None else UNSET,
+    )
+
+
+def group_state(group: TaskGroup) -> AllocationState:
+    """Pending until a task ran, Running while any is left, then the worst end of any task."""
+    if not group.is_done:
+        has_begun = group.holding or group.completed or group.failed
+        return AllocationState.RUNNING if has_begun else AllocationState.PENDING
+    if group.failed:
+        return AllocationState.FAILED
+    return AllocationState.CANCELLED if group.cancelled else AllocationState.COMPLETED
+
+
+def task_counts(group: TaskGroup) -> TaskCounts:
+    return TaskCounts(
+        size=group.size,
+        pending=group.pending_count + group.live - group.holding,
+        running=group.holding,
+        completed=group.completed,
+        failed=group.failed,
+        cancelled=group.cancelled,
+        concurrency=group.concurrency,
+        pending_indices=indices_text(group, group.pending),
+    )
+
+
+def _group_end(group: TaskGroup, state: AllocationState) -> dict[str, Any]:
+    """How a group ended: as the task that failed worst, or as all of them; nothing before its last task has ended."""
+    if not group.is_done:
+        return {}
+    if state is AllocationState.FAILED:
+        end = (group.cause, group.exit_code, group.signal)
+    else:
+        completed = state is AllocationState.COMPLETED
+        end = (Cause.EXIT, 0, 0) if completed else (Cause.CANCELLED, None, 0)
+    return dict(zip(("cause", "exit_code", "signal"), end, strict=True), ended_at=group.ended_at)
+
+
+def group_view(group: TaskGroup, *, now_ms: int, explained: str = "", archived: bool = False) -> AllocationView:
+    """A task group in the shape of an allocation, with the counts of its tasks."""
+    state = group_state(group)
+    template = msgspec.structs.replace(
+        group.template, number=group.number, state=state, started_at=group.started_at, **_group_end(group, state)
+    )
+    view = allocation_view(template, now_ms=now_ms, explained=explained, archived=archived)
+    return msgspec.structs.replace(
+        view,
+        tasks=task_counts(group),
+        cpu_s=round(group.cpu_s, 3),
+        peak_memory_mb=group.peak_memory_mb,
+        cpu_efficiency=used_percent(group.cpu_s, group.held_cpu_s),
+        memory_efficiency=used_percent(group.peak_memory_mb, group.held_memory_mb),
+    )
+
+
+def details_view(record: Allocation, work: Work) -> DetailsView:
+    request = record.request
+    return DetailsView(
+        entrypoint=work.argv,
+        script=work.script,
+        script_args=work.script_args,
+        environment=work.env,
+        cwd=work.cwd,
+        submit_dir=work.submit_dir,
+        max_nodes=request.max_nodes or request.nodes,
+        constraints=ConstraintsView(
+            gpu_type=request.gpu_type,
+            gpu_count=request.gpus,
+            memory_gb=round(request.min_memory_mb / 1024, 3),
+            features=request.features,
+            topology=request.topology,
+            nodes=request.node_list,
+            exclude=request.exclude,
+            require_unified_memory=request.require_unified_memory,
+            allow_cxl_memory=request.allow_cxl_memory,
+            require_conformance=request.require_conformance,
+            storage_gbps=request.storage_gbps,
+        ),
+        exclusive=request.exclusive,
+        per_node=record.per_node,
+        notify_on=() if record.notify is None else record.notify.on,
+        notify_to=() if record.notify is None else record.notify.to,
+        slurm=asked_details(record.asked) if record.asked is not None else UNSET,
+    )

@@ -1,0 +1,126 @@
+"""Dependencies as people write them: `a1:success,a2?a3:any`, or a list of records with the same meaning.
+
+A comma joins what must all hold, a question mark what may hold instead; a condition that is not given is success.
+"""
+
+from msgspec import Struct
+
+from lattice.core.model.units import BadUnit, parse_duration_s
+from lattice.core.model.work.dependencies import Clauses, Condition, Dependency
+from lattice.wire.text.problems import BadField
+
+MAX_DEPENDENCIES = 1000
+CONDITIONS = tuple(str(each) for each in Condition if each is not Condition.MUTEX)
+_HINT = "ID[:CONDITION], joined by `,` (all of them) or `?` (any of them), such as a1:success,a2?a3:any"
+
+
+class AlternativeFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    ref: str
+    condition: str = "success"
+    delay: str | int | None = None  # with `after`: so long after the start
+
+
+class DependencyFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One dependency, or with `any_of` several of which one is enough."""
+
+    ref: str = ""
+    condition: str = "success"
+    delay: str | int | None = None
+    any_of: list[AlternativeFields] = []
+
+
+class Wanted(Struct, frozen=True):
+    """One alternative before anybody has looked up what `ref` stands for."""
+
+    ref: str
+    condition: Condition = Condition.SUCCESS
+    delay_s: int = 0
+
+
+WantedClauses = tuple[tuple[Wanted, ...], ...]
+
+
+def read_dependencies(
+    written: str | list[DependencyFields], field: str = "depends_on", *, is_catching: bool = False
+) -> WantedClauses:
+    """The clauses of a text or a list. Raises BadField.
+
+    With `is_catching` the failures that a list names are alternatives: one of them is enough.
+    """
+    clauses = _read_text(written, field) if isinstance(written, str) else _read_list(written, field, is_catching)
+    count = sum(len(clause) for clause in clauses)
+    if count > MAX_DEPENDENCIES:
+        raise BadField(field, "too many dependencies", current=f"{count}", limit=f"{MAX_DEPENDENCIES}")
+    return tuple(dict.fromkeys(clauses))
+
+
+def _read_list(written: list[DependencyFields], field: str, is_catching: bool) -> WantedClauses:
+    clauses: list[tuple[Wanted, ...]] = []
+    failures: list[Wanted] = []
+    for place, each in enumerate(written):
+        clause = _read_record(each, f"{field}[{place}]")
+        if is_catching and each.ref and clause[0].condition is Condition.FAILURE:
+            failures += clause
+        else:
+            clauses.append(clause)
+    return (*clauses, tuple(dict.fromkeys(failures))) if failures else tuple(clauses)
+
+
+def _read_text(text: str, field: str) -> WantedClauses:
+    if not text.strip():
+        return ()
+    return tuple(
+        tuple(dict.fromkeys(_read_word(word.strip(), field) for word in clause.split("?")))
+        for clause in text.split(",")
+    )
+
+
+def _read_word(word: str, field: str) -> Wanted:
+    ref, _, rest = word.partition(":")
+    condition, plus, delay = rest.partition("+")
+    if not ref or (word.endswith(":") and not rest):
+        raise BadField(field, f'"{word[:60]}" names no allocation', hint=_HINT)
+    return _wanted(ref, condition or "success", delay if plus else None, field)
+
+
+def _read_record(record: DependencyFields, field: str) -> tuple[Wanted, ...]:
+    if bool(record.ref) == bool(record.any_of):
+        raise BadField(field, 'give either "ref" or "any_of"')
+    if record.ref:
+        return (_wanted(record.ref, record.condition, record.delay, field),)
+    found = (
+        _wanted(each.ref, each.condition, each.delay, f"{field}.any_of[{place}]")
+        for place, each in enumerate(record.any_of)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _wanted(ref: str, condition: str, delay: str | int | None, field: str) -> Wanted:
+    if condition.lower() not in CONDITIONS:
+        raise BadField(
+            field, f'"{condition[:40]}" is not a condition of a dependency', hint=f"one of {', '.join(CONDITIONS)}"
+        )
+    found = Condition(condition.lower())
+    return Wanted(ref, found, _delay_s(delay, found, field))
+
+
+def _delay_s(delay: str | int | None, condition: Condition, field: str) -> int:
+    if delay is None:
+        return 0
+    if condition is not Condition.AFTER:
+        raise BadField(field, f"a delay belongs to the condition after, not to {condition}")
+    try:
+        return parse_duration_s(str(delay))
+    except BadUnit as error:
+        raise BadField(field, str(error)) from None
+
+
+def dependencies_text(clauses: Clauses, names: dict[int, str] | None = None) -> str:
+    """The clauses as they could have been written; members of a DAG by their names where these are given."""
+    return ",".join("?".join(_word(each, names or {}) for each in clause) for clause in clauses)
+
+
+def _word(dependency: Dependency, names: dict[int, str]) -> str:
+    label = names.get(dependency.number) or dependency.label
+    delay = f"+{dependency.delay_s}s" if dependency.delay_s else ""
+    return f"{label}:{dependency.condition}{delay}"

@@ -1,0 +1,276 @@
+"""Steps on the wire: what a launch asks for, and what is shown of a step."""
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.units import BadUnit, parse_duration_s
+from lattice.core.model.work.layout import Distribution, Layout, StepWish
+from lattice.core.model.work.steps import MOST_TASKS, StepRecord, step_id
+from lattice.ports.nodes.steps import LaunchRequest, Program, StepView
+from lattice.wire.text.node_names import node_names
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.texts import check_argument, check_environment, check_line, check_path
+from lattice.wire.text.times import rfc3339
+
+MOST_ARGUMENTS = 10_000
+MOST_PROGRAMS = 1000
+MOST_NAMED = 4 * MOST_TASKS
+MOST_CELLS = 10_000
+_RANKS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+
+StepState = Literal["waiting", "running", "ended"]
+
+
+class ProgramFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What some ranks run: `ranks` as `0-3,7`; `%t` in an argument stands for the rank."""
+
+    ranks: str
+    argv: list[str]
+
+
+class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A launch. `input`: `none`, `all`, a rank, or a file; `output`, `error`: files written on the nodes, with `%t` and the like."""
+
+    id: str
+    request_id: str = ""
+    argv: list[str] = []
+    programs: list[ProgramFields] = []
+    tasks: int = 0
+    nodes: int = 0
+    tasks_per_node: int = 0
+    cpus_per_task: int = 1
+    node_list: list[str] = []
+    distribution: Distribution = Distribution.BLOCK
+    overcommit: bool = False
+    environment: dict[str, str] = {}
+    inherit_environment: bool = True
+    cwd: str = ""
+    input: str = "0"
+    output: str = ""
+    error: str = ""
+    pty: bool = False
+    rows: int = 0
+    columns: int = 0
+    no_kill: bool = False
+    overlap: bool = False
+    immediate: bool = False
+    time: str = ""
+
+
+class NodeRanks(Struct, frozen=True, kw_only=True):
+    """The tasks of one node; `ranks` as `0-3,7`."""
+
+    node: str
+    tasks: int
+    ranks: str
+
+
+class StepInfo(Struct, frozen=True, kw_only=True):
+    """`codes` counts the tasks of a step that is over by what a shell would say of each."""
+
+    id: str
+    allocation: str
+    step: int
+    run: int
+    state: StepState
+    name: str
+    tasks: int
+    nodes: tuple[str, ...]
+    layout: tuple[NodeRanks, ...]
+    started_at: str | None
+    ended_at: str | None
+    exit_code: int | None
+    lost: int
+    message: str
+    cpu_s: float
+    peak_memory_mb: int
+    codes: dict[str, int]
+    launch_id: str
+
+
+def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
+    """The checked request. Raises BadField."""
+    if not fields.argv and not fields.programs:
+        raise BadField("argv", "is empty", hint="name a program to run")
+    if fields.pty and (fields.output or fields.error):
+        raise BadField("pty", "a terminal cannot be written to files", hint="leave output and error out")
+    return LaunchRequest(
+        launch_id=launch_id,
+        argv=_arguments(fields.argv, "argv") if fields.argv else (),
+        wish=_wish(fields),
+        programs=_programs(fields),
+        env=check_environment(fields.environment),
+        inherit=fields.inherit_environment,
+        cwd=check_path(fields.cwd, "cwd"),
+        stdin=_input(fields.input),
+        stdout=check_line(fields.output, "output", 4096),
+        stderr=check_line(fields.error, "error", 4096),
+        pty=fields.pty,
+        rows=_between(fields.rows, "rows", 0, MOST_CELLS),
+        columns=_between(fields.columns, "columns", 0, MOST_CELLS),
+        no_kill=fields.no_kill,
+        overlap=fields.overlap,
+        immediate=fields.immediate,
+        time_s=float(_seconds(fields.time)),
+    )
+
+
+def _wish(fields: StepSubmission) -> StepWish:
+    names = fields.node_list
+    return StepWish(
+        tasks=_between(fields.tasks, "tasks", 0, MOST_TASKS),
+        nodes=_between(fields.nodes, "nodes", 0, MOST_TASKS),
+        tasks_per_node=_between(fields.tasks_per_node, "tasks_per_node", 0, MOST_TASKS),
+        cpus_per_task=_between(fields.cpus_per_task, "cpus_per_task", 1, MOST_TASKS),
+        node_list=node_names(names, "node_list") if names else (),
+        distribution=fields.distribution,
+        overcommit=fields.overcommit,
+    )
+
+
+def _seconds(text: str) -> int:
+    try:
+        return parse_duration_s(text) if text else 0
+    except BadUnit as error:
+        raise BadField("time", str(error)) from None
+
+
+def _arguments(words: list[str], field: str) -> tuple[str, ...]:
+    if len(words) > MOST_ARGUMENTS:
+        raise BadField(field, "has too many words", current=f"{len(words):,}", limit=f"{MOST_ARGUMENTS:,}")
+    if not words or not words[0]:
+        raise BadField(field, "is empty", hint="name a program to run")
+    return tuple(check_argument(word, f"{field}[{place}]") for place, word in enumerate(words))
+
+
+def _programs(fields: StepSubmission) -> tuple[Program, ...]:
+    if len(fields.programs) > MOST_PROGRAMS:
+        raise BadField("programs", "has too many entries", limit=f"{MOST_PROGRAMS:,}")
+    programs = tuple(
+        Program(
+            ranks=_spans(program.ranks, f"programs[{place}].ranks"),
+            argv=_arguments(program.argv, f"programs[{place}].argv"),
+        )
+        for place, program in enumerate(fields.programs)
+    )
+    named = sum(last - first + 1 for program in programs for first, last in program.ranks)
+    if named > MOST_NAMED:
+        raise BadField("programs", "name too many ranks", current=f"{named:,}", limit=f"{MOST_NAMED:,}")
+    return programs
+
+
+def _spans(text: str, field: str) -> tuple[tuple[int, int], ...]:
+    spans = []
+    for piece in text.split(","):
+        match = _RANKS.fullmatch(piece.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last or last >= MOST_TASKS:
+            raise BadField(field, f'cannot read "{text[:60]}"', hint="write 0-3,7")
+        spans.append((first, last))
+    return tuple(spans)
+
+
+def _input(text: str) -> str:
+    if not text:
+        raise BadField("input", "is empty", hint="none, all, a rank, or the name of a file")
+    return check_line(text, "input", 4096)
+
+
+def _between(value: int, field: str, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise BadField(field, f"{value} is not possible", limit=f"from {least} to {most:,}")
+    return value
+
+
+def step_info(view: StepView) -> StepInfo:
+    """A step that is not recorded yet."""
+    name = allocation_id(view.number)
+    layout = view.layout
+    state: StepState = "ended" if view.has_ended else "running" if layout else "waiting"
+    return StepInfo(
+        id=step_id(name, view.step),
+        allocation=name,
+        step=view.step,
+        run=view.run,
+        state=state,
+        name=view.name,
+        tasks=view.tasks,
+        nodes=layout.nodes if layout else (),
+        layout=layout_view(layout) if layout and layout.size else (),
+        started_at=rfc3339(view.started_at) if layout else None,
+        ended_at=rfc3339(view.ended_at) if view.has_ended else None,
+        exit_code=view.exit_code if view.has_ended else None,
+        lost=view.lost,
+        message="; ".join(view.failures) or view.message,
+        cpu_s=0.0,
+        peak_memory_mb=0,
+        codes={},
+        launch_id=view.launch_id,
+    )
+
+
+def recorded_info(number: int, record: StepRecord) -> StepInfo:
+    name = allocation_id(number)
+    return StepInfo(
+        id=step_id(name, record.step),
+        allocation=name,
+        step=record.step,
+        run=record.run,
+        state="ended",
+        name=record.name,
+        tasks=record.tasks,
+        nodes=record.nodes,
+        layout=(),
+        started_at=rfc3339(record.started_at),
+        ended_at=rfc3339(record.ended_at),
+        exit_code=record.exit_code,
+        lost=record.lost,
+        message=record.message,
+        cpu_s=record.cpu_s,
+        peak_memory_mb=record.peak_memory_mb,
+        codes={str(code): count for code, count in record.codes},
+        launch_id=record.launch_id,
+    )
+
+
+def recorded_view(number: int, record: StepRecord) -> StepView:
+    """A step that is over and recorded, in the shape of one that is not."""
+    count = len(record.nodes)
+    return StepView(
+        number=number,
+        run=record.run,
+        step=record.step,
+        launch_id=record.launch_id,
+        name=record.name,
+        layout=Layout(nodes=record.nodes, counts=(0,) * count) if count else None,
+        tasks=record.tasks,
+        started_at=record.started_at,
+        closed_nodes=record.nodes,
+        has_ended=True,
+        ended_at=record.ended_at,
+        exit_code=record.exit_code,
+        lost=record.lost,
+        message=record.message,
+        failures=tuple(record.message.split("; ")) if record.exit_code and record.message else (),
+    )
+
+
+def layout_view(layout: Layout) -> tuple[NodeRanks, ...]:
+    return tuple(
+        NodeRanks(node=node, tasks=len(ranks), ranks=folded(ranks))
+        for node, ranks in zip(layout.nodes, layout.ranks(), strict=True)
+    )
+
+
+def folded(ranks: tuple[int, ...]) -> str:
+    """`0-3,7`."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and spans[-1][1] == rank - 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

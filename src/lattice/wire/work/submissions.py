@@ -1,0 +1,347 @@
+"""A submission on the wire: the request as people write it, checked field by field and turned into a command.
+
+What depends on the cluster (tenants, vClusters, quotas, nodes that exist) is judged by the core; here only what can be
+said of the request alone.
+"""
+
+from msgspec import Struct
+
+from lattice.core.machine.commands import SubmitAllocation
+from lattice.core.model.site.tenants import OnQuota
+from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
+from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
+from lattice.wire.text.node_names import node_names
+from lattice.wire.text.problems import BadField
+from lattice.wire.text.tasks import TaskRange, read_tasks
+from lattice.wire.text.texts import (
+    check_argument,
+    check_environment,
+    check_line,
+    check_name,
+    check_names,
+    check_path,
+    check_tags,
+    check_text,
+)
+from lattice.wire.text.times import parse_moment
+from lattice.wire.work.allocations import MAX_PAYLOAD_BYTES, Work, encode_work
+from lattice.wire.work.dependencies import DependencyFields
+from lattice.wire.work.notifications import NotifyRequest, parse_notify
+from lattice.wire.work.run_files import OutputFiles, check_early, check_files
+
+PRIORITIES = {"low": 2, "normal": 5, "high": 8}
+TOPOLOGIES = ("", "tight", "any")
+MAX_CLASS = 10
+FIRST_UNPREEMPTED_CLASS = 7
+MAX_NODES = 1_000_000
+MAX_REQUEUE = 100
+DEFAULT_CLASS = 5
+SHELL = ("/bin/sh", "-c")
+
+
+class NodeRange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    min: int
+    max: int
+
+
+class Constraints(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    gpu_type: str = ""
+    gpu_count: int = 0
+    memory_gb: float = 0
+    features: list[str] = []
+    topology: str = ""
+    nodes: list[str] | str = []
+    exclude: list[str] | str = []
+    require_unified_memory: bool = False
+    allow_cxl_memory: bool = False
+    require_conformance: bool = False
+    prefer_same_numa: bool = False
+    prefer_local_memory: bool = False
+    storage_gbps: float = 0
+
+
+class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    nodes: int | NodeRange = 1
+    max_nodes: int | None = None
+    cpus: int = 0
+    memory: str | int = 0
+    gpus: int = 0
+    exclusive: bool = False
+    constraints: Constraints = Constraints()
+
+
+class LifecycleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    type: Lifecycle = Lifecycle.BOUNDED
+    walltime: str | int | None = None
+    preemption_class: int | None = None
+    requeue: RequeuePolicy = RequeuePolicy.ON_NODE_FAILURE
+    max_requeue: int = 3
+    no_preempt: bool = False
+
+
+class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /allocations."""
+
+    request_id: str = ""
+    name: str = ""
+    tenant: str = ""
+    project: str = ""
+    vcluster: str = ""
+    tags: dict[str, str] = {}
+    entrypoint: str | list[str] | None = None
+    script: str | None = None
+    script_args: list[str] = []
+    environment: dict[str, str] = {}
+    cwd: str = ""
+    submit_dir: str = ""
+    resources: Resources = Resources()
+    lifecycle: LifecycleRequest = LifecycleRequest()
+    priority: str | int | None = None
+    per_node: bool | None = None
+    hold: bool = False
+    begin: str | None = None
+    tasks: str | TaskRange | None = None
+    summary: bool = False  # a last line on stderr: how it ended, what it used
+    output: OutputFiles | None = None
+    signal: str = ""  # before the limit, as in USR1@90; B:USR1@90 to the script alone
+    on_quota: OnQuota | None = None
+    notify: NotifyRequest | None = None
+    depends_on: str | list[DependencyFields] = ""
+    mutex: str = ""  # one at a time of those with this name
+    deadline: str | None = None
+    keep_on_invalid_dependency: bool = False
+    dry_run: bool = False  # only say what would become of it
+
+
+class Submitter(Struct, frozen=True, kw_only=True):
+    """Who submits, and where to when the request does not say."""
+
+    user: str
+    account: str
+    tenant: str
+    vcluster: str
+
+
+def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
+    """The command behind a submission. Raises BadField for the first field that cannot be accepted."""
+    work = _work(wanted)
+    life = wanted.lifecycle
+    tasks, concurrency = read_tasks(wanted.tasks)
+    return SubmitAllocation(
+        name=check_name(wanted.name, "name") if wanted.name else _default_name(work),
+        user=by.user,
+        account=by.account,
+        tenant=check_line(wanted.tenant, "tenant") or by.tenant,
+        vcluster=check_line(wanted.vcluster, "vcluster") or by.vcluster,
+        project=check_line(wanted.project, "project"),
+        request=_request(wanted.resources),
+        lifecycle=life.type,
+        per_node=wanted.per_node,
+        preemption_class=_preemption_class(wanted),
+        walltime_s=walltime_s(life.walltime, "lifecycle.walltime"),
+        eligible_at=parse_moment(wanted.begin, "begin") if wanted.begin is not None else 0,
+        hold=Hold.USER if wanted.hold else Hold.NONE,
+        requeue=life.requeue,
+        max_requeue=_between(life.max_requeue, "lifecycle.max_requeue", 0, MAX_REQUEUE),
+        tags=check_tags(wanted.tags),
+        tasks=tasks,
+        concurrency=concurrency,
+        queue_on_quota=wanted.on_quota is OnQuota.QUEUE,
+        notify=None if wanted.notify is None else parse_notify(wanted.notify),
+        mutex=check_name(wanted.mutex, "mutex") if wanted.mutex else "",
+        deadline_at=parse_moment(wanted.deadline, "deadline") if wanted.deadline is not None else 0,
+        keep_on_invalid_dependency=wanted.keep_on_invalid_dependency,
+        payload=_payload(work),
+    )
+
+
+def walltime_s(value: str | int | None, field: str) -> int:
+    """Whole seconds of a walltime; 0 for one that is not given."""
+    if value is None:
+        return 0
+    try:
+        return parse_duration_s(str(value))
+    except BadUnit as error:
+        raise BadField(field, str(error)) from None
+
+
+def priority_class(value: str | int, field: str) -> int:
+    """A preemption class from its number or its name."""
+    if isinstance(value, int):
+        return _between(value, field, 0, MAX_CLASS)
+    if value.lower() in PRIORITIES:
+        return PRIORITIES[value.lower()]
+    if value.isascii() and value.isdigit() and len(value) < 4:
+        return _between(int(value), field, 0, MAX_CLASS)
+    raise BadField(
+        field,
+        f'"{value[:60]}" is not a priority',
+        hint=f"one of {', '.join(PRIORITIES)}, or a preemption class from 0 to {MAX_CLASS}",
+    )
+
+
+def _preemption_class(wanted: Submission) -> int:
+    life = wanted.lifecycle
+    chosen = DEFAULT_CLASS
+    if life.preemption_class is not None:
+        chosen = _between(life.preemption_class, "lifecycle.preemption_class", 0, MAX_CLASS)
+    if wanted.priority is not None:
+        named = priority_class(wanted.priority, "priority")
+        if life.preemption_class is not None and named != chosen:
+            raise BadField(
+                "priority",
+                f"priority {wanted.priority} means class {named}, but lifecycle.preemption_class is {chosen}",
+                hint="give one of the two",
+            )
+        chosen = named
+    if life.no_preempt and chosen < FIRST_UNPREEMPTED_CLASS:
+        raise BadField(
+            "lifecycle.no_preempt",
+            f"work of class {chosen} can be preempted",
+            current=f"class {chosen}",
+            limit=f"class {FIRST_UNPREEMPTED_CLASS} or higher",
+            hint=f"ask for preemption class {FIRST_UNPREEMPTED_CLASS} or higher, or let it be preempted",
+        )
+    return chosen
+
+
+def _work(wanted: Submission) -> Work:
+    cwd = check_path(wanted.cwd, "cwd")
+    argv, script = _program(wanted)
+    if wanted.script_args and not script:
+        raise BadField("script_args", "arguments of a script need a script", hint='give "script"')
+    return Work(
+        argv=argv,
+        script=script,
+        script_args=tuple(
+            check_argument(text, f"script_args[{place}]") for place, text in enumerate(wanted.script_args)
+        ),
+        env=check_environment(wanted.environment),
+        cwd=cwd,
+        submit_dir=check_path(wanted.submit_dir, "submit_dir") or cwd,
+        summary=wanted.summary,
+        output=check_files(wanted.output),
+        signal=check_early(wanted.signal, "signal"),
+    )
+
+
+def _program(wanted: Submission) -> tuple[tuple[str, ...], str]:
+    entrypoint, script = wanted.entrypoint, wanted.script
+    if (entrypoint is None) == (script is None):
+        what = "nothing to run" if script is None else "both an entrypoint and a script"
+        raise BadField("", f"the submission has {what}", hint='give either "entrypoint" or "script"')
+    if script is not None:
+        if not script.strip():
+            raise BadField("script", "the script is empty")
+        return (), check_text(script, "script")
+    if isinstance(entrypoint, str):
+        if not entrypoint.strip():
+            raise BadField("entrypoint", "the command is empty")
+        return (*SHELL, check_argument(entrypoint, "entrypoint")), ""
+    argv = tuple(check_argument(text, f"entrypoint[{place}]") for place, text in enumerate(entrypoint or ()))
+    if not argv or not argv[0]:
+        raise BadField("entrypoint", "the command is empty", hint='for example ["hostname", "-f"]')
+    return argv, ""
+
+
+def _default_name(work: Work) -> str:
+    if work.script:
+        return "script"
+    words = work.argv[2].split() if work.argv[:2] == SHELL and len(work.argv) == 3 else work.argv
+    name = words[0].rsplit("/", 1)[-1][:128] if words else ""
+    return name if name.isprintable() and name.strip() else "command"
+
+
+def _payload(work: Work) -> bytes:
+    payload = encode_work(work)
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise BadField(
+            "",
+            "script, arguments and environment are too large",
+            current=f"{len(payload):,} bytes after compression",
+            limit=f"{MAX_PAYLOAD_BYTES:,} bytes after compression",
+            hint="put large data into files that the script reads, and export fewer variables",
+        )
+    return payload
+
+
+def _request(wanted: Resources) -> Request:
+    nodes, max_nodes = _node_range(wanted)
+    rules = wanted.constraints
+    if rules.topology not in TOPOLOGIES:
+        raise BadField(
+            "resources.constraints.topology",
+            f'"{rules.topology[:60]}" is not a topology',
+            hint='"tight" or "any"',
+        )
+    return Request(
+        nodes=nodes,
+        max_nodes=max_nodes,
+        cpus=_between(wanted.cpus, "resources.cpus", 0, MAX_NODES),
+        memory_mb=_memory_mb(wanted.memory),
+        gpus=_gpus(wanted),
+        gpu_type=check_line(rules.gpu_type, "resources.constraints.gpu_type"),
+        min_memory_mb=_min_memory_mb(rules.memory_gb),
+        features=check_names(rules.features, "resources.constraints.features"),
+        topology=rules.topology,
+        node_list=node_names(rules.nodes, "resources.constraints.nodes"),
+        exclude=node_names(rules.exclude, "resources.constraints.exclude"),
+        exclusive=wanted.exclusive,
+        require_unified_memory=rules.require_unified_memory,
+        allow_cxl_memory=rules.allow_cxl_memory,
+        require_conformance=rules.require_conformance,
+        storage_gbps=_storage_gbps(rules.storage_gbps),
+    )
+
+
+def _node_range(wanted: Resources) -> tuple[int, int]:
+    asked = wanted.nodes
+    low, high = (asked.min, asked.max) if isinstance(asked, NodeRange) else (asked, 0)
+    low = _between(low, "resources.nodes", 1, MAX_NODES)
+    if wanted.max_nodes is not None:
+        high = wanted.max_nodes
+    if not high:
+        return low, 0
+    high = _between(high, "resources.max_nodes", 1, MAX_NODES)
+    if high < low:
+        raise BadField("resources.max_nodes", f"at most {high} nodes, but at least {low} are asked for")
+    return low, high if high > low else 0
+
+
+def _gpus(wanted: Resources) -> int:
+    asked = _between(wanted.gpus, "resources.gpus", 0, 1024)
+    counted = _between(wanted.constraints.gpu_count, "resources.constraints.gpu_count", 0, 1024)
+    if asked and counted and asked != counted:
+        raise BadField(
+            "resources.gpus",
+            f"{asked} GPUs are asked for, but constraints.gpu_count says {counted}",
+            hint="give one of the two",
+        )
+    return asked or counted
+
+
+def _memory_mb(value: str | int) -> int:
+    if not value:
+        return 0
+    try:
+        return parse_size_mb(str(value))
+    except BadUnit as error:
+        raise BadField("resources.memory", str(error)) from None
+
+
+def _min_memory_mb(gigabytes: float) -> int:
+    if not 0 <= gigabytes <= 1_000_000:
+        raise BadField("resources.constraints.memory_gb", "must lie between 0 and 1,000,000")
+    return round(gigabytes * 1024)
+
+
+def _storage_gbps(value: float) -> float:
+    if not 0 <= value <= 1_000_000:
+        raise BadField("resources.constraints.storage_gbps", "must lie between 0 and 1,000,000")
+    return value
+
+
+def _between(value: int, field: str, low: int, high: int) -> int:
+    if not low <= value <= high:
+        raise BadField(field, f"{value} is not possible", limit=f"from {low:,} to {high:,}")
+    return value
