@@ -16,7 +16,7 @@ import msgspec
 
 from lattice.agent import messages, shim_client
 from lattice.agent.checks.builtins import Surroundings
-from lattice.agent.checks.runner import CheckRunner
+from lattice.agent.checks.runner import DISK_SPACE, CheckRunner
 from lattice.agent.collectors.member import Collection
 from lattice.agent.collectors.tcp import TcpSwitchboard
 from lattice.agent.connection import Outbox, ServerGone
@@ -26,6 +26,7 @@ from lattice.agent.machine.decide import fence_after_s, step
 from lattice.agent.machine.epochs import History, judge_epoch
 from lattice.agent.machine.state import (
     AgentState,
+    Cause,
     Connected,
     Disconnected,
     EpochBegun,
@@ -62,7 +63,7 @@ from lattice.agent.messages import key_of, stimulus_of
 from lattice.agent.runs.account_cache import Familiar
 from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.runs.folders import STREAMS, RunFolders
-from lattice.agent.runs.launch import Account, LaunchRefused, offer_programs, prepare
+from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeCannotWrite, offer_programs, prepare
 from lattice.agent.runs.output import Readers, Reading
 from lattice.agent.runs.recovery import (
     LastServer,
@@ -146,8 +147,8 @@ class Driver:
             find=lambda key: self.state.find(key),
             run_folder=self._folders.path,
             cleared=lambda: self.feed(StepsCleared()),
+            cannot_write=lambda why: self._checks.fail(DISK_SPACE, why),
         )
-
         self.keeper = InventoryKeeper(
             settings.inventory, self._post, hardware=settings.hardware, every_s=settings.look_every_s
         )
@@ -430,7 +431,10 @@ class Driver:
                 request = await loop.run_in_executor(self._pool, self._prepare, order, shim_id, devices)
             await self._hooked.before(order)
         except HookFailed as failure:
-            self.feed(RunRefused(key=order.key, message=str(failure), by_prologue=True))
+            self.feed(RunRefused(key=order.key, message=str(failure), cause=Cause.PROLOGUE))
+            return
+        except NodeCannotWrite as failure:
+            await self._cannot_write(order.key, str(failure))
             return
         except (LaunchRefused, NoDevices) as refusal:
             self.feed(RunRefused(key=order.key, message=str(refusal)))
@@ -449,10 +453,8 @@ class Driver:
         self, order: RunOrder, shim_id: str, devices: Devices, account: Account | None = None
     ) -> dict[str, object]:
         account = account or self._familiar.meet(order)
-        policy, node_id = self._settings.policy, self._facts.node_id
-        variables = self._devices.environment(devices)
-        about = (order, self._folders, policy, node_id, shim_id, self._programs)
-        return prepare(*about, devices, variables, account)
+        about = (order, self._folders, self._settings.policy, self._facts.node_id, shim_id, self._programs)
+        return prepare(*about, devices, self._devices.environment(devices), account)
 
     def _is_alive(self, key: RunKey) -> bool:
         run = self.state.runs.get(key)
@@ -462,8 +464,16 @@ class Driver:
         if answer.ok:
             _log.info("run started, pid %d", answer.pid, extra=self._about(key))
             self.feed(RunStarted(key=key, started_boot_s=answer.started_boot_s))
+        elif answer.errno in DISK_FAULTS:
+            self._spawn(self._cannot_write(key, answer.error))
         else:
             self.feed(RunRefused(key=key, message=answer.error))
+
+    async def _cannot_write(self, key: RunKey, message: str) -> None:
+        """The node takes no more work before this run is given back, lest the next one meets the same end."""
+        _log.error("the node cannot start work: %s", message, extra=self._about(key))
+        await self._checks.fail(DISK_SPACE, message)
+        self.feed(RunRefused(key=key, message=message, cause=Cause.NODE))
 
     def _ended(self, message: ShimMessage) -> None:
         if self._shim is None:

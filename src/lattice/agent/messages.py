@@ -211,6 +211,7 @@ def report(told: SendReport, now_boot_s: float) -> pb.AgentMessage:
         message.cpu_s = told.end.cpu_s
         message.peak_memory_mb = told.end.peak_memory_mb
         message.elapsed_s = told.end.elapsed_s
+        message.never_ran = told.end.never_ran
     return pb.AgentMessage(run_report=message)
 
 

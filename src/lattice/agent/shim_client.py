@@ -75,6 +75,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     pid: int = 0
     step: int = 0
     upto: int = 0  # input that a step has taken
+    errno: int = 0  # why the node itself could not start a run
 
 
 OnAnswer = Callable[[ShimMessage], None]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lattice.agent.checks import builtins, runner
 from lattice.agent.checks.builtins import Surroundings
@@ -199,3 +200,47 @@ def test_mounts_must_be_there_and_answer(tmp_path: Path) -> None:
 
     assert asyncio.run(play(("/proc",))) == builtins.passed("1 mounted and answering")
     assert asyncio.run(play(("/proc", "/nowhere"))) == builtins.failed("nothing is mounted on /nowhere")
+
+
+def test_what_somebody_met_fails_the_check_at_once_until_it_runs_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        stage = Stage(tmp_path, monkeypatch, disk_space=builtins.passed)
+        name = runner.DISK_SPACE
+        check = stage.runner._checks[name]
+        stage.runner._checks[name] = replace(check, rule=replace(check.rule, failures_needed=3))
+        stage.runner.announce()
+        await stage.runner.fail(name, "cannot write the run's folder")
+        assert stage.verdicts() == {name: pb.CHECK_VERDICT_FAILED}
+        assert stage.sent[-1].checks[0].text == "cannot write the run's folder"
+        await stage.runner._run_once(name)
+        assert stage.verdicts() == {name: pb.CHECK_VERDICT_PASSED}
+        stage.runner.close()
+
+    asyncio.run(play())
+
+
+def test_a_check_under_way_does_not_hide_what_was_met_since_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        go = threading.Event()
+
+        def look() -> Outcome:
+            go.wait(DEADLINE_S)
+            return builtins.passed()
+
+        stage = Stage(tmp_path, monkeypatch, disk_space=look)
+        stage.runner.announce()
+        under_way = asyncio.create_task(stage.runner._run_once(runner.DISK_SPACE))
+        await stage.until(lambda: stage.runner._under_way)
+        await asyncio.sleep(0)
+        met = asyncio.create_task(stage.runner.fail(runner.DISK_SPACE, "no room"))
+        await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(under_way, met)
+        assert stage.verdicts() == {runner.DISK_SPACE: pb.CHECK_VERDICT_FAILED}
+        stage.runner.close()
+
+    asyncio.run(play())

@@ -177,7 +177,15 @@ def test_a_refused_launch_is_reported_with_its_reason() -> None:
     step(state, StartAsked(order=order()))
     assert step(state, RunRefused(key=KEY, message="no such account")) == [SettleOutput(key=KEY)]
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
-    assert report.end == End(cause=Cause.LAUNCH, message="no such account")
+    assert report.end == End(cause=Cause.LAUNCH, message="no such account", never_ran=True)
+
+
+def test_a_node_that_cannot_write_takes_the_blame_for_a_run_that_never_ran() -> None:
+    state = ready_state()
+    step(state, StartAsked(order=order()))
+    step(state, RunRefused(key=KEY, message="no room", cause=Cause.NODE))
+    (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
+    assert report.end == End(cause=Cause.NODE, message="no room", never_ran=True)
 
 
 def test_an_update_reaches_the_run_at_once_or_after_its_launch() -> None:

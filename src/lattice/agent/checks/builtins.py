@@ -1,6 +1,6 @@
 """The checks that every agent brings along. Each looks once and says what it found; None = it cannot be known yet.
 
-They read files of the kernel below `root`, which tests replace, and never write. What may hang (a file system, a host) is
+They read files of the kernel below `root`, which tests replace, and write nothing but a probe in the state directory. What may hang (a file system, a host) is
 asked by somebody who can be given up: a child process, or a connection with a time-out.
 """
 
@@ -19,6 +19,8 @@ from lattice.core.model.nodes.inventory import Inventory
 _GPU_VENDORS = frozenset({"0x10de", "0x1002"})
 _GPU_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")
 HOUR_S = 3600.0
+PROBE = ".write-probe"
+PROBE_BYTES = 4096
 _NVIDIA_QUERY = (
     "--query-gpu=index,ecc.errors.uncorrected.volatile.total,temperature.gpu",
     "--format=csv,noheader,nounits",
@@ -67,7 +69,7 @@ def failed(text: str) -> Outcome:
 
 
 def disk_space(here: Surroundings, options: BuiltinOptions) -> Outcome:
-    """Room in the state directory and in the directories that are named, in bytes and in files."""
+    """Room in the state directory and in the directories that are named, in bytes and in files; the first takes a file."""
     warnings, least_percent = [], 100.0
     for path in (str(here.state_dir), *options.paths):
         try:
@@ -85,7 +87,22 @@ def disk_space(here: Surroundings, options: BuiltinOptions) -> Outcome:
             return failed(f"{path}: no room for more files")
         if percent < options.warn_free_percent:
             warnings.append(f"{path}: {percent:.1f} % free")
+    try:
+        _write_probe(here.state_dir / PROBE)
+    except OSError as error:
+        return failed(f"{here.state_dir}: cannot be written: {error.strerror}")
     return warned("; ".join(warnings)) if warnings else passed(f"{least_percent:.0f} % free")
+
+
+def _write_probe(path: Path) -> None:
+    """A quota, a file system that was remounted read-only and a dying disk show no lack of room."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, bytes(PROBE_BYTES))
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+        os.unlink(path)
 
 
 def memory_errors(here: Surroundings, options: BuiltinOptions) -> Outcome:

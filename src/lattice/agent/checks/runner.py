@@ -27,6 +27,7 @@ from lattice.wire.pb import agent_pb2 as pb
 REPORT_EVERY_S = 300.0
 MEASURE_EVERY_S = 30.0
 CLOCK = "clock_offset"
+DISK_SPACE = "disk_space"
 RETRY_S = 0.1
 # A thread beyond those that hang is always there: each built-in check occupies one at most.
 THREADS = len(BUILTINS) + 4
@@ -60,6 +61,7 @@ class CheckRunner:
         self._told: tuple[CheckStanding, ...] = ()
         self._sent_at: dict[int, tuple[float, float]] = {}
         self._clock: ClockReading | None = None
+        self._met: dict[str, str] = {}
         self._vitals = Vitals()
         self._seq = 0
         self._is_announced = False
@@ -106,6 +108,16 @@ class CheckRunner:
             self._compare_clocks(message.health_ack)
             return True
         return False
+
+    async def fail(self, name: str, why: str) -> None:
+        """Somebody met what the check looks for: it is looked for at once, and has failed until it runs again."""
+        if name not in self._checks:
+            _log.warning("check %s is off, the node goes on taking work: %s", name, why)
+            return
+        self._met[name] = why
+        await self._run_once(name)
+        if name in self._met:  # one that was under way had not heard of it
+            await self._run_once(name)
 
     def close(self) -> None:
         """Ends what runs. Blocks a moment."""
@@ -154,16 +166,21 @@ class CheckRunner:
         await asyncio.shield(task)
 
     async def _perform(self, check: Check) -> None:
-        name, began = check.rule.name, time.monotonic()
+        name, rule, began = check.rule.name, check.rule, time.monotonic()
+        met = self._met.pop(name, "")
         try:
             outcome = await self._outcome(check)
         except Exception as error:  # noqa: BLE001 - the loop's edge: a check that breaks has failed, the agent goes on
             _log.exception("check %s broke", name)
             outcome = Outcome(verdict=Verdict.FAILED, text=f"broke: {type(error).__name__}")
+        if met:
+            rule = replace(rule, failures_needed=1)
+            if outcome is None or outcome.verdict is not Verdict.FAILED:
+                outcome = Outcome(verdict=Verdict.FAILED, text=met)
         if outcome is None:
             return
         self._ran_at[name] = time.monotonic()
-        after = judge(check.rule, self._standings[name], outcome)
+        after = judge(rule, self._standings[name], outcome)
         self._standings[name] = replace(after, duration_s=round(time.monotonic() - began, 6))
         if is_change(self._told, self._standings.values()):
             self._report()

@@ -99,9 +99,8 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return _acknowledged(state, key, seq)
         case RunStarted(key=key, started_boot_s=started_boot_s):
             return _run_started(state, key, started_boot_s)
-        case RunRefused(key=key, message=message, by_prologue=by_prologue):
-            cause = Cause.PROLOGUE if by_prologue else Cause.LAUNCH
-            return _run_ended(state, key, End(cause=cause, message=message))
+        case RunRefused(key=key, message=message, cause=cause):
+            return _run_ended(state, key, End(cause=cause, message=message, never_ran=True))
         case RunEnded(key=key, end=end):
             return _run_ended(state, key, end)
         case OutputSettled():

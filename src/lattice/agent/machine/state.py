@@ -98,6 +98,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
     elapsed_s: float = 0.0
+    never_ran: bool = False
 
 
 class StopWish(msgspec.Struct, frozen=True):
@@ -242,11 +243,11 @@ class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRefused(msgspec.Struct, frozen=True, kw_only=True):
-    """The run never ran: no account, no directory, exec failed; or the site's prologue did."""
+    """The run never ran: no account, no directory, exec failed; or the site's prologue did; or the node cannot write."""
 
     key: RunKey
     message: str
-    by_prologue: bool = False
+    cause: Cause = Cause.LAUNCH
 
 
 class RunEnded(msgspec.Struct, frozen=True, kw_only=True):

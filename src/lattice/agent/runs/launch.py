@@ -3,6 +3,7 @@
 All of it may wait for name services and file systems, so it is called in a thread.
 """
 
+import errno
 import logging
 import os
 import pwd
@@ -45,11 +46,24 @@ STRIPPED = frozenset(
 
 NO_VARIABLES: Mapping[str, str] = {}
 
+# Errors of the node's own disk: no other work would fare better here, and this work would elsewhere.
+DISK_FAULTS = frozenset({errno.ENOSPC, errno.EROFS, errno.EIO, errno.EDQUOT})
+
 _log = logging.getLogger(__name__)
 
 
 class LaunchRefused(Exception):
     """The run cannot start here; the text is for the user."""
+
+
+class NodeCannotWrite(LaunchRefused):
+    """Nothing can start here: the node's own folders take no more."""
+
+
+def refusal_of(what: str, error: OSError) -> LaunchRefused:
+    """How a failure to write the agent's own folders is told: as the node's fault when it is the disk's."""
+    kind = NodeCannotWrite if error.errno in DISK_FAULTS else LaunchRefused
+    return kind(f"cannot write {what}: {error}")
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -254,7 +268,7 @@ def prepare(
             (folder / "stderr").write_text(note)
             (folder / "stderr").chmod(0o600)
     except OSError as error:
-        raise LaunchRefused(f"cannot write the run's folder: {error}") from error
+        raise refusal_of("the run's folder", error) from error
     token_file = str(folder / TOKEN) if order.token else ""
     request: dict[str, object] = {
         "op": "start",

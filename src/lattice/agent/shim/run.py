@@ -45,6 +45,7 @@ class Run:
         "ended_at",
         "ended_boot_s",
         "ending",
+        "errno",
         "error",
         "event_fd",
         "exit_code",
@@ -105,6 +106,7 @@ class Run:
         self.ending = ""
         self.why = ""
         self.error = ""
+        self.errno = 0  # of the system call that failed here, before there was a process
         self.cause = ""
         self.exit_code = 0
         self.finish_code = -1  # how it is said to have ended, whatever became of its processes
@@ -204,7 +206,7 @@ class Run:
     def answer(self) -> dict[str, object]:
         """What a start, first or repeated, is told."""
         if self.error:
-            return {"ok": False, "error": self.error}
+            return {"ok": False, "error": self.error, "errno": self.errno}
         answer: dict[str, object] = {
             "ok": True,
             "phase": self.phase,

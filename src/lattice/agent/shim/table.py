@@ -194,6 +194,7 @@ class RunTable:
             self._fork(run, run.launch, run.group, Files(request))
         except (OSError, ValueError) as error:
             run.error = str(error)
+            run.errno = error.errno or 0 if isinstance(error, OSError) else 0
             self._finish(run)
             return run
         if isinstance(self._tracker, Forest) and isinstance(run.group, ProcessTree):

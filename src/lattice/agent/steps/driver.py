@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from lattice.agent.connection import Outbox
 from lattice.agent.machine.state import Phase, Run, RunKey
 from lattice.agent.machine.step_status import StepKey, StepStatus
 from lattice.agent.runs.devices import DeviceTable, NoDevices
-from lattice.agent.runs.launch import LaunchRefused
+from lattice.agent.runs.launch import LaunchRefused, NodeCannotWrite
 from lattice.agent.runs.output import Readers
 from lattice.agent.shim_client import ShimMessage
 from lattice.agent.steps.launch import Site, StepLaunch, prepare_step
@@ -38,8 +38,10 @@ class StepDriver:
         find: Callable[[RunKey], Run | None],
         run_folder: Callable[[RunKey], Path],
         cleared: Callable[[], None],
+        cannot_write: Callable[[str], Awaitable[None]],
     ) -> None:
         self._site = site
+        self._cannot_write = cannot_write
         self._devices = devices
         self._pool = pool
         self._ask = ask
@@ -115,6 +117,10 @@ class StepDriver:
             request = await loop.run_in_executor(
                 self._pool, prepare_step, launch, self._site, devices, variables, self._run_folder(key.of_run)
             )
+        except NodeCannotWrite as failure:
+            await self._cannot_write(str(failure))
+            self.table.refuse(key, str(failure))
+            return
         except (LaunchRefused, NoDevices) as refusal:
             self.table.refuse(key, str(refusal))
             return

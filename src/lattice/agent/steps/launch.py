@@ -9,7 +9,7 @@ from lattice.agent.machine.state import RunOrder
 from lattice.agent.machine.step_status import StepKey
 from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import TOKEN
-from lattice.agent.runs.launch import AccountPolicy, LaunchRefused, build_environment, choose_directory, resolve_account
+from lattice.agent.runs.launch import AccountPolicy, build_environment, choose_directory, refusal_of, resolve_account
 from lattice.agent.steps.folders import StepFolders, StepSpec
 
 
@@ -72,7 +72,7 @@ def prepare_step(
     try:
         folder = site.folders.create(key, spec, "" if is_shared else order.token, (account.uid, account.gid))
     except OSError as error:
-        raise LaunchRefused(f"cannot write the step's folder: {error}") from error
+        raise refusal_of("the step's folder", error) from error
     token_file = str(shared if is_shared else folder / TOKEN) if order.token else ""
     request: dict[str, object] = {
         "op": "launch_step",

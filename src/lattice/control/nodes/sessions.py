@@ -320,5 +320,5 @@ def _command(node: str, report: Report) -> ReportPart:
         cpu_s=report.cpu_s,
         peak_memory_mb=report.peak_memory_mb,
         elapsed_s=report.elapsed_s,
-        prologue_failed=report.is_prologue,
+        prologue_failed=report.is_prologue or report.is_unstarted,
     )

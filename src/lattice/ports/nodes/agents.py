@@ -265,6 +265,7 @@ class Report(Struct, frozen=True, kw_only=True, gc=False):
     cause: Cause | None = None
     is_stopped: bool = False
     is_prologue: bool = False  # the site's prologue failed, nothing of it ran
+    is_unstarted: bool = False  # the node could not even start it
     exit_code: int = 0
     signal: int = 0
     message: str = ""

@@ -110,6 +110,7 @@ def report_of(message: pb.RunReport) -> Report | None:
         cause=_CAUSES.get(message.cause) if has_ended else None,
         is_stopped=has_ended and message.cause == pb.END_CAUSE_STOPPED,
         is_prologue=has_ended and message.cause == pb.END_CAUSE_PROLOGUE,
+        is_unstarted=has_ended and message.never_ran and message.cause == pb.END_CAUSE_NODE,
         exit_code=message.exit_code,
         signal=message.signal,
         message=message.message[:_MAX_TEXT],
