@@ -1,9 +1,13 @@
-"""The edge of every loop: what goes wrong in one turn is logged and counted, and the loop goes on."""
+"""The edge of every loop: what goes wrong in one turn is logged and counted, and the loop goes on.
+
+A failure that repeats itself is a defect or a fault that does not pass: it is logged as an error with its count, and counted
+apart. A loop that works through a list guards each item of it, so that one that always fails does not stop the others.
+"""
 
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 
 from lattice.ports.quorum.log import Conflict, LogFull, LogUnavailable
@@ -12,25 +16,83 @@ from lattice.ports.quorum.replica import ReplicaStopped
 _log = logging.getLogger(__name__)
 
 PAUSE_AFTER_FAILURE_S = 0.5
+MAX_STREAKS = 1024  # items of one loop whose failures are remembered
+_EVERY = 128  # a long streak is logged at 2, 4, 8, ... and every so many times
 
-failures: Counter[str] = Counter()  # turns that failed, by loop
+failures: Counter[str] = Counter()  # turns, and single items of a turn, that failed, by loop
+repeats: Counter[str] = Counter()  # those of them that failed in the same way as the time before
+
+
+class Guard:
+    """Reports the failures of one loop, item by item; the empty item is the whole turn."""
+
+    def __init__(self, loop: str) -> None:
+        self._loop = loop
+        self._streaks: OrderedDict[str, tuple[tuple[str, str, int], int]] = OrderedDict()  # how it failed, how often
+
+    def __len__(self) -> int:
+        return len(self._streaks)
+
+    def attempt(self, item: str, work: Callable[[], None]) -> None:
+        """Does the work for one item; a failure is reported and stays with the item."""
+        try:
+            work()
+        except ReplicaStopped:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge of the item
+            self.failed(error, item)
+        else:
+            self.passed(item)
+
+    def passed(self, item: str = "") -> None:
+        """The item did not fail this time: a later failure is a new one."""
+        if self._streaks:
+            self._streaks.pop(item, None)
+
+    def failed(self, error: Exception, item: str = "") -> None:
+        """Logs and counts the failure; call it where the error is handled."""
+        failures[self._loop] += 1
+        way = _way(error)
+        before, count = self._streaks.pop(item, (way, 0))
+        count = count + 1 if before == way else 1
+        self._streaks[item] = (way, count)
+        if len(self._streaks) > MAX_STREAKS:
+            self._streaks.popitem(last=False)
+        what = f"{self._loop}: {item}" if item else self._loop
+        extra = {"loop": self._loop, "count": count}
+        if count > 1:
+            repeats[self._loop] += 1
+            if count & (count - 1) == 0 or count % _EVERY == 0:
+                _log.error("%s: failed %d times in a row in the same way: %r", what, count, error, extra=extra)
+        elif isinstance(error, LogFull | LogUnavailable | Conflict):
+            _log.warning("%s: the log took nothing: %s", what, error, extra=extra)
+        else:
+            _log.error("%s: failed", what, exc_info=error, extra=extra)
+
+
+def _way(error: Exception) -> tuple[str, str, int]:
+    """What kind of error, and where it was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return type(error).__qualname__, "", 0
+    return type(error).__qualname__, trace.tb_frame.f_code.co_filename, trace.tb_lineno
 
 
 async def keep_turning(name: str, turn: Callable[[], Awaitable[None]]) -> None:
     """Awaits `turn` again and again until cancelled, or until the replica takes no more commands."""
+    guard = Guard(name)
     while True:
         try:
             await turn()
         except ReplicaStopped:
             return
-        except (LogFull, LogUnavailable, Conflict) as error:
-            failures[name] += 1
-            _log.warning("%s: the log took nothing: %s", name, error, extra={"loop": name})
+        except Exception as error:  # noqa: BLE001 - the edge of the loop
+            guard.failed(error)
             await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
-        except Exception:  # noqa: BLE001 - the edge of the loop
-            failures[name] += 1
-            _log.exception("%s: a turn failed", name, extra={"loop": name})
-            await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
+        else:
+            guard.passed()
 
 
 class Alarm:

@@ -5,6 +5,7 @@ copy alone and may run anywhere.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import assert_never
 
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import PlaceAllocation
@@ -208,6 +209,11 @@ NOT_PLANNED = (
 )
 
 
+_Administration = (
+    ev.VclusterSet | ev.TenantSet | ev.ProjectSet | ev.ReservationSet | ev.ReservationDeleted | ev.SettingSet
+)
+
+
 class _Touched:
     """What a run of events changed; dicts, for their order."""
 
@@ -222,22 +228,32 @@ class _Touched:
         self.settings = False
 
     def add(self, event: ev.AnyEvent) -> None:
+        if isinstance(event, NOT_PLANNED):
+            return
         match event:
-            case _ if isinstance(event, NOT_PLANNED):
-                return
             case ev.AllocationSubmitted():
                 self.numbers[event.allocation.number] = None
             case ev.AllocationEnded() | ev.AllocationRequeued():
                 self.numbers[event.number] = None
                 self.ended[event.number] = None
-            case ev.TasksUnblocked():
-                self.numbers[event.group] = None
+            case (
+                ev.AllocationPlaced()
+                | ev.AllocationStarted()
+                | ev.AllocationStopping()
+                | ev.AllocationHeld()
+                | ev.AllocationReleased()
+                | ev.AllocationUpdated()
+                | ev.AllocationPaused()
+                | ev.StepsRecorded()
+                | ev.WaitChanged()
+            ):
+                self.numbers[event.number] = None
             case ev.TaskGroupSubmitted():
                 self.numbers[event.group.number] = None
             case ev.TaskReleased():
                 self.numbers[event.group] = None
                 self.numbers[event.group + 1 + event.position] = None
-            case ev.TasksCancelled() | ev.TaskGroupHeld():
+            case ev.TasksCancelled() | ev.TaskGroupHeld() | ev.TasksUnblocked():
                 self.numbers[event.group] = None
             case ev.AllocationsArchived() | ev.TasksFolded():
                 self.numbers.update(dict.fromkeys(event.numbers))
@@ -246,7 +262,7 @@ class _Touched:
             case _:
                 self._add_administration(event)
 
-    def _add_administration(self, event: ev.AnyEvent) -> None:
+    def _add_administration(self, event: _Administration) -> None:
         match event:
             case ev.VclusterSet():
                 self.vclusters[event.vcluster.name] = None
@@ -261,7 +277,7 @@ class _Touched:
             case ev.SettingSet():
                 self.settings = True
             case _:
-                self.numbers[event.number] = None  # type: ignore[union-attr]
+                assert_never(event)
 
 
 def commands(plan: Plan) -> list[PlaceAllocation]:

@@ -144,9 +144,9 @@ class Metrics:
         """Shows the counts of the state, read at each scrape."""
         self.registry.register(_StateFigures(read))
 
-    def show_loops(self, read: Callable[[], Mapping[str, int]]) -> None:
-        """Shows how many turns of each loop failed, read at each scrape."""
-        self.registry.register(_LoopFigures(read))
+    def show_loops(self, failures: Callable[[], Mapping[str, int]], repeats: Callable[[], Mapping[str, int]]) -> None:
+        """Shows what failed in each loop, and what of it failed again in the same way, read at each scrape."""
+        self.registry.register(_LoopFigures(failures, repeats))
 
     def show_clocks(self, read: Callable[[], Mapping[str, float]]) -> None:
         """Shows how far the clocks of other servers are ahead, read at each scrape."""
@@ -239,17 +239,28 @@ class _StateFigures(Collector):
 class _LoopFigures(Collector):
     """Loops that go on after a failure, and so would fail unseen."""
 
-    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
-        self._read = read
+    def __init__(self, failures: Callable[[], Mapping[str, int]], repeats: Callable[[], Mapping[str, int]]) -> None:
+        self._failures = failures
+        self._repeats = repeats
 
     def describe(self) -> Iterator[Metric]:
         yield from ()
 
     def collect(self) -> Iterator[Metric]:
-        failed = CounterMetricFamily("lattice_loop_failures", "Turns of a loop that failed", labels=["loop"])
-        for name, count in sorted(self._read().items()):
+        failed = CounterMetricFamily(
+            "lattice_loop_failures", "Turns of a loop, and single items of a turn, that failed", labels=["loop"]
+        )
+        again = CounterMetricFamily(
+            "lattice_loop_repeated_failures",
+            "Failures that were the same as the one before, of the loop or of the item: these do not pass by themselves",
+            labels=["loop"],
+        )
+        repeats = self._repeats()
+        for name, count in sorted(self._failures().items()):
             failed.add_metric([name], count)
+            again.add_metric([name], repeats.get(name, 0))
         yield failed
+        yield again
 
 
 class _InventoryFigures(Collector):

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from lattice.api.streams.changes import SHOWN, SILENT, Change, ChangeRing
+from lattice.api.streams.changes import ALLOCATION_EVENTS, SILENT, Change, ChangeRing, OfAllocation, Shown
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.apply import apply
@@ -54,8 +54,13 @@ def key_of(change: Change) -> tuple[str, int | str]:
 
 
 def test_every_event_is_shown_or_known_to_be_no_change_of_state() -> None:
-    assert set(get_args(ev.AnyEvent)) == SHOWN | SILENT
-    assert not SHOWN & SILENT
+    shown, silent = set(get_args(Shown)), set(SILENT)
+    assert set(get_args(ev.AnyEvent)) == shown | silent
+    assert not shown & silent
+
+
+def test_every_event_of_an_allocation_has_a_name_in_the_stream() -> None:
+    assert set(ALLOCATION_EVENTS) == set(get_args(OfAllocation))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from lattice.control.loop import repeats
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.control.work.orders import TOKEN_SLACK_S, token_lifetime_s
 from lattice.core.machine.commands import (
@@ -276,11 +277,58 @@ async def test_an_order_that_fails_is_tried_again_and_holds_up_nobody() -> None:
     orders = Dispatch(world.replica, world.links, world.clock, SETTINGS, mint)
     for node in ("n1", "n2"):
         await world.place(await world.submit(), node)
-    with pytest.raises(RuntimeError, match="no token"):
-        await orders.send_due()
+    await orders.send_due()
+    assert [node for node, _ in world.links.take()] == ["n2"]
     world.clock.pass_s(SETTINGS.retry_s)
     await orders.send_due()
     assert sorted(node for node, _ in world.links.take()) == ["n1", "n2"]
+
+
+@scenario
+async def test_one_allocation_that_always_fails_stops_the_orders_of_nobody_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    broken = await world.running("n1", walltime_s=30 * 86400)
+    sound = await world.running("n2", walltime_s=30 * 86400)
+
+    def mint(allocation: Allocation) -> str:
+        if allocation.number == broken:
+            raise RuntimeError("no token")
+        return "token"
+
+    orders = Dispatch(world.replica, world.links, world.clock, SETTINGS, mint)
+    before = repeats["dispatch"]
+    orders.node_opened("n1")
+    orders.node_opened("n2")
+    await orders.send_due()
+    assert {node for node, _ in world.links.take()} == {"n2"}
+    await world.do(UpdateAllocation(number=broken, walltime_s=40 * 86400))
+    await world.do(UpdateAllocation(number=sound, walltime_s=40 * 86400))
+    await orders.send_due()
+    assert {node for node, _ in world.links.take()} == {"n2"}
+    world.clock.pass_s(SETTINGS.token_lifetime_s / 3)
+    await orders.send_due()
+    assert {node for node, _ in world.links.take()} == {"n2"}
+    assert repeats["dispatch"] > before
+    assert f"dispatch: a{broken}: failed 2 times in a row in the same way: RuntimeError('no token')" in caplog.messages
+
+
+@scenario
+async def test_a_pause_that_cannot_be_sent_does_not_lose_the_events_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    orders = dispatch(world)
+    paused = await world.running("n1")
+    placed = await world.submit()
+    monkeypatch.setattr("lattice.control.work.dispatch.pause_order", lambda allocation: 1 // 0)
+    await world.do(PauseAllocation(number=paused, is_paused=True))
+    await world.place(placed, "n2")
+    await orders.send_due()
+    assert [node for node, _ in world.links.take()] == ["n2"]
 
 
 async def ask_until_rolled_back(world: World, orders: Dispatch, number: int) -> int:

@@ -1,11 +1,12 @@
 """A loop survives what goes wrong in one turn and ends when the replica does."""
 
 import asyncio
+import logging
 
 import pytest
 
 from lattice.control import loop
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import MAX_STREAKS, Alarm, Guard, keep_turning
 from lattice.ports.quorum.log import LogFull
 from lattice.ports.quorum.replica import ReplicaStopped
 from tests.unit.control.world import scenario
@@ -30,6 +31,61 @@ async def test_a_loop_goes_on_after_failures_and_ends_with_the_replica(
     await keep_turning("test", turn)
     assert turns == 5
     assert loop.failures["test"] - before == 2
+
+
+@scenario
+async def test_a_loop_that_fails_again_in_the_same_way_says_how_often(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loop, "PAUSE_AFTER_FAILURE_S", 0.0)
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        turns += 1
+        if turns == 6:
+            raise ReplicaStopped
+        if turns != 4:
+            raise KeyError("missing")
+
+    failed, repeated = loop.failures["test"], loop.repeats["test"]
+    await keep_turning("test", turn)
+    assert loop.failures["test"] - failed == 4
+    assert loop.repeats["test"] - repeated == 2
+    said = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [record.getMessage() for record in said] == [
+        "test: failed",
+        "test: failed 2 times in a row in the same way: KeyError('missing')",
+        "test: failed",
+    ]
+
+
+def test_a_log_that_takes_nothing_is_a_warning_at_first(caplog: pytest.LogCaptureFixture) -> None:
+    guard = Guard("test")
+    guard.failed(LogFull("no room"))
+    guard.failed(LogFull("no room"))
+    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
+
+
+def test_items_fail_apart_and_a_failure_of_another_kind_is_a_new_one() -> None:
+    guard, done = Guard("test"), []
+    repeated = loop.repeats["test"]
+    guard.attempt("a1", lambda: done.append(1 // 0))
+    guard.attempt("a2", lambda: done.append(1 // 0))
+    guard.attempt("a1", lambda: done.append([][1]))
+    guard.attempt("a3", lambda: done.append(3))
+    assert (done, loop.repeats["test"]) == ([3], repeated)
+    guard.attempt("a2", lambda: done.append(1 // 0))  # another line: another failure
+    for _ in range(2):
+        guard.attempt("a3", lambda: done.append(1 // 0))
+    assert loop.repeats["test"] == repeated + 1
+
+
+def test_a_guard_remembers_a_bounded_number_of_items() -> None:
+    guard = Guard("test")
+    for item in range(MAX_STREAKS + 100):
+        guard.attempt(f"a{item}", lambda: [][0])
+    assert len(guard) == MAX_STREAKS
 
 
 @scenario

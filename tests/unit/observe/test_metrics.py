@@ -6,8 +6,11 @@ from lattice.observe.metrics import Metrics
 def test_failed_turns_of_loops_are_counted_by_their_names() -> None:
     metrics = Metrics()
     failures = {"scheduling": 2}
-    metrics.show_loops(lambda: failures)
+    repeats = {"scheduling": 1}
+    metrics.show_loops(lambda: failures, lambda: repeats)
     failures["dispatch"] = 1
     shown = metrics.render().decode()
     assert 'lattice_loop_failures_total{loop="scheduling"} 2.0' in shown
     assert 'lattice_loop_failures_total{loop="dispatch"} 1.0' in shown
+    assert 'lattice_loop_repeated_failures_total{loop="scheduling"} 1.0' in shown
+    assert 'lattice_loop_repeated_failures_total{loop="dispatch"} 0.0' in shown

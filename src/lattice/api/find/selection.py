@@ -134,7 +134,7 @@ def count_tasks(state: State, wanted: Selection) -> Counter[str]:
 
 
 def _counted(group: TaskGroup) -> dict[str, int]:
-    return {
+    return {  # partial: tasks that hold nodes are records of their own and counted there
         AllocationState.PENDING: group.pending_count,
         AllocationState.COMPLETED: group.completed,
         AllocationState.FAILED: group.failed,

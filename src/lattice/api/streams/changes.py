@@ -6,7 +6,7 @@ belongs to the server, not to its term as leader: it is filled while the log is 
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Struct
 
@@ -46,8 +46,40 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
 
 _A = AllocationState
+OfAllocation = (
+    ev.AllocationPlaced
+    | ev.AllocationStarted
+    | ev.AllocationStopping
+    | ev.AllocationEnded
+    | ev.AllocationRequeued
+    | ev.AllocationHeld
+    | ev.AllocationReleased
+    | ev.AllocationUpdated
+    | ev.AllocationPaused
+)
+_OfTasks = ev.TaskGroupSubmitted | ev.TasksCancelled | ev.TaskGroupHeld
+_OfNamed = (
+    ev.NodeMoved
+    | ev.TenantSet
+    | ev.ProjectSet
+    | ev.VclusterSet
+    | ev.ReservationSet
+    | ev.ReservationDeleted
+    | ev.SettingSet
+)
+Shown = (
+    OfAllocation
+    | _OfTasks
+    | _OfNamed
+    | ev.AllocationSubmitted
+    | ev.WaitChanged
+    | ev.DagSubmitted
+    | ev.DagEnded
+    | ev.NodeSpecified
+    | ev.NodeMeasured
+)
 # Events that change what people see of one allocation, with the state they lead to (None: whatever it is).
-_ALLOCATION_EVENTS: dict[type, tuple[str, AllocationState | None]] = {
+ALLOCATION_EVENTS: dict[type[OfAllocation], tuple[str, AllocationState | None]] = {
     ev.AllocationPlaced: ("placed", _A.STARTING),
     ev.AllocationStarted: ("started", _A.RUNNING),
     ev.AllocationStopping: ("stopping", _A.STOPPING),
@@ -58,55 +90,32 @@ _ALLOCATION_EVENTS: dict[type, tuple[str, AllocationState | None]] = {
     ev.AllocationUpdated: ("updated", None),
     ev.AllocationPaused: ("paused", None),
 }
-_OTHER_EVENTS: frozenset[type] = frozenset(
-    {
-        ev.AllocationSubmitted,
-        ev.WaitChanged,
-        ev.TaskGroupSubmitted,
-        ev.TasksCancelled,
-        ev.TaskGroupHeld,
-        ev.DagSubmitted,
-        ev.DagEnded,
-        ev.NodeMoved,
-        ev.NodeSpecified,
-        ev.NodeMeasured,
-        ev.TenantSet,
-        ev.ProjectSet,
-        ev.VclusterSet,
-        ev.ReservationSet,
-        ev.ReservationDeleted,
-        ev.SettingSet,
-    }
-)
-SHOWN: frozenset[type] = frozenset(_ALLOCATION_EVENTS) | _OTHER_EVENTS
 # Events of which nobody sees a change of state.
-SILENT: frozenset[type] = frozenset(
-    {
-        ev.StepsRecorded,  # shown with their allocation
-        ev.PartChanged,  # one node of several; the allocation's own change follows
-        ev.TaskReleased,  # a pending task is pending still
-        ev.TasksUnblocked,
-        ev.TasksFolded,  # kept in another form
-        ev.AllocationsArchived,
-        ev.DagCancelled,  # its members tell
-        ev.NodeRegistered,  # a change of its state is an event of its own
-        ev.TimeLimitNeared,  # told to those who asked
-        ev.NotificationQueued,
-        ev.DriftNoted,  # where it has consequences, the node moves
-        ev.DriftEscalated,
-        ev.DriftVerified,
-        ev.DriftCleared,
-        ev.BaselineSet,
-        ev.BaselineUnset,
-        ev.AuditRecorded,  # has readers of its own
-        ev.AuditKeySet,
-        ev.AuditSealed,
-        ev.AuditArchived,
-        ev.NotificationDropped,
-        ev.NotificationsSettled,
-        ev.NotifyDefaultSet,
-        ev.SnapshotRecorded,
-    }
+SILENT = (
+    ev.StepsRecorded,  # shown with their allocation
+    ev.PartChanged,  # one node of several; the allocation's own change follows
+    ev.TaskReleased,  # a pending task is pending still
+    ev.TasksUnblocked,
+    ev.TasksFolded,  # kept in another form
+    ev.AllocationsArchived,
+    ev.DagCancelled,  # its members tell
+    ev.NodeRegistered,  # a change of its state is an event of its own
+    ev.TimeLimitNeared,  # told to those who asked
+    ev.NotificationQueued,
+    ev.DriftNoted,  # where it has consequences, the node moves
+    ev.DriftEscalated,
+    ev.DriftVerified,
+    ev.DriftCleared,
+    ev.BaselineSet,
+    ev.BaselineUnset,
+    ev.AuditRecorded,  # has readers of its own
+    ev.AuditKeySet,
+    ev.AuditSealed,
+    ev.AuditArchived,
+    ev.NotificationDropped,
+    ev.NotificationsSettled,
+    ev.NotifyDefaultSet,
+    ev.SnapshotRecorded,
 )
 
 Listener = Callable[[Iterable[int], Iterable[range]], None]
@@ -178,11 +187,8 @@ class ChangeRing:
         before = self._ever
         groups: dict[int, None] = {}
         for event in events:
-            kind = _ALLOCATION_EVENTS.get(type(event))
-            if kind is not None:
-                self._note_allocation(index, envelope.at, event, kind, groups)
-            elif type(event) in _OTHER_EVENTS:
-                self._note_other(index, envelope.at, event, groups)
+            if not isinstance(event, SILENT):
+                self._note_event(index, envelope.at, event, groups)
         for number in groups:
             self._note_group(index, envelope.at, number)
         if self._ever != before:
@@ -191,15 +197,47 @@ class ChangeRing:
             for listener in tuple(self._listeners):
                 listener(touched, blocks)
 
-    def _note_allocation(
-        self,
-        index: int,
-        at: int,
-        event: ev.AnyEvent,
-        kind: tuple[str, AllocationState | None],
-        groups: dict[int, None],
-    ) -> None:
-        number: int = event.number  # type: ignore[union-attr]
+    def _note_event(self, index: int, at: int, event: Shown, groups: dict[int, None]) -> None:
+        match event:
+            case (
+                ev.AllocationPlaced()
+                | ev.AllocationStarted()
+                | ev.AllocationStopping()
+                | ev.AllocationEnded()
+                | ev.AllocationRequeued()
+                | ev.AllocationHeld()
+                | ev.AllocationReleased()
+                | ev.AllocationUpdated()
+                | ev.AllocationPaused()
+            ):
+                self._note_allocation(index, at, event, groups)
+            case ev.AllocationSubmitted():
+                record = event.allocation
+                self._keep(_change(index, at, "submitted", record.state, record))
+            case ev.WaitChanged():
+                if not event.waits_for:
+                    self._note_eligible(index, at, event.number)
+            case ev.TaskGroupSubmitted() | ev.TasksCancelled() | ev.TaskGroupHeld():
+                self._note_tasks(index, at, event, groups)
+            case ev.DagSubmitted() | ev.DagEnded():
+                self._note_dag(index, at, event)
+            case ev.NodeSpecified() | ev.NodeMeasured():
+                self._note_judged(index, at, event)
+            case (
+                ev.NodeMoved()
+                | ev.TenantSet()
+                | ev.ProjectSet()
+                | ev.VclusterSet()
+                | ev.ReservationSet()
+                | ev.ReservationDeleted()
+                | ev.SettingSet()
+            ):
+                self._keep_named(index, at, *_named(event))
+            case _:
+                assert_never(event)
+
+    def _note_allocation(self, index: int, at: int, event: OfAllocation, groups: dict[int, None]) -> None:
+        number, kind = event.number, ALLOCATION_EVENTS[type(event)]
         state = self._replica.state
         record = state.allocations.get(number)
         if record is None:
@@ -224,12 +262,9 @@ class ChangeRing:
         if group.is_done:
             del self._group_states[number]
 
-    def _note_other(self, index: int, at: int, event: ev.AnyEvent, groups: dict[int, None]) -> None:
+    def _note_tasks(self, index: int, at: int, event: _OfTasks, groups: dict[int, None]) -> None:
         state = self._replica.state
         match event:
-            case ev.AllocationSubmitted():
-                record = event.allocation
-                self._keep(_change(index, at, "submitted", record.state, record))
             case ev.TaskGroupSubmitted():
                 self._keep_group(index, at, "submitted", event.group)
             case ev.TasksCancelled():
@@ -239,15 +274,10 @@ class ChangeRing:
                 groups[event.group] = None
                 self._blocks.append(_block(group))
             case ev.TaskGroupHeld():
-                self._keep_group(
-                    index, at, "held" if event.hold or event.held else "released", state.groups[event.group]
-                )
-            case ev.WaitChanged() if not event.waits_for:
-                self._note_eligible(index, at, event.number)
-            case ev.DagSubmitted() | ev.DagEnded():
-                self._note_dag(index, at, event)
+                kind = "held" if event.hold or event.held else "released"
+                self._keep_group(index, at, kind, state.groups[event.group])
             case _:
-                self._note_thing(index, at, event)
+                assert_never(event)
 
     def _note_eligible(self, index: int, at: int, number: int) -> None:
         """It waits for nothing but its turn from now on."""
@@ -277,18 +307,14 @@ class ChangeRing:
         )
         self._keep(shown)
 
-    def _note_thing(self, index: int, at: int, event: ev.AnyEvent) -> None:
-        found = self._judged(event) if isinstance(event, ev.NodeSpecified | ev.NodeMeasured) else _thing(event)
-        if found is not None:
-            what, label, fields = found
-            self._keep(Change(index=index, at=at, kind=what, what=what, label=label, **{"state": "set", **fields}))
-
-    def _judged(self, event: ev.NodeSpecified | ev.NodeMeasured) -> tuple[str, str, dict[str, Any]] | None:
+    def _note_judged(self, index: int, at: int, event: ev.NodeSpecified | ev.NodeMeasured) -> None:
         """A node that was declared, or may not work."""
         node = self._replica.state.nodes[event.node]
-        if node.registered_at and not event.shortfall:
-            return None
-        return "node", node.id, {"state": node.state, "reason": event.shortfall}
+        if not node.registered_at or event.shortfall:
+            self._keep_named(index, at, "node", node.id, {"state": node.state, "reason": event.shortfall})
+
+    def _keep_named(self, index: int, at: int, what: str, label: str, fields: dict[str, Any]) -> None:
+        self._keep(Change(index=index, at=at, kind=what, what=what, label=label, **{"state": "set", **fields}))
 
     def _keep_group(self, index: int, at: int, kind: str, group: TaskGroup) -> None:
         ended = {"cause": group.cause or "", "exit_code": group.exit_code} if group.is_done else {}
@@ -307,7 +333,7 @@ def _block(group: TaskGroup) -> range:
     return range(group.number, group.number + group.size + 1)
 
 
-def _thing(event: ev.AnyEvent) -> tuple[str, str, dict[str, Any]] | None:
+def _named(event: _OfNamed) -> tuple[str, str, dict[str, Any]]:
     """What was changed, its name, and what is said of it."""
     match event:
         case ev.NodeMoved():
@@ -325,7 +351,7 @@ def _thing(event: ev.AnyEvent) -> tuple[str, str, dict[str, Any]] | None:
         case ev.SettingSet():
             return "setting", event.key, {"reason": event.value}
         case _:
-            return None
+            assert_never(event)
 
 
 def _change(index: int, at: int, kind: str, state: str, record: Allocation, **others: Any) -> Change:  # noqa: ANN401

@@ -29,6 +29,7 @@ _TROUBLES = frozenset({NodeTrigger.GIVEN_UP, NodeTrigger.BOOTS_EXHAUSTED, NodeTr
 _RETURNS = frozenset({NodeTrigger.CONFIRMED, NodeTrigger.CONFIRMED_DRAINING})
 _ENDS = frozenset({CONFORMS, VERIFIED})
 TOLD_AGAIN_MS = 3_600_000  # the end of a drift; its beginning is told for as long as it lasts
+# partial: the states that call for a person; the others are told by their cause
 _LOST = {NodeState.FAILED: "node_failed", NodeState.QUARANTINE: "wipe_failed"}
 
 

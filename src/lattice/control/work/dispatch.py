@@ -2,17 +2,19 @@
 
 The state is the only memory: an order is derived from it each time, and sent again until the state shows that it arrived.
 Every order may be repeated without harm. Nothing is kept for a node that is not connected; when it is, all its orders are
-derived anew. A run that a node does not start however often it is asked is taken back.
+derived anew. A run that a node does not start however often it is asked is taken back. What fails for one allocation is
+reported and tried again with that allocation; the orders of all others go out.
 """
 
 import heapq
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
-from lattice.control.loop import Alarm, Slices, keep_turning
+from lattice.control.loop import Alarm, Guard, Slices, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.control.work.orders import finish_order, is_renewed, pause_order, start_order, stop_order, update_order
 from lattice.control.work.runs import open_parts
@@ -67,6 +69,7 @@ class Dispatch:
         self._mint = mint
         self._is_clear = is_clear
         self._alarm = Alarm()
+        self._guard = Guard(ACTOR)
         self._fresh: dict[int, None] = {}  # in order of arrival
         self._again: list[tuple[float, int]] = []
         self._waiting: set[int] = set()  # numbers in `_again`
@@ -95,7 +98,7 @@ class Dispatch:
             self.node_opened(node)
 
     async def run(self) -> None:
-        await keep_turning("dispatch", self._turn)
+        await keep_turning(ACTOR, self._turn)
 
     async def _turn(self) -> None:
         due = min(self._again[0][0], self._renew_at) if self._again else self._renew_at
@@ -111,16 +114,16 @@ class Dispatch:
         while self._fresh:
             number = next(iter(self._fresh))
             del self._fresh[number]
-            self._send(number)
+            self._guarded(number, self._send)
             await slices.pause()
         while self._updated:
-            self._send_update(self._updated.popleft())
+            self._guarded(self._updated.popleft(), self._send_update)
             await slices.pause()
         now = self._clock.monotonic_s()
         while self._again and self._again[0][0] <= now:
             _, number = heapq.heappop(self._again)
             self._waiting.discard(number)
-            self._send(number)
+            self._guarded(number, self._send)
             await slices.pause()
         if now >= self._renew_at:
             self._renew_at = now + self._settings.token_lifetime_s / 3
@@ -135,30 +138,41 @@ class Dispatch:
                 self._fresh[event.number] = None
                 self._alarm.ring()
             elif isinstance(event, AllocationPaused):
-                self._send_pause(event.number)
+                self._guarded(event.number, self._send_pause)
             elif isinstance(event, StepsRecorded):
-                self._send_finish(event.number)
+                self._guarded(event.number, self._send_finish)
             elif isinstance(event, AllocationUpdated):
                 self._updated.append(event.number)
                 self._alarm.ring()
 
+    def _guarded(self, number: int, send: Callable[[int], None]) -> None:
+        self._guard.attempt(allocation_id(number), lambda: send(number))
+
     def _send_all(self, node: str) -> None:
         for allocation, part in open_parts(self._replica.state, node):
             self._tries.pop(allocation.number, None)
-            self._send(allocation.number)
+            self._guarded(allocation.number, self._send)
             if part.phase is PartPhase.RUNNING:
-                self._links.send(node, update_order(allocation, self._mint(allocation)))
-                self._send_finish(allocation.number)
-                if allocation.paused_at or allocation.paused_ms:
-                    self._links.send(node, pause_order(allocation))
+                self._guard.attempt(allocation_id(allocation.number), partial(self._remind, node, allocation))
+
+    def _remind(self, node: str, allocation: Allocation) -> None:
+        """Tells a node that was away what it may have missed of work that runs there."""
+        self._links.send(node, update_order(allocation, self._mint(allocation)))
+        self._send_finish(allocation.number)
+        if allocation.paused_at or allocation.paused_ms:
+            self._links.send(node, pause_order(allocation))
 
     async def _renew_tokens(self, slices: Slices) -> None:
         """Before they expire, for all work that outlives its token."""
         for node in sorted(self._links.connected()):
             for allocation, part in open_parts(self._replica.state, node):
-                if part.phase is PartPhase.RUNNING and self._is_renewed(allocation):
-                    self._links.send(node, update_order(allocation, self._mint(allocation)))
+                if part.phase is PartPhase.RUNNING:
+                    self._guard.attempt(allocation_id(allocation.number), partial(self._renew, node, allocation))
             await slices.pause()
+
+    def _renew(self, node: str, allocation: Allocation) -> None:
+        if self._is_renewed(allocation):
+            self._links.send(node, update_order(allocation, self._mint(allocation)))
 
     def _is_renewed(self, allocation: Allocation) -> bool:
         return is_renewed(allocation, most_s=self._settings.token_lifetime_s, grace_s=self._grace_s())

@@ -1,6 +1,12 @@
-"""Judges a command against the state and says what follows from it. Changes nothing."""
+"""Judges a command against the state and says what follows from it. Changes nothing.
 
-from typing import assert_never
+`RULES` is the only place that says which rule judges which command. The rows are typed: a rule must take the command of its row,
+and a test holds the table against `AnyCommand`, so that a new command is refused until it has a rule. See
+docs/architecture/core.md.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
@@ -24,241 +30,143 @@ from lattice.core.machine.rules.work import suspension as pauses
 from lattice.core.machine.state import State
 
 Decision = tuple[ev.AnyEvent, ...] | Rejected
+Judge = Callable[[State, cmd.AnyCommand, str, int], Decision]
+Row = tuple[type, Judge]
+C = TypeVar("C")
 
 
 def decide(state: State, envelope: cmd.Envelope) -> Decision:
     """The events of a command, or why it is refused."""
-    command, at = envelope.command, envelope.at
-    match command:
-        case cmd.SubmitAllocation():
-            return submission.submit(state, command, at)
-        case cmd.ReportPart():
-            return runs.report(state, command, at)
-        case cmd.RecordSteps():
-            return steps.record(state, command)
-        case cmd.PlaceAllocation():
-            return placement.place(state, command, at)
-        case cmd.LosePart() | cmd.ExpireAllocation() | cmd.RollbackRun() | cmd.EnforceDeadline():
-            return _decide_run(state, command, at)
-        case cmd.SubmitDag() | cmd.CancelDag():
-            return _decide_dag(state, command, envelope.actor, at)
-        case (
-            cmd.CancelAllocation()
-            | cmd.HoldAllocation()
-            | cmd.ReleaseAllocation()
-            | cmd.RequeueAllocation()
-            | cmd.UpdateAllocation()
-            | cmd.PauseAllocation()
-            | cmd.ArchiveAllocations()
-            | cmd.FoldTasks()
-        ):
-            return _decide_allocation(state, command)
-        case cmd.SetTenant() | cmd.SetProject() | cmd.SetVcluster() | cmd.SetSetting() | cmd.RecordSnapshot():
-            return _decide_administration(state, command, at)
-        case cmd.SetReservation() | cmd.DeleteReservation():
-            return _decide_reservation(state, command, envelope.actor, at)
-        case cmd.SetNotifyDefault() | cmd.NoteTimeLimit() | cmd.SettleNotifications():
-            return _decide_notification(state, command, at)
-        case cmd.RecordAudit() | cmd.AddAuditKey() | cmd.SealAudit() | cmd.ArchiveAudit():
-            return _decide_audit(state, command, envelope.actor, at)
-        case _:
-            return _decide_node(state, command, envelope.actor, at)
+    return RULES[type(envelope.command)](state, envelope.command, envelope.actor, envelope.at)
 
 
-_AllocationCommand = (
-    cmd.CancelAllocation
-    | cmd.HoldAllocation
-    | cmd.ReleaseAllocation
-    | cmd.RequeueAllocation
-    | cmd.UpdateAllocation
-    | cmd.PauseAllocation
-    | cmd.ArchiveAllocations
-    | cmd.FoldTasks
+def _plain(kind: type[C], rule: Callable[[State, C], Decision]) -> Row:
+    """A rule that asks neither who nor when."""
+
+    def judge(state: State, command: cmd.AnyCommand, actor: str, at: int) -> Decision:
+        return rule(state, _as(kind, command))
+
+    return kind, judge
+
+
+def _timed(kind: type[C], rule: Callable[[State, C, int], Decision]) -> Row:
+    """A rule that depends on the time of the command."""
+
+    def judge(state: State, command: cmd.AnyCommand, actor: str, at: int) -> Decision:
+        return rule(state, _as(kind, command), at)
+
+    return kind, judge
+
+
+def _signed(kind: type[C], rule: Callable[[State, C, str], Decision]) -> Row:
+    """A rule that records who gave the command."""
+
+    def judge(state: State, command: cmd.AnyCommand, actor: str, at: int) -> Decision:
+        return rule(state, _as(kind, command), actor)
+
+    return kind, judge
+
+
+def _signed_timed(kind: type[C], rule: Callable[[State, C, str, int], Decision]) -> Row:
+    """A rule that needs both."""
+
+    def judge(state: State, command: cmd.AnyCommand, actor: str, at: int) -> Decision:
+        return rule(state, _as(kind, command), actor, at)
+
+    return kind, judge
+
+
+def _as(kind: type[C], command: cmd.AnyCommand) -> C:
+    if not isinstance(command, kind):
+        raise TypeError(f"the rule of {kind.__name__} was given {type(command).__name__}")
+    return command
+
+
+def _cancel(state: State, command: cmd.CancelAllocation) -> Decision:
+    return ranges.cancel(state, command) if command.positions else allocations.cancel(state, command)
+
+
+def _hold(state: State, command: cmd.HoldAllocation) -> Decision:
+    return ranges.hold(state, command) if command.positions else allocations.hold(state, command)
+
+
+def _release(state: State, command: cmd.ReleaseAllocation) -> Decision:
+    return ranges.release(state, command) if command.positions else allocations.release(state, command)
+
+
+def _requeue(state: State, command: cmd.RequeueAllocation) -> Decision:
+    return ranges.requeue(state, command) if command.positions else allocations.requeue(state, command)
+
+
+def _register(state: State, command: cmd.RegisterNode, actor: str) -> Decision:
+    return specifications.measured(state, command, nodes.register(state, command, actor), actor)
+
+
+def _record_snapshot(state: State, command: cmd.RecordSnapshot) -> Decision:
+    if command.index <= state.snapshot.index:
+        return ()
+    return (ev.SnapshotRecorded(index=command.index, digest=command.digest, sha256=command.sha256),)
+
+
+TABLE: tuple[Row, ...] = (
+    # allocations
+    _timed(cmd.SubmitAllocation, submission.submit),
+    _plain(cmd.CancelAllocation, _cancel),
+    _plain(cmd.HoldAllocation, _hold),
+    _plain(cmd.ReleaseAllocation, _release),
+    _plain(cmd.RequeueAllocation, _requeue),
+    _plain(cmd.UpdateAllocation, allocations.update),
+    _plain(cmd.PauseAllocation, pauses.pause),
+    _plain(cmd.ArchiveAllocations, allocations.archive),
+    _plain(cmd.FoldTasks, ranges.fold),
+    _timed(cmd.SubmitDag, dags.submit),
+    _signed(cmd.CancelDag, dags.cancel),
+    # runs
+    _timed(cmd.PlaceAllocation, placement.place),
+    _timed(cmd.ReportPart, runs.report),
+    _timed(cmd.LosePart, runs.lose),
+    _plain(cmd.ExpireAllocation, runs.expire),
+    _plain(cmd.RollbackRun, runs.roll_back),
+    _timed(cmd.EnforceDeadline, deadlines.enforce),
+    _plain(cmd.RecordSteps, steps.record),
+    # nodes
+    _signed(cmd.RegisterNode, _register),
+    _signed(cmd.ConfirmNode, nodes.confirm),
+    _signed(cmd.FailBoot, nodes.fail_boot),
+    _signed(cmd.RebootNode, nodes.reboot),
+    _signed(cmd.DegradeNode, nodes.degrade),
+    _signed(cmd.RecoverNode, nodes.recover),
+    _signed_timed(cmd.DownNode, nodes.down),
+    _signed(cmd.DrainNode, nodes.drain),
+    _signed(cmd.UndrainNode, drift.undrain),
+    _signed_timed(cmd.DisableNode, nodes.disable),
+    _signed(cmd.EnableNode, nodes.enable),
+    _signed_timed(cmd.WipeNode, node_wipes.wipe),
+    _signed(cmd.FinishWipe, node_wipes.finish),
+    _signed_timed(cmd.ImportNodes, specifications.import_nodes),
+    # drift
+    _timed(cmd.NoteDrift, drift.note),
+    _plain(cmd.ClearDrift, drift.clear),
+    _timed(cmd.EscalateDrift, drift.escalate),
+    _plain(cmd.ApproveNode, drift.approve),
+    _signed_timed(cmd.SetBaseline, drift.set_baseline),
+    _plain(cmd.UnsetBaseline, drift.unset_baseline),
+    # administration
+    _timed(cmd.SetTenant, administration.set_tenant),
+    _timed(cmd.SetProject, administration.set_project),
+    _timed(cmd.SetVcluster, administration.set_vcluster),
+    _plain(cmd.SetSetting, administration.set_setting),
+    _signed_timed(cmd.SetReservation, reservations.set_reservation),
+    _plain(cmd.DeleteReservation, reservations.delete_reservation),
+    _plain(cmd.RecordSnapshot, _record_snapshot),
+    # notifications
+    _plain(cmd.SetNotifyDefault, notifications.set_default),
+    _timed(cmd.NoteTimeLimit, notifications.note_time_limit),
+    _plain(cmd.SettleNotifications, notifications.settle),
+    # audit
+    _plain(cmd.RecordAudit, audit.record),
+    _signed_timed(cmd.AddAuditKey, audit.add_key),
+    _plain(cmd.SealAudit, audit.seal),
+    _plain(cmd.ArchiveAudit, audit.archive),
 )
-_AdministrationCommand = cmd.SetTenant | cmd.SetProject | cmd.SetVcluster | cmd.SetSetting | cmd.RecordSnapshot
-_NodeCommand = (
-    cmd.RegisterNode
-    | cmd.ConfirmNode
-    | cmd.FailBoot
-    | cmd.RebootNode
-    | cmd.DegradeNode
-    | cmd.RecoverNode
-    | cmd.DownNode
-    | cmd.DrainNode
-    | cmd.UndrainNode
-    | cmd.DisableNode
-    | cmd.EnableNode
-    | cmd.WipeNode
-    | cmd.FinishWipe
-    | cmd.ImportNodes
-)
-
-
-def _decide_run(
-    state: State, command: cmd.LosePart | cmd.ExpireAllocation | cmd.RollbackRun | cmd.EnforceDeadline, at: int
-) -> Decision:
-    match command:
-        case cmd.LosePart():
-            return runs.lose(state, command, at)
-        case cmd.ExpireAllocation():
-            return runs.expire(state, command)
-        case cmd.RollbackRun():
-            return runs.roll_back(state, command)
-        case cmd.EnforceDeadline():
-            return deadlines.enforce(state, command, at)
-        case _:
-            assert_never(command)
-
-
-def _decide_dag(state: State, command: cmd.SubmitDag | cmd.CancelDag, actor: str, at: int) -> Decision:
-    if isinstance(command, cmd.SubmitDag):
-        return dags.submit(state, command, at)
-    return dags.cancel(state, command, actor)
-
-
-def _decide_reservation(
-    state: State, command: cmd.SetReservation | cmd.DeleteReservation, actor: str, at: int
-) -> Decision:
-    if isinstance(command, cmd.SetReservation):
-        return reservations.set_reservation(state, command, actor, at)
-    return reservations.delete_reservation(state, command)
-
-
-def _decide_allocation(state: State, command: _AllocationCommand) -> Decision:
-    match command:
-        case cmd.CancelAllocation():
-            return ranges.cancel(state, command) if command.positions else allocations.cancel(state, command)
-        case cmd.HoldAllocation():
-            return ranges.hold(state, command) if command.positions else allocations.hold(state, command)
-        case cmd.ReleaseAllocation():
-            return ranges.release(state, command) if command.positions else allocations.release(state, command)
-        case cmd.RequeueAllocation():
-            return ranges.requeue(state, command) if command.positions else allocations.requeue(state, command)
-        case cmd.UpdateAllocation():
-            return allocations.update(state, command)
-        case cmd.PauseAllocation():
-            return pauses.pause(state, command)
-        case cmd.ArchiveAllocations():
-            return allocations.archive(state, command)
-        case cmd.FoldTasks():
-            return ranges.fold(state, command)
-        case _:
-            assert_never(command)
-
-
-def _decide_administration(state: State, command: _AdministrationCommand, at: int) -> Decision:
-    match command:
-        case cmd.SetTenant():
-            return administration.set_tenant(state, command, at)
-        case cmd.SetProject():
-            return administration.set_project(state, command, at)
-        case cmd.SetVcluster():
-            return administration.set_vcluster(state, command, at)
-        case cmd.SetSetting():
-            return administration.set_setting(state, command)
-        case cmd.RecordSnapshot():
-            newer = command.index > state.snapshot.index
-            recorded = ev.SnapshotRecorded(index=command.index, digest=command.digest, sha256=command.sha256)
-            return (recorded,) if newer else ()
-        case _:
-            assert_never(command)
-
-
-_AuditCommand = cmd.RecordAudit | cmd.AddAuditKey | cmd.SealAudit | cmd.ArchiveAudit
-
-
-def _decide_audit(state: State, command: _AuditCommand, actor: str, at: int) -> Decision:
-    match command:
-        case cmd.RecordAudit():
-            return audit.record(state, command)
-        case cmd.AddAuditKey():
-            return audit.add_key(state, command, actor, at)
-        case cmd.SealAudit():
-            return audit.seal(state, command)
-        case cmd.ArchiveAudit():
-            return audit.archive(state, command)
-        case _:
-            assert_never(command)
-
-
-_NotificationCommand = cmd.SetNotifyDefault | cmd.NoteTimeLimit | cmd.SettleNotifications
-
-
-def _decide_notification(state: State, command: _NotificationCommand, at: int) -> Decision:
-    match command:
-        case cmd.SetNotifyDefault():
-            return notifications.set_default(state, command)
-        case cmd.NoteTimeLimit():
-            return notifications.note_time_limit(state, command, at)
-        case cmd.SettleNotifications():
-            return notifications.settle(state, command)
-        case _:
-            assert_never(command)
-
-
-_SignOfLife = cmd.RegisterNode | cmd.ConfirmNode | cmd.FailBoot | cmd.DegradeNode | cmd.RecoverNode
-
-
-def _decide_sign(state: State, command: _SignOfLife, actor: str) -> Decision:
-    match command:
-        case cmd.RegisterNode():
-            return specifications.measured(state, command, nodes.register(state, command, actor), actor)
-        case cmd.ConfirmNode():
-            return nodes.confirm(state, command, actor)
-        case cmd.FailBoot():
-            return nodes.fail_boot(state, command, actor)
-        case cmd.DegradeNode():
-            return nodes.degrade(state, command, actor)
-        case cmd.RecoverNode():
-            return nodes.recover(state, command, actor)
-        case _:
-            assert_never(command)
-
-
-_DriftCommand = (
-    cmd.NoteDrift | cmd.ClearDrift | cmd.EscalateDrift | cmd.ApproveNode | cmd.SetBaseline | cmd.UnsetBaseline
-)
-
-
-def _decide_drift(state: State, command: _DriftCommand, actor: str, at: int) -> Decision:
-    match command:
-        case cmd.NoteDrift():
-            return drift.note(state, command, at)
-        case cmd.ClearDrift():
-            return drift.clear(state, command)
-        case cmd.EscalateDrift():
-            return drift.escalate(state, command, at)
-        case cmd.ApproveNode():
-            return drift.approve(state, command)
-        case cmd.SetBaseline():
-            return drift.set_baseline(state, command, actor, at)
-        case cmd.UnsetBaseline():
-            return drift.unset_baseline(state, command)
-        case _:
-            assert_never(command)
-
-
-def _decide_node(state: State, command: _NodeCommand | _DriftCommand, actor: str, at: int) -> Decision:
-    match command:
-        case cmd.RegisterNode() | cmd.ConfirmNode() | cmd.FailBoot() | cmd.DegradeNode() | cmd.RecoverNode():
-            return _decide_sign(state, command, actor)
-        case cmd.RebootNode():
-            return nodes.reboot(state, command, actor)
-        case cmd.DownNode():
-            return nodes.down(state, command, actor, at)
-        case cmd.DrainNode():
-            return nodes.drain(state, command, actor)
-        case cmd.UndrainNode():
-            return drift.undrain(state, command, actor)
-        case cmd.DisableNode():
-            return nodes.disable(state, command, actor, at)
-        case cmd.EnableNode():
-            return nodes.enable(state, command, actor)
-        case cmd.WipeNode():
-            return node_wipes.wipe(state, command, actor, at)
-        case cmd.FinishWipe():
-            return node_wipes.finish(state, command, actor)
-        case cmd.ImportNodes():
-            return specifications.import_nodes(state, command, at, actor)
-        case _:
-            return _decide_drift(state, command, actor, at)
+RULES: dict[type, Judge] = dict(TABLE)

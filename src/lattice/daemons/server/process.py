@@ -26,7 +26,7 @@ from lattice.api.streams.changes import ChangeRing
 from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, make_defaults
-from lattice.control.loop import failures
+from lattice.control.loop import failures, repeats
 from lattice.control.settings import seconds_setting
 from lattice.control.work.orders import token_lifetime_s
 from lattice.core.model.work.allocations import Allocation
@@ -81,7 +81,7 @@ class ServerProcess:
         self._data_dir = Path(config.data_dir)
         self._endpoints_file = self._data_dir / ENDPOINTS_FILE
         self._metrics = Metrics()
-        self._metrics.show_loops(lambda: failures)
+        self._metrics.show_loops(lambda: failures, lambda: repeats)
         self._links = AgentLinkTable()
         self._agents = AgentService(self._verifier, refused=self._agent_refused)
         self._agent_entrance = AgentEntrance(config.api, secret, self._clock, self._verifier, self._agent_refused)

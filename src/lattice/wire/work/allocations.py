@@ -188,7 +188,7 @@ class CancelAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 LogStream = Literal["stdout", "stderr"]
 
-_STOPPING = {
+_STOPPING = {  # partial: NODE_LOST and ROLLBACK name a node, see _stopping_reason
     StopIntent.CANCEL: "being cancelled",
     StopIntent.REQUEUE: "being stopped to run again",
     StopIntent.PART_FAILED: "one of its nodes failed, the others are being stopped",
@@ -196,7 +196,7 @@ _STOPPING = {
     StopIntent.DRAIN: "its node is drained urgently, it will run again",
     StopIntent.DEADLINE: "its deadline is over",
 }
-_HELD = {Hold.USER: "held by its user", Hold.OPERATOR: "held by an operator"}
+_HELD = {Hold.NONE: "", Hold.USER: "held by its user", Hold.OPERATOR: "held by an operator"}
 
 
 def _resources(request: Request) -> ResourcesView:
@@ -217,7 +217,7 @@ def _stopping_reason(record: Allocation) -> str:
         return f"node {record.lost_node} was lost" if record.lost_node else "a node was lost"
     if record.intent is StopIntent.ROLLBACK:
         return f"node {record.lost_node} did not start it in time"
-    return _STOPPING.get(record.intent, "")
+    return _STOPPING[record.intent]
 
 
 def waiting_reason(record: Allocation, explained: str) -> str:
@@ -228,7 +228,7 @@ def waiting_reason(record: Allocation, explained: str) -> str:
         return ""
     if record.hold is Hold.OPERATOR and record.message.endswith(AWAITS_RELEASE):
         return record.message
-    return _HELD.get(record.hold) or waiting_sentence(record.waits_for) or explained
+    return _HELD[record.hold] or waiting_sentence(record.waits_for) or explained
 
 
 def elapsed_s(record: Allocation, now_ms: int) -> int:

@@ -9,13 +9,20 @@ from lattice.core.model.work.dags import Dag
 from lattice.core.model.work.dependencies import Condition
 from lattice.wire.work.dags import DagEdge, DagGraph, DagNode, Member, member_head, member_state
 
+_ACTIVE = "#aed4f5"
 _COLOURS = {
     AllocationState.PENDING: "#d9d9d9",
     AllocationState.COMPLETED: "#b7e1b0",
     AllocationState.FAILED: "#f3b0ab",
     AllocationState.CANCELLED: "#c9b8d8",
+    AllocationState.STAGING: _ACTIVE,
+    AllocationState.STARTING: _ACTIVE,
+    AllocationState.RUNNING: _ACTIVE,
+    AllocationState.CHECKPOINTING: _ACTIVE,
+    AllocationState.SUSPENDED: _ACTIVE,
+    AllocationState.STOPPING: _ACTIVE,
 }
-_ACTIVE = "#aed4f5"
+# partial: the others are drawn solid
 _DASHES = {Condition.FAILURE: "6,3", Condition.ANY: "2,3", Condition.AFTER: "8,3,2,3"}
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 180, 44, 70, 18, 16
 _MAX_LABEL = 24
@@ -156,7 +163,7 @@ def _svg_edge(edge: DagEdge, places: dict[str, tuple[int, int]]) -> str:
 def _svg_node(node: DagNode, place: tuple[int, int]) -> str:
     x, y = place
     label = node.ref if len(node.ref) <= _MAX_LABEL else node.ref[: _MAX_LABEL - 1] + "…"
-    colour = _COLOURS.get(node.state, _ACTIVE)
+    colour = _COLOURS[node.state]
     return (
         f"<g><title>{escape(node.ref)} {node.id}: {node.state}</title>"
         f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" fill="{colour}" stroke="#555"/>'

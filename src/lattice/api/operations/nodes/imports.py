@@ -122,7 +122,7 @@ def _check_reach(context: Context, events: Events) -> None:
 
 
 def _view(context: Context, command: ImportNodes, reading: Reading, request: NodeImport) -> NodeImportView:
-    decided = decide_import(context.state, command, context.state.last_at)
+    decided = decide_import(context.state, command, "", context.state.last_at)
     if isinstance(decided, Rejected):
         raise refused(decided)
     _check_reach(context, decided)

@@ -33,7 +33,7 @@ from lattice.wire.text.tasks import indices_text
 # Rows that are made before others get their turn: some milliseconds.
 AT_ONCE = 250
 _NOTHING_ASKED = Asked()
-_CONDITIONS = {
+_CONDITIONS = {  # partial: MUTEX names no job, see _condition
     Condition.SUCCESS: "afterok",
     Condition.FAILURE: "afternotok",
     Condition.ANY: "afterany",

@@ -91,6 +91,7 @@ def finish(state: State, command: cmd.FinishWipe, actor: str) -> Events | Reject
     return (moved(node, NodeTrigger.WIPE_FAILED, reason=reason, actor=actor),)
 
 
+# partial: only the ends of a wipe go into the audit chain
 _NOTED = {NodeTrigger.WIPED: "node.wiped", NodeTrigger.WIPE_FAILED: "node.wipe_failed"}
 
 

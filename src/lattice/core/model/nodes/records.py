@@ -100,7 +100,17 @@ def status_of(node: Node) -> Status:
         if not node.is_free:
             return Status.BUSY
         return Status.DOWN if node.shortfall else Status.IDLE
-    return _STATUSES.get(node.state, Status.DOWN)
+    return _STATUSES[node.state]
 
 
-_STATUSES = {NodeState.DRAINING: Status.DRAINING, NodeState.DRAINED: Status.DRAINED}
+_STATUSES = {
+    NodeState.UNKNOWN: Status.DOWN,
+    NodeState.BOOTING: Status.DOWN,
+    NodeState.READY: Status.IDLE,
+    NodeState.DEGRADED: Status.DOWN,
+    NodeState.DOWN: Status.DOWN,
+    NodeState.DRAINING: Status.DRAINING,
+    NodeState.DRAINED: Status.DRAINED,
+    NodeState.FAILED: Status.DOWN,
+    NodeState.QUARANTINE: Status.DOWN,
+}

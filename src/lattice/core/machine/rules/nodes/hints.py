@@ -12,6 +12,10 @@ _BACK = {
     NodeState.DRAINING: "Use undrain for drained nodes.",
     NodeState.DRAINED: "Use undrain for drained nodes.",
     NodeState.FAILED: "Use enable or reboot.",
+    NodeState.BOOTING: "",
+    NodeState.READY: "",
+    NodeState.DOWN: "",  # answered by its cause
+    NodeState.QUARANTINE: "",  # answered by its wipe
 }
 _BACK_FROM_DOWN = {
     DownCause.SILENCE: _BY_ITSELF,
@@ -26,7 +30,7 @@ def back_into_service(node: Node) -> str:
     if node.state is NodeState.QUARANTINE:
         return _by_wipe(node)
     if node.down_cause is None:
-        return _BACK.get(node.state, "")
+        return _BACK[node.state]
     hint = _BACK_FROM_DOWN[node.down_cause]
     return f"{hint} It comes back drained: undrain it then." if node.drain_wanted else hint
 

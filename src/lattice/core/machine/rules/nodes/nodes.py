@@ -105,10 +105,11 @@ def recover(state: State, command: cmd.RecoverNode, actor: str = "") -> Events:
     return (moved(node, trigger, actor=actor),)
 
 
-_FALLS = {
+_FALLS: dict[DownCause, NodeTrigger | None] = {
     DownCause.SILENCE: NodeTrigger.GIVEN_UP,
     DownCause.HARDWARE: NodeTrigger.HARDWARE_FAILED,
     DownCause.DRIFT: NodeTrigger.DRIFT_EXPIRED,
+    DownCause.OPERATOR: None,  # by disable
 }
 
 
@@ -116,7 +117,7 @@ def down(state: State, command: cmd.DownNode, actor: str, at: int) -> Events | R
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
-    trigger = _FALLS.get(command.cause)
+    trigger = _FALLS[command.cause]
     if trigger is None:
         return Rejected(code="invalid", message=f"a node is not Down by {command.cause}", hint="Use disable.")
     if next_node_state(node.state, trigger) is None:

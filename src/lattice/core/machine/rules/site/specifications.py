@@ -20,7 +20,7 @@ Events = tuple[ev.AnyEvent, ...]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
-def import_nodes(state: State, command: cmd.ImportNodes, at: int, actor: str = "") -> Events | Rejected:
+def import_nodes(state: State, command: cmd.ImportNodes, actor: str, at: int) -> Events | Rejected:
     """Everything that the files change, or the first thing that cannot be."""
     refusal = _check(command)
     if refusal is not None:

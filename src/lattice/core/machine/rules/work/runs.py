@@ -199,7 +199,7 @@ def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.Alloc
     )
 
 
-_END_STATE = {
+_END_STATE = {  # partial: the triggers that end an allocation
     AllocationTrigger.COMPLETE: AllocationState.COMPLETED,
     AllocationTrigger.FAIL: AllocationState.FAILED,
     AllocationTrigger.CANCEL: AllocationState.CANCELLED,
