@@ -56,6 +56,7 @@ class Site:
             "hmac_secret": f"file://{secret}",
             "tls": {"certificate": str(certificate), "key": str(key), "client_ca": str(self.authority.ca)},
             "node_spiffe_id": "spiffe://site/lattice/agent/{node}",
+            "node_domain": "alps.lattice.internal",
             "node_certificate_lifetime": LIFETIME_S,
         }
         timings = {"heartbeat_interval_s": 0.3, "heartbeat_timeout_s": 5}
@@ -158,7 +159,8 @@ def test_certificates_from_files_whose_name_is_the_nodes(site: Site) -> None:
 @pytest.mark.parametrize(
     ("recorded", "name", "is_known", "uri"),
     [
-        ("for node x1", "x1", True, ""),
+        ("for node x1", "x1.alps.lattice.internal", True, ""),
+        ("'idp', which is no node", "idp", True, ""),  # of the same authority, for something else
         ("", "x2", False, ""),  # of an authority that nobody here knows: it does not get as far as a record
         ("spiffe://site/database/x2 is not the id of", "x2", True, "spiffe://site/database/x2"),
     ],

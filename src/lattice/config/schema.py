@@ -106,7 +106,9 @@ class ApiSection(Struct, frozen=True, kw_only=True):
     oidc_client_id: str = ""
     oidc: OidcSection = OidcSection()
     token_revalidation_interval: Period = 300.0  # of those who follow streams
-    node_domain: str = ""  # of agents' certificates: NODE.node_domain; empty = NODE, or NODE.SITE.lattice.internal
+    node_domain: str = (
+        ""  # of agents' certificates: NODE.node_domain; needed with client_ca, unless agents have SPIFFE ids
+    )
     node_spiffe_id: str = ""  # of agents' certificates, with {node} in it: spiffe://site/lattice/agent/{node}
     node_certificate_lifetime: Period = 86400.0  # of those that this cluster issues
     grpc_tls: GrpcTlsSection = GrpcTlsSection()

@@ -2,7 +2,9 @@
 
 import pytest
 
-from lattice.api.grpc.agents.messages import BadMessage, registration_of
+from lattice.api.grpc.agents.messages import registration_of, report_of
+from lattice.api.grpc.agents.steps import step_report_of
+from lattice.api.grpc.agents.values import BadMessage
 from lattice.wire.pb import agent_pb2 as pb
 
 
@@ -36,3 +38,42 @@ def test_what_a_node_says_of_its_memory_and_power_is_kept() -> None:
     declared = pb.Hardware(cpus=4, memory_mb=4096, unified_memory=True, cxl_memory_mb=2048, power_w=700)
     hardware = registration_of(pb.Register(node_id="n1", hardware=declared)).hardware
     assert (hardware.unified_memory, hardware.cxl_memory_mb, hardware.power_w) == (True, 2048, 700)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [["\x1b[31mred"], ["two words"], ["line\nbreak"], ["x" * 129], [""], [f"f{n}" for n in range(257)]],
+)
+def test_features_that_no_node_has_are_refused(features: list[str]) -> None:
+    declared = pb.Hardware(cpus=4, memory_mb=4096, features=features)
+    with pytest.raises(BadMessage, match="feature"):
+        registration_of(pb.Register(node_id="n1", hardware=declared))
+
+
+@pytest.mark.parametrize("field", ["address", "boot_id", "agent_version", "collector_address"])
+def test_texts_that_cannot_be_shown_are_refused(field: str) -> None:
+    said = pb.Register(node_id="n1", hardware=pb.Hardware(cpus=4, memory_mb=4096))
+    setattr(said, field, "good\x1b[2Jbad")
+    with pytest.raises(BadMessage, match="printable"):
+        registration_of(said)
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf"), float("-inf"), -1.0, 1e300])
+def test_figures_of_a_run_are_finite_and_bounded(figure: float) -> None:
+    said = pb.RunReport(
+        phase=pb.PHASE_ENDED, cpu_s=figure, elapsed_s=figure, peak_memory_mb=2**64 - 1, message="a\x1bb"
+    )
+    report = report_of(said)
+    assert report is not None
+    assert 0 <= report.cpu_s <= 1e10
+    assert 0 <= report.elapsed_s <= 1e10
+    assert report.peak_memory_mb < 1 << 63
+    assert report.message == "a?b"
+
+
+def test_figures_of_a_step_are_finite_and_bounded() -> None:
+    task = pb.TaskEnd(rank=0, message="a\nb")
+    said = pb.StepReport(cpu_s=float("nan"), elapsed_s=float("inf"), peak_memory_mb=2**64 - 1, tasks=[task])
+    report = step_report_of(said)
+    assert (report.cpu_s, report.elapsed_s, report.tasks[0].message) == (0.0, 0.0, "a?b")
+    assert report.peak_memory_mb < 1 << 63

@@ -1,6 +1,7 @@
 """The leader's book of steps: room, ends, lost nodes, repeated requests, the next leader."""
 
 import asyncio
+from itertools import count
 
 import pytest
 
@@ -22,6 +23,7 @@ class Book:
         self.cleared: list[str] = []
         self.book = self.make()
         self.number = 0
+        self._launches = count(1)
 
     def make(self) -> StepBook:
         world = self.world
@@ -36,7 +38,7 @@ class Book:
     async def launch(self, tasks: int = 2, launch_id: str = "", **more: object) -> int:
         allocation = self.world.replica.state.allocations[self.number]
         wish = StepWish(tasks=tasks)
-        made = launch_id or f"launch-{id(object())}-{len(self.orders())}"
+        made = launch_id or f"launch-{next(self._launches)}"
         request = LaunchRequest(launch_id=made, argv=("work",), wish=wish, **more)  # type: ignore[arg-type]
         return (await self.book.launch(allocation, request)).step
 

@@ -5,7 +5,8 @@ import stat
 from pathlib import Path
 
 from lattice.control.work.tracing import TraceCapture
-from lattice.core.machine.commands import CancelAllocation, SetSetting
+from lattice.core.machine.commands import CancelAllocation, SetSetting, SetVcluster
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.wire.files.traces import Completed, NodeListed, Started, Submitted, TraceLine, decode_trace_line
 from tests.unit.control.world import World, scenario
 
@@ -122,3 +123,25 @@ async def test_a_disk_that_fails_ends_the_recording_and_nothing_else(tmp_path: P
     await switched(world, "true")
     await capture.flush()
     assert len(lines_of(tmp_path / "traces")) == 1
+
+
+@scenario
+async def test_sensitive_work_is_never_recorded(tmp_path: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    await world.do(SetVcluster(vcluster=Vcluster(name="hospital", scheduler=SENSITIVE), create=True))
+    waiting = await world.submit(vcluster="hospital", name="patient-17")
+    capture = TraceCapture(world.replica, world.clock, tmp_path / "traces")
+    await switched(world, "true")
+    number = await world.submit(vcluster="hospital", name="patient-18")
+    await world.place(number, "n1")
+    await world.started(number, "n1")
+    await world.ended(number, "n1")
+    seen = await world.submit(name="ordinary")
+    await world.do(CancelAllocation(number=waiting))
+    await capture.flush()
+    (recorded,) = lines_of(tmp_path / "traces")
+    assert [line.alloc.id for line in recorded if isinstance(line, Submitted)] == [f"a{seen}"]
+    assert not any(isinstance(line, Started | Completed) for line in recorded)
+    (file,) = (tmp_path / "traces").iterdir()
+    assert "patient" not in file.read_text()

@@ -234,14 +234,16 @@ class World:
         notify: Notify | None = None,
         deadline_at: int = 0,
         asked: Asked | None = None,
+        vcluster: str = "default",
+        name: str = "test",
     ) -> int:
         work = Work(argv=("true",), env={"A": "1"}, cwd="/tmp")
         command = SubmitAllocation(
-            name="test",
+            name=name,
             user="ada",
             account="ada",
             tenant="default",
-            vcluster="default",
+            vcluster=vcluster,
             request=Request(nodes=nodes),
             per_node=per_node,
             tasks=tasks,

@@ -53,6 +53,11 @@ def test_a_key_that_everybody_can_read_is_refused_in_production(tmp_path: Path) 
         ("dev", {"agent_listen": "127.0.0.1:0"}, "api.agent_listen"),
         ("dev", {"grpc_tls": {"listen": "127.0.0.1:0"}}, "api.grpc_tls"),
         ("dev", {"tls": {"client_ca": "/x"}}, "api.tls.client_ca"),
+        (
+            "production",
+            {"tls": {"certificate": "/c", "key": "/k", "client_ca": "/x"}, "agent_listen": "127.0.0.1:0"},
+            "set api.node_domain",
+        ),
     ],
 )
 def test_what_is_refused(mode: str, api: dict[str, Any], complaint: str) -> None:

@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-SITE_NAME = re.compile(r"(?P<node>.+)\.[^.]+\.lattice\.internal")
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of the group of P-256
 _NAME = x509.Name(
     [
@@ -47,47 +46,49 @@ class NodeNames:
         return f"{node}.{self.domain}" if self.domain else node
 
     def node_of(self, common_name: str, uris: Iterable[str]) -> str:
-        """The node that a certificate with these names stands for. Raises NotANode."""
+        """The node that a certificate of the site's authority stands for. Raises NotANode.
+
+        Only names of the node domain or SPIFFE ids of agents do: the same authority vouches for web servers and people, too.
+        """
         for uri in uris:
             if uri.startswith("spiffe://"):
                 return self._by_spiffe_id(uri)
+        if not self.domain:
+            raise NotANode(
+                f"the certificate is for {common_name[:80]!r} and has no SPIFFE id; api.node_domain is not set"
+            )
+        return self._in_domain(common_name)
+
+    def own_node_of(self, common_name: str) -> str:
+        """The node that a certificate of the cluster's own authority stands for. Raises NotANode."""
         if self.domain:
-            node = common_name.removesuffix(f".{self.domain}")
-            if node == common_name or not node:
-                raise NotANode(f"the certificate is for {common_name!r}, which is not in {self.domain}")
-            return node
-        match = SITE_NAME.fullmatch(common_name)
-        node = match["node"] if match else common_name
-        if not node:
-            raise NotANode("the certificate names nobody")
+            return self._in_domain(common_name)
+        if not NODE_NAME.fullmatch(common_name):
+            raise NotANode("the certificate names no node")
+        return common_name
+
+    def _in_domain(self, common_name: str) -> str:
+        node = common_name.removesuffix(f".{self.domain}")
+        if node == common_name or not NODE_NAME.fullmatch(node):
+            raise NotANode(f"the certificate is for {common_name[:80]!r}, which is no node in {self.domain}")
         return node
 
     def _by_spiffe_id(self, uri: str) -> str:
         before, mark, after = self.spiffe_id.partition("{node}")
         node = uri.removeprefix(before).removesuffix(after)
-        if not mark or not uri.startswith(before) or not uri.endswith(after) or not node or "/" in node:
-            raise NotANode(f"{uri} is not the id of a node's agent here")
+        is_ours = bool(mark) and uri.startswith(before) and uri.endswith(after)
+        if not is_ours or not NODE_NAME.fullmatch(node):
+            raise NotANode(f"{uri[:200]} is not the id of a node's agent here")
         return node
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCertificate:
-    """What a connection proved: which node, and until when."""
+    """What a connection proved: which node, since when and until when (seconds since 1970)."""
 
     node: str
-    expires_at: int  # seconds since 1970
-
-
-def shown_certificate(auth_context: Mapping[str, Iterable[bytes]], names: NodeNames) -> ShownCertificate:
-    """The node behind a gRPC connection whose certificate was verified. Raises NotANode."""
-    pem = next(iter(auth_context.get("x509_pem_cert", ())), b"")
-    if not pem:
-        raise NotANode("no certificate was shown")
-    certificate = x509.load_pem_x509_certificate(pem)
-    return ShownCertificate(
-        names.node_of(_common_name(certificate.subject), _uris(certificate)),
-        int(certificate.not_valid_after_utc.timestamp()),
-    )
+    begins_at: int
+    expires_at: int
 
 
 class NodeAuthority:
@@ -101,6 +102,28 @@ class NodeAuthority:
         self._key = ec.derive_private_key(int.from_bytes(seed, "big") % (_ORDER - 1) + 1, ec.SECP256R1())
         self._certificate = self._own_certificate()
         self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    def shown(self, auth_context: Mapping[str, Iterable[bytes]]) -> ShownCertificate:
+        """The node behind a gRPC connection whose certificate was verified, here or by the site's authority. Raises NotANode."""
+        pem = next(iter(auth_context.get("x509_pem_cert", ())), b"")
+        if not pem:
+            raise NotANode("no certificate was shown")
+        certificate = x509.load_pem_x509_certificate(pem)
+        _check_use(certificate)
+        name = _common_name(certificate.subject)
+        if self._has_issued(certificate):
+            node = self._names.own_node_of(name)
+        else:
+            node = self._names.node_of(name, _uris(certificate))
+        begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        return ShownCertificate(node, int(begins.timestamp()), int(ends.timestamp()))
+
+    def _has_issued(self, certificate: x509.Certificate) -> bool:
+        try:
+            certificate.verify_directly_issued_by(self._certificate)
+        except (ValueError, TypeError, InvalidSignature):
+            return False
+        return True
 
     def _own_certificate(self) -> x509.Certificate:
         public = self._key.public_key()
@@ -121,7 +144,7 @@ class NodeAuthority:
         """A certificate (PEM) for the key in the request. Raises NotANode for requests that make no sense or are not the node's."""
         asked = _checked_request(request)
         name = self._names.common_name(node)
-        if not NODE_NAME.fullmatch(node) or self._names.node_of(name, ()) != node:
+        if not NODE_NAME.fullmatch(node) or self._names.own_node_of(name) != node:
             raise NotANode(f"{node[:80]!r} cannot be the name of a node")
         if _common_name(asked.subject) != node:
             raise NotANode(f"the request is for {_common_name(asked.subject)!r}, not for node {node}")
@@ -165,6 +188,18 @@ def _checked_request(request: bytes) -> x509.CertificateSigningRequest:
 def _common_name(name: x509.Name) -> str:
     found = name.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[0].value) if found else ""
+
+
+def _check_use(certificate: x509.Certificate) -> None:
+    """Raises NotANode for a certificate that was not made for clients."""
+    try:
+        uses = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except (x509.ExtensionNotFound, ValueError):
+        uses = None
+    if uses is None or ExtendedKeyUsageOID.CLIENT_AUTH not in uses:
+        raise NotANode(
+            f"the certificate for {_common_name(certificate.subject)[:80]!r} is not for clients (clientAuth)"
+        )
 
 
 def _uris(certificate: x509.Certificate) -> list[str]:

@@ -35,10 +35,18 @@ class LiveStep:
     is_ending: bool = False
     ended_at: int = 0
     watchers: set["asyncio.Future[None]"] = field(default_factory=set)
+    _ranks: dict[str, frozenset[int]] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[int, int]:
         return self.number, self.step
+
+    def ranks_on(self, node: str) -> frozenset[int]:
+        """The ranks of its tasks on the node."""
+        if not self._ranks and self.plan is not None:
+            layout = self.plan.layout
+            self._ranks = {name: frozenset(ranks) for name, ranks in zip(layout.nodes, layout.ranks(), strict=True)}
+        return self._ranks.get(node, frozenset())
 
     def about(self) -> StepOrder:
         return StepOrder(number=self.number, run=self.run, step=self.step)

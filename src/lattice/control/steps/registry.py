@@ -18,7 +18,6 @@ from lattice.control.settings import seconds_setting
 from lattice.control.steps.live import LiveStep, record_of, view_of
 from lattice.control.steps.plan import (
     StepPlan,
-    decode_plan,
     for_step,
     launch_orders,
     misfit_refusal,
@@ -27,6 +26,7 @@ from lattice.control.steps.plan import (
     step_name,
     unknown_step,
 )
+from lattice.control.steps.trust import MOST_STEPS, concerns, is_settled, news, trusted_plan
 from lattice.control.work.orders import start_order
 from lattice.core.machine.commands import Envelope, RecordSteps
 from lattice.core.machine.events import (
@@ -249,6 +249,8 @@ class StepBook:
     def _enter(self, allocation: Allocation, request: LaunchRequest, tasks: int) -> LiveStep:
         number = allocation.number
         step = max(allocation.next_step, self._next.get(number, 0))
+        if step >= MOST_STEPS:
+            raise StepRefused("conflict", f"{allocation_id(number)} has no numbers left for further steps")
         self._next[number] = step + 1
         live = LiveStep(
             number=number,
@@ -364,11 +366,12 @@ class StepBook:
                 self._links.order_step(node, self._end_order(live, self._grace_s(), live.message))
 
     def _adopt(self, node: str, known: KnownStep) -> None:
-        plan = decode_plan(known.plan)
+        plan = trusted_plan(self._replica.state, node, known)
+        if plan is None:
+            self._distrust(node, known.key)
+            return
         number = known.key.number
         self._next[number] = max(self._next.get(number, 0), known.step + 1)
-        if plan is None or number not in self._replica.state.allocations:
-            return
         live = self._live.get((number, known.step))
         if live is None:
             live = LiveStep(
@@ -387,6 +390,9 @@ class StepBook:
                 if other != node:
                     self._missing.append((self._clock.monotonic_s() + ADOPT_WITHIN_S, other, live.key))
             self._alarm.ring()
+        elif live.launch_id != plan.launch_id or live.plan is None or node not in live.plan.layout.nodes:
+            self._distrust(node, known.key)
+            return
         self._has_it(live, node)
         self._missing = [entry for entry in self._missing if entry[1:] != (node, live.key)]
         if not self._is_wanted(live):
@@ -395,12 +401,15 @@ class StepBook:
     def report(self, node: str, report: StepReport) -> None:
         live = self._live.get((report.key.number, report.step))
         if live is None or live.launch_id != report.launch_id:
-            if report.has_ended and self._is_settled(report):
+            if report.has_ended and is_settled(self._replica.state, node, report):
                 ack = AckOrder(number=report.key.number, run=report.key.run, step=report.step)
                 self._links.order_step(node, ack)
             return
+        if not concerns(live, node, report):
+            self._distrust(node, report.key)
+            return
         self._has_it(live, node)
-        fresh = [end for end in report.tasks if end.rank not in live.ends]
+        fresh = news(live, node, report.tasks)
         for end in fresh:
             live.ends[end.rank] = end
         if report.has_ended and node in live.open_nodes:
@@ -417,10 +426,10 @@ class StepBook:
         live.orders.pop(node, None)
         live.unsent.discard(node)
 
-    def _is_settled(self, report: StepReport) -> bool:
-        """Whether the step needs no more reports: it is recorded, or there is nothing to record it with."""
-        allocation = self._replica.state.allocations.get(report.key.number)
-        return allocation is None or any(record.launch_id == report.launch_id for record in allocation.steps)
+    def _distrust(self, node: str, key: RunKey) -> None:
+        """The node speaks of a step that it cannot have."""
+        self.counts["foreign_steps"] += 1
+        _log.warning("word of a foreign step of %s is ignored", allocation_id(key.number), extra={"node_id": node})
 
     def _lose(self, live: LiveStep, node: str, why: str) -> None:
         if live.plan is None or node not in live.open_nodes:

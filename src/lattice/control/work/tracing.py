@@ -2,7 +2,7 @@
 
 Each recording is a file of its own and begins with the nodes and with what waits and runs at that moment. What happens is
 only noted on the event loop; lines are written elsewhere, so that a slow disk holds nobody up. A disk that fails ends the
-recording, nothing else.
+recording, nothing else. Work in sensitive vClusters is never recorded.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.site.settings import setting_value
+from lattice.core.model.site.tenants import SENSITIVE
 from lattice.core.model.work.allocations import Allocation, TaskGroup
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
@@ -127,14 +128,18 @@ class TraceCapture:
 def _line(state: State, event: AnyEvent, at: int) -> Noted | None:
     match event:
         case AllocationSubmitted():
-            return event.allocation
+            return None if _is_sensitive(state, event.allocation) else event.allocation
         case TaskGroupSubmitted():
-            return event.group
+            return None if _is_sensitive(state, event.group.template) else event.group
         case AllocationStarted():
-            nodes = state.allocations[event.number].nodes
-            return Started(ts=at / 1000, alloc_id=allocation_id(event.number), nodes=nodes)
+            record = state.allocations[event.number]
+            if _is_sensitive(state, record):
+                return None
+            return Started(ts=at / 1000, alloc_id=allocation_id(event.number), nodes=record.nodes)
         case AllocationEnded():
             record = state.allocations[event.number]
+            if _is_sensitive(state, record):
+                return None
             length = (record.ended_at - record.started_at) / 1000 if record.started_at else None
             return Completed(
                 ts=at / 1000,
@@ -149,12 +154,21 @@ def _line(state: State, event: AnyEvent, at: int) -> Noted | None:
             return None
 
 
+def _is_sensitive(state: State, record: Allocation) -> bool:
+    vcluster = state.vclusters.get(record.vcluster)
+    return vcluster is not None and vcluster.scheduler == SENSITIVE
+
+
 def _present(state: State, now_ms: int) -> list[Noted]:
     """The nodes, and what waits or runs."""
     return [
         *(_node(node.id, node.hardware, now_ms) for node in state.nodes.values()),
-        *(group for group in state.groups.values() if group.pending),
-        *(record for record in state.allocations.values() if not record.is_terminal),
+        *(group for group in state.groups.values() if group.pending and not _is_sensitive(state, group.template)),
+        *(
+            record
+            for record in state.allocations.values()
+            if not record.is_terminal and not _is_sensitive(state, record)
+        ),
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import grpc.aio
 
-from lattice.api.auth.node_certificates import NodeAuthority, NodeNames
+from lattice.api.auth.node_certificates import NodeAuthority, NodeNames, ShownCertificate
 from lattice.api.auth.tokens import sign_token
 from lattice.api.grpc.agents.certificates import CertificateDesk, CertifiedAgents, Refused, nobody_hears
 from lattice.api.grpc.agents.service import AgentService
@@ -27,8 +27,8 @@ class AgentEntrance:
         self._secret = secret
         self._clock = clock
         self._verifier = verifier
-        self._names = NodeNames(api.node_domain, api.node_spiffe_id)
-        self._authority = NodeAuthority(secret, self._names, api.node_certificate_lifetime)
+        names = NodeNames(api.node_domain, api.node_spiffe_id)
+        self._authority = NodeAuthority(secret, names, api.node_certificate_lifetime)
         self._server: grpc.aio.Server | None = None
 
     def issue_on(self, server: grpc.aio.Server) -> None:
@@ -43,19 +43,25 @@ class AgentEntrance:
             self._server, port = build_certified_server(str(listen), tls.grpc_credentials(self._trusted(tls)))
         except BindFailed as error:
             raise ListenFailed(f"api.agent_listen: {error}") from error
-        CertifiedAgents(agents, self._names, self._vouch, self._refused).add_to(self._server)
-        CertificateDesk(self._authority, self._clock, names=self._names, refused=self._refused).add_to(self._server)
+        CertifiedAgents(agents, self._authority, self._vouch, self._refused).add_to(self._server)
+        CertificateDesk(self._authority, self._clock, refused=self._refused).add_to(self._server)
         await self._server.start()
         return Address(listen.host, port)
 
     def _trusted(self, tls: ServerTls) -> Callable[[], bytes]:
         return lambda: self._authority.pem + tls.client_authorities()
 
-    def _vouch(self, node: str, until_s: int) -> str:
+    def _vouch(self, shown: ShownCertificate) -> str:
+        """Issued when the certificate was: what ends older certificates of a node ends its tokens, too."""
         now_s = self._clock.now_ms() // 1000
-        lifetime_s = max(1, until_s - now_s)
+        begins = min(shown.begins_at, now_s)
         return sign_token(
-            self._secret, user=f"node:{node}", issued_at_s=now_s, lifetime_s=lifetime_s, kind="agent", node=node
+            self._secret,
+            user=f"node:{shown.node}",
+            issued_at_s=begins,
+            lifetime_s=max(now_s + 1, shown.expires_at) - begins,
+            kind="agent",
+            node=shown.node,
         )
 
     async def close(self, patience_s: float) -> None:

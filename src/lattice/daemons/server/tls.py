@@ -37,6 +37,11 @@ def check_tls(config: ServerConfig) -> None:
         raise ConfigError("api.agent_listen: agents by certificate need api.tls.certificate and api.tls.key, too")
     if tls.client_ca and not config.api.agent_listen:
         raise ConfigError("api.tls.client_ca: is for api.agent_listen, which is not set")
+    if tls.client_ca and not config.api.node_domain and not config.api.node_spiffe_id:
+        raise ConfigError(
+            "api.tls.client_ca: whoever has a certificate of this authority would be a node; set api.node_domain "
+            "(agents' certificates are for NODE.node_domain) or api.node_spiffe_id"
+        )
     if config.api.grpc_tls.listen and not (config.api.grpc_tls.certificate and config.api.grpc_tls.key):
         raise ConfigError("api.grpc_tls: certificate and key are needed together")
     if tls.key:

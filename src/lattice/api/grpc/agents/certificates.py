@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import grpc
 
-from lattice.api.auth.node_certificates import NodeAuthority, NodeNames, NotANode, ShownCertificate, shown_certificate
+from lattice.api.auth.node_certificates import NodeAuthority, NotANode, ShownCertificate
 from lattice.api.grpc.agents.service import AgentService
 from lattice.ports.clock import Clock
 from lattice.ports.site.identity import Unauthenticated, Verifier
@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 
 StreamContext = grpc.aio.ServicerContext[bytes, bytes]
 SignContext = grpc.aio.ServicerContext[pb.SignNodeRequest, pb.SignNodeAnswer]
-# node, until when (seconds since 1970) -> a token for its agent
-Vouch = Callable[[str, int], str]
+# a token for the agent that has shown a certificate
+Vouch = Callable[[ShownCertificate], str]
 # Hears why somebody was refused.
 Refused = Callable[[str], None]
 
@@ -34,20 +34,22 @@ def nobody_hears(why: str) -> None:
 class CertifiedAgents:
     """The agents' entrance on a port where everybody has shown a certificate."""
 
-    def __init__(self, agents: AgentService, names: NodeNames, vouch: Vouch, refused: Refused = nobody_hears) -> None:
+    def __init__(
+        self, agents: AgentService, authority: NodeAuthority, vouch: Vouch, refused: Refused = nobody_hears
+    ) -> None:
         self._agents = agents
-        self._names = names
+        self._authority = authority
         self._vouch = vouch
         self._refused = refused
 
     async def connect(self, messages: AsyncIterator[bytes], context: StreamContext) -> None:
         try:
-            shown = shown_certificate(context.auth_context(), self._names)
+            shown = self._authority.shown(context.auth_context())
         except (NotANode, ValueError) as error:
             _log.warning("an agent's certificate is refused: %s", error, extra={"peer": context.peer()})
             self._refused(f"an agent: {error}")
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
-        await self._agents.connect_as(messages, context, self._vouch(shown.node, shown.expires_at))
+        await self._agents.connect_as(messages, context, self._vouch(shown))
 
     def add_to(self, server: grpc.aio.Server) -> None:
         handler = grpc.stream_stream_rpc_method_handler(self.connect)
@@ -57,7 +59,7 @@ class CertifiedAgents:
 
 
 class CertificateDesk(CertificateServiceServicer):
-    """Signs for agents with a token (`verifier`), or for those whose connection shows a certificate (`names`)."""
+    """Signs for agents with a token (`verifier`), or without one for those whose connection shows a certificate."""
 
     def __init__(
         self,
@@ -65,14 +67,12 @@ class CertificateDesk(CertificateServiceServicer):
         clock: Clock,
         *,
         verifier: Verifier | None = None,
-        names: NodeNames | None = None,
         refused: Refused = nobody_hears,
     ) -> None:
         self._authority = authority
         self._refused = refused
         self._clock = clock
         self._verifier = verifier
-        self._names = names
 
     def add_to(self, server: grpc.aio.Server) -> None:
         add_CertificateServiceServicer_to_server(self, server)
@@ -95,12 +95,11 @@ class CertificateDesk(CertificateServiceServicer):
 
     def _identified(self, context: SignContext) -> str | None:
         """The node that the caller is; None for a token that is good for any node."""
-        if self._names is not None:
-            shown: ShownCertificate = shown_certificate(context.auth_context(), self._names)
-            return shown.node
+        if self._verifier is None:
+            return self._authority.shown(context.auth_context()).node
         said = dict(context.invocation_metadata() or ())
         scheme, _, token = str(said.get("authorization", "")).partition(" ")
-        if self._verifier is None or scheme.lower() != "bearer" or not token:
+        if scheme.lower() != "bearer" or not token:
             raise Unauthenticated("no token: send authorization: Bearer TOKEN")
         identity = self._verifier.verify(token.strip())
         if identity.kind != "agent":

@@ -1,6 +1,6 @@
 """Orders and shares of collectors between the wire and the port."""
 
-from lattice.api.grpc.agents.messages import BadMessage
+from lattice.api.grpc.agents.values import BadMessage
 from lattice.ports.nodes.collecting import CollectingOrder, CollectOrder, Share
 from lattice.wire.pb import agent_pb2 as pb
 

@@ -3,7 +3,9 @@
 import re
 from typing import assert_never
 
+from lattice.api.grpc.agents import values
 from lattice.api.grpc.agents.steps import known_step, start_run
+from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.work.allocations import Cause, PartPhase
@@ -23,10 +25,9 @@ from lattice.ports.nodes.agents import (
 from lattice.wire.pb import agent_pb2 as pb
 
 _NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_MAX_TEXT = 4096
-# Far beyond any node, and sums over all nodes still fit into 64 bits.
 _MAX_COUNT = 1 << 20
-_MAX_MEMORY_MB = 1 << 40
+# So many runs and steps no node has.
+_MAX_KNOWN = 200_000
 _MAX_POWER_W = 10_000_000
 _MAX_SPEED = 1e9
 _MAX_DISK_MB = 1 << 50
@@ -42,10 +43,6 @@ _CAUSES = {
 }
 
 
-class BadMessage(ValueError):
-    """An agent said something that makes no sense; the text may be sent back to it."""
-
-
 def registration_of(message: pb.Register) -> Registration:
     """The checked registration; raises BadMessage."""
     if not _NODE_ID.fullmatch(message.node_id):
@@ -56,31 +53,33 @@ def registration_of(message: pb.Register) -> Registration:
     if not hardware.cpus or not hardware.memory_mb:
         raise BadMessage(f"node {message.node_id} declares no CPUs or no memory")
     counts, sizes = (hardware.cpus, hardware.gpus), (hardware.memory_mb, hardware.cxl_memory_mb)
-    if max(counts) > _MAX_COUNT or max(sizes) > _MAX_MEMORY_MB or hardware.power_w > _MAX_POWER_W:
+    if max(counts) > _MAX_COUNT or max(sizes) > MAX_MEMORY_MB or hardware.power_w > _MAX_POWER_W:
         raise BadMessage(f"node {message.node_id} declares more than any node has")
+    if max(len(message.runs), len(message.steps)) > _MAX_KNOWN:
+        raise BadMessage(f"node {message.node_id} names more runs or steps than any node has")
     return Registration(
         node=message.node_id,
         hardware=Hardware(
             cpus=hardware.cpus,
             memory_mb=hardware.memory_mb,
             gpus=hardware.gpus,
-            gpu_type=hardware.gpu_type[:_MAX_TEXT],
-            group=hardware.group[:_MAX_TEXT],
-            features=tuple(sorted(set(hardware.features))),
+            gpu_type=values.checked_line(hardware.gpu_type, "the type of GPU"),
+            group=values.checked_line(hardware.group, "the group"),
+            features=values.features(hardware.features),
             unified_memory=hardware.unified_memory,
             cxl_memory_mb=hardware.cxl_memory_mb,
             power_w=hardware.power_w,
         ),
-        address=message.address[:_MAX_TEXT],
-        boot_id=message.boot_id[:_MAX_TEXT],
-        agent_version=message.agent_version[:_MAX_TEXT],
+        address=values.checked_line(message.address, "the address"),
+        boot_id=values.checked_line(message.boot_id, "the boot id"),
+        agent_version=values.checked_line(message.agent_version, "the version"),
         runs=tuple(RunKey(known.key.number, known.key.run) for known in message.runs),
         steps=tuple(map(known_step, message.steps)),
         epoch=message.epoch,
         run_epochs={RunKey(known.key.number, known.key.run): known.epoch for known in message.runs if known.epoch},
         takes_batches=message.takes_batches,
         process=message.process,
-        collector_address=message.collector_address[:_MAX_TEXT],
+        collector_address=values.checked_line(message.collector_address, "the collector's address"),
         figures=_figures_of(hardware),
     )
 
@@ -90,9 +89,9 @@ def _figures_of(hardware: pb.Hardware) -> Figures | None:
         return None
     speed = hardware.cpu_speed if 0 <= hardware.cpu_speed <= _MAX_SPEED else 0.0  # not a number is not in between
     return Figures(
-        os=hardware.os[:_MAX_TEXT],
+        os=values.line(hardware.os),
         speed=round(speed, 3),
-        virtual_memory_mb=min(hardware.virtual_memory_mb, _MAX_MEMORY_MB),
+        virtual_memory_mb=min(hardware.virtual_memory_mb, MAX_MEMORY_MB),
         tmp_disk_mb=min(hardware.tmp_disk_mb, _MAX_DISK_MB),
     )
 
@@ -113,10 +112,10 @@ def report_of(message: pb.RunReport) -> Report | None:
         is_unstarted=has_ended and message.never_ran and message.cause == pb.END_CAUSE_NODE,
         exit_code=message.exit_code,
         signal=message.signal,
-        message=message.message[:_MAX_TEXT],
-        cpu_s=message.cpu_s,
-        peak_memory_mb=message.peak_memory_mb,
-        elapsed_s=message.elapsed_s,
+        message=values.line(message.message),
+        cpu_s=values.seconds(message.cpu_s),
+        peak_memory_mb=values.memory_mb(message.peak_memory_mb),
+        elapsed_s=values.seconds(message.elapsed_s),
     )
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import grpc
 
-from lattice.api.grpc.agents.messages import BadMessage
 from lattice.api.grpc.agents.session import (
     GOODBYE_WITHIN_S,
     Reception,
@@ -21,6 +20,7 @@ from lattice.api.grpc.agents.session import (
     checked_registration,
     parsed,
 )
+from lattice.api.grpc.agents.values import BadMessage
 from lattice.ports.site.identity import Identity, Unauthenticated, UnknownKey, Verifier
 from lattice.wire.pb import agent_pb2 as pb
 

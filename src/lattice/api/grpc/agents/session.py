@@ -15,13 +15,9 @@ from google.protobuf.message import DecodeError
 
 from lattice.api.grpc.agents.collecting import shares_of
 from lattice.api.grpc.agents.links import AgentLinkTable, Link
-from lattice.api.grpc.agents.messages import (
-    BadMessage,
-    registration_of,
-    report_of,
-    welcome,
-)
+from lattice.api.grpc.agents.messages import registration_of, report_of, welcome
 from lattice.api.grpc.agents.steps import step_report_of
+from lattice.api.grpc.agents.values import BadMessage
 from lattice.ports.nodes.agents import AgentDesk, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped

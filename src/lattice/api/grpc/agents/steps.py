@@ -2,18 +2,17 @@
 
 from typing import assert_never
 
+from lattice.api.grpc.agents import values
 from lattice.ports.nodes.agents import KnownStep, RunKey, StartOrder, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, AnyStepOrder, EndOrder, LaunchOrder, ResizeOrder, SignalOrder, StepOrder
 from lattice.wire.pb import agent_pb2 as pb
-
-_MAX_TEXT = 4096
 
 
 def known_step(message: pb.KnownStep) -> KnownStep:
     return KnownStep(
         key=RunKey(message.key.run.number, message.key.run.run),
         step=message.key.step,
-        launch_id=message.launch_id[:_MAX_TEXT],
+        launch_id=message.launch_id[: values.MAX_TEXT],
         plan=message.plan,
         has_ended=message.ended,
     )
@@ -30,15 +29,15 @@ def step_report_of(message: pb.StepReport) -> StepReport:
                 rank=task.rank,
                 exit_code=task.exit_code,
                 signal=task.signal,
-                message=task.message[:_MAX_TEXT],
+                message=values.line(task.message),
                 is_lost=task.cause == pb.END_CAUSE_NODE,
             )
             for task in message.tasks
         ),
-        cpu_s=message.cpu_s,
-        peak_memory_mb=message.peak_memory_mb,
-        elapsed_s=message.elapsed_s,
-        message=message.message[:_MAX_TEXT],
+        cpu_s=values.seconds(message.cpu_s),
+        peak_memory_mb=values.memory_mb(message.peak_memory_mb),
+        elapsed_s=values.seconds(message.elapsed_s),
+        message=values.line(message.message),
     )
 
 

@@ -1,0 +1,51 @@
+"""Bounds of what agents say: figures that are finite and fit, texts that are printable lines.
+
+What a node says of itself is refused when it makes no sense. What it says of work is made sensible instead: a report that is refused would
+be repeated for ever, and the end of a run would never be known.
+"""
+
+import math
+from collections.abc import Iterable
+
+MAX_TEXT = 4096
+MAX_SECONDS = 1e10  # three centuries
+MAX_MEMORY_MB = 1 << 40  # far beyond any node, and sums over all nodes still fit into 64 bits
+MAX_FEATURES = 256
+MAX_FEATURE = 128
+
+
+class BadMessage(ValueError):
+    """An agent said something that makes no sense; the text may be sent back to it."""
+
+
+def seconds(value: float) -> float:
+    """The figure, or the nearest that can be meant."""
+    return min(max(value, 0.0), MAX_SECONDS) if math.isfinite(value) else 0.0
+
+
+def memory_mb(value: int) -> int:
+    return min(value, MAX_MEMORY_MB)
+
+
+def line(text: str) -> str:
+    """The text on one line, with a question mark for every character that cannot be shown."""
+    cut = text[:MAX_TEXT]
+    return cut if cut.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in cut)
+
+
+def checked_line(text: str, what: str) -> str:
+    """The text; raises BadMessage when it is no printable line."""
+    if len(text) > MAX_TEXT or not text.isprintable():
+        raise BadMessage(f"{what} is not a printable line of up to {MAX_TEXT} characters")
+    return text
+
+
+def features(names: Iterable[str]) -> tuple[str, ...]:
+    """The features of a node, by name; raises BadMessage."""
+    found = sorted(set(names))
+    if len(found) > MAX_FEATURES:
+        raise BadMessage(f"{len(found):,} features; a node may have {MAX_FEATURES}")
+    for name in found:
+        if not name or len(name) > MAX_FEATURE or not name.isprintable() or " " in name:
+            raise BadMessage(f"{name[:MAX_FEATURE]!r} cannot be a feature: up to {MAX_FEATURE} characters, no blanks")
+    return tuple(found)

@@ -1,0 +1,63 @@
+"""How far a node is believed about steps: for the steps of runs that it has or had last, and there for its own tasks."""
+
+from collections.abc import Iterable
+
+from lattice.control.steps.live import LiveStep
+from lattice.control.steps.plan import StepPlan, decode_plan
+from lattice.core.machine.state import State
+from lattice.core.model.work.steps import MOST_TASKS
+from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
+
+# Numbers of steps that were refused for want of room are skipped, so gaps are possible; not such gaps.
+MOST_AHEAD = 65_536
+MOST_STEPS = (1 << 32) - 1  # of one allocation
+MAX_PLAN_BYTES = 4 << 20
+MAX_TEXT = 4096
+
+
+def has_run(state: State, node: str, key: RunKey) -> bool:
+    """Whether the run is the allocation's present or last one, and the node belongs to it."""
+    allocation = state.allocations.get(key.number)
+    return allocation is not None and allocation.run == key.run and node in allocation.nodes
+
+
+def trusted_plan(state: State, node: str, known: KnownStep) -> StepPlan | None:
+    """The plan of a step that a node says it has; None when it cannot be a step of a run of this node."""
+    if len(known.plan) > MAX_PLAN_BYTES or not has_run(state, node, known.key):
+        return None
+    allocation = state.allocations[known.key.number]
+    plan = decode_plan(known.plan)
+    if plan is None or known.step >= min(allocation.next_step + MOST_AHEAD, MOST_STEPS):
+        return None
+    is_same = (plan.number, plan.run, plan.step) == (known.key.number, known.key.run, known.step)
+    return plan if is_same and _fits(plan, node, frozenset(allocation.nodes)) else None
+
+
+def is_settled(state: State, node: str, report: StepReport) -> bool:
+    """Whether a step that is not followed needs no more reports: it is recorded, or there is nothing to record it with."""
+    if not has_run(state, node, report.key):
+        return True
+    return any(record.launch_id == report.launch_id for record in state.allocations[report.key.number].steps)
+
+
+def _fits(plan: StepPlan, node: str, nodes: frozenset[str]) -> bool:
+    """Whether the layout is one of the allocation's nodes, of a size that a step may have."""
+    layout = plan.layout
+    if max(len(plan.name), len(plan.launch_id), len(plan.stdin)) > MAX_TEXT or not 0 < plan.cpus_per_task <= MOST_TASKS:
+        return False
+    if len(layout.nodes) != len(layout.counts) or len(set(layout.nodes)) != len(layout.nodes):
+        return False
+    if node not in layout.nodes or not nodes.issuperset(layout.nodes):
+        return False
+    return all(0 < count <= MOST_TASKS for count in layout.counts) and layout.size <= MOST_TASKS
+
+
+def concerns(live: LiveStep, node: str, report: StepReport) -> bool:
+    """Whether the node has tasks of the step, and means this run of it."""
+    return live.plan is not None and report.key.run == live.run and node in live.plan.layout.nodes
+
+
+def news(live: LiveStep, node: str, ends: Iterable[TaskEnd]) -> list[TaskEnd]:
+    """Ends that are not known yet, of tasks that the node has."""
+    own = live.ranks_on(node)
+    return [end for end in ends if end.rank in own and end.rank not in live.ends]

@@ -1,0 +1,128 @@
+"""Steps and nodes that lie: a node's word counts for its own tasks of its own runs."""
+
+import pytest
+
+from lattice.control.steps.plan import StepPlan, encode_plan
+from lattice.core.model.work.layout import Distribution, Layout
+from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
+from lattice.ports.nodes.steps import AckOrder, EndOrder
+from tests.unit.control.test_steps import Book
+from tests.unit.control.world import World, scenario
+
+
+class Cluster(Book):
+    """A running allocation on n1 and n2; n3 has nothing to do with it."""
+
+    async def begin(self) -> None:
+        await self.world.prepare("n1", "n2", "n3")
+        self.number = await self.world.running("n1", "n2")
+
+    def plan(self, **more: object) -> StepPlan:
+        fields = {
+            "number": self.number,
+            "run": 1,
+            "step": 7,
+            "launch_id": "forged",
+            "name": "forged",
+            "layout": Layout(nodes=("n1", "n2"), counts=(1, 1)),
+            "started_at": 1,
+        }
+        return StepPlan(**{**fields, **more})  # type: ignore[arg-type]
+
+    def tell(self, node: str, plan: StepPlan, *, number: int = 0, run: int = 1, step: int = -1) -> None:
+        key = RunKey(number or self.number, run)
+        known = KnownStep(
+            key=key, step=plan.step if step < 0 else step, launch_id=plan.launch_id, plan=encode_plan(plan)
+        )
+        self.book.registered(node, (known,))
+
+
+@scenario
+async def test_a_report_of_a_node_without_the_step_changes_nothing() -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    step = await cluster.launch(tasks=2)
+    cluster.report("n3", step, TaskEnd(rank=0, exit_code=1, message="killed by n3"))
+    view = cluster.book.find(cluster.number, step)
+    assert view is not None
+    assert (view.exit_code, view.closed_nodes, view.failures) == (0, (), ())
+    assert cluster.sent(EndOrder) == []
+    assert cluster.book.counts["foreign_steps"] == 1
+
+
+@scenario
+async def test_a_node_tells_the_end_of_its_own_tasks_alone() -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    step = await cluster.launch(tasks=2)
+    cluster.report("n1", step, TaskEnd(rank=1, exit_code=9), TaskEnd(rank=77, exit_code=9), over=False)
+    assert cluster.sent(EndOrder) == []
+    cluster.report("n1", step, TaskEnd(rank=0))
+    cluster.report("n2", step, TaskEnd(rank=1))
+    await cluster.book.record()
+    assert cluster.records() == [(0, 0, 0)]
+
+
+@scenario
+async def test_made_up_steps_of_foreign_allocations_are_not_taken_over() -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    cluster.tell("n3", cluster.plan())
+    cluster.tell("n3", cluster.plan(layout=Layout(nodes=("n3",), counts=(1,))))
+    cluster.tell("n1", cluster.plan(run=9), run=9)
+    assert cluster.book.live(cluster.number) == ()
+    assert await cluster.launch() == 0, "the numbers of steps go on where they were"
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout(nodes=("n1",), counts=(20_000_000,)),
+        Layout(nodes=("n1", "n2"), counts=(65_536, 1)),
+        Layout(nodes=("n1", "n2"), counts=(0, 1)),
+        Layout(nodes=("n1", "n2"), counts=(-1, 1)),
+        Layout(nodes=("n1", "n2"), counts=(1,), distribution=Distribution.CYCLIC),
+        Layout(nodes=("n1", "n1"), counts=(1, 1)),
+        Layout(nodes=("n1", "n3"), counts=(1, 1)),
+        Layout(nodes=("n2",), counts=(1,)),
+    ],
+)
+def test_layouts_that_no_step_has_are_not_followed(layout: Layout) -> None:
+    @scenario
+    async def told() -> None:
+        cluster = Cluster(World())
+        await cluster.begin()
+        cluster.tell("n1", cluster.plan(layout=layout))
+        assert cluster.book.live(cluster.number) == ()
+
+    told()
+
+
+@scenario
+async def test_a_number_far_beyond_the_next_one_does_not_count() -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    cluster.tell("n1", cluster.plan(step=(1 << 32) - 1))
+    cluster.tell("n1", cluster.plan(), step=9)
+    assert cluster.book.live(cluster.number) == ()
+    assert await cluster.launch() == 0
+
+
+@scenario
+async def test_a_known_step_is_not_replaced_by_another_of_the_same_number() -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    step = await cluster.launch(tasks=2, launch_id="mine")
+    cluster.tell("n1", cluster.plan(step=step))
+    view = cluster.book.find(cluster.number, step)
+    assert view is not None
+    assert (view.launch_id, view.name) == ("mine", "work")
+
+
+@scenario
+async def test_the_end_of_a_step_that_nobody_follows_is_acknowledged_so_that_its_node_forgets_it() -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    report = StepReport(key=RunKey(cluster.number, 9), step=3, launch_id="old", has_ended=True, tasks=())
+    cluster.book.report("n3", report)
+    assert cluster.sent(AckOrder) == ["n3"]
