@@ -1,6 +1,7 @@
 """Servers that a test starts and stops itself, beside the agents of a cluster whose supervisor restarts nothing."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ class Server:
         self.config = config
         self._settings = {**QUICK_TIMINGS, **settings}
         self._process: subprocess.Popen[bytes] | None = None
+        self.variables: dict[str, str] = {}
 
     @property
     def config_words(self) -> list[str]:
@@ -48,6 +50,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
+                env={**os.environ, **self.variables},
             )
 
     def refused(self, *words: str) -> str:

@@ -72,8 +72,13 @@ class Services:
     # Changes of limits build on what they read and are made one at a time.
     administration: asyncio.Lock = field(default_factory=asyncio.Lock)
     limits: RateLimits = field(default_factory=lambda: RateLimits({}, time.monotonic))
+    wall: Clock | None = None  # by which tokens end; None = the clock above
     feed: Feed = field(init=False)
     boot: str = field(init=False)
+
+    def wall_ms(self) -> int:
+        """The time by which tokens end: the machine's, whatever that of the log is."""
+        return (self.wall or self.clock).now_ms()
 
     def __post_init__(self) -> None:
         self.feed = Feed(self.replica, ring=self.ring)

@@ -43,6 +43,7 @@ class QuorumSection(Struct, frozen=True, kw_only=True):
     relay_listen: str = ""  # where other servers bring their agents; empty = two ports behind that of peers
     certificates: str = ""  # empty = `certificates` in the data directory
     clock_skew_limit: Period = 0.5  # a server whose clock differs by more is warned about
+    clock_step_limit: Period = 60.0  # one whose clock jumps or differs by more does not lead
     program: str = "etcd"
     quota_bytes: Annotated[int, Meta(ge=16 << 20, le=8 << 30)] = 4 << 30  # of each member's database
     lease_s: Annotated[int, Meta(ge=2, le=60)] = 4

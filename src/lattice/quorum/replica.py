@@ -28,6 +28,7 @@ from lattice.quorum.applier import Applier
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.group_commit import Committed, GroupCommit, Waiter, fail
 from lattice.quorum.head_reader import HeadReader
+from lattice.quorum.log_clock import STEP_LIMIT_S, LogClock
 from lattice.quorum.snapshots.folders import SnapshotFolder, Written
 from lattice.quorum.snapshots.keeper import SnapshotKeeper
 
@@ -70,13 +71,14 @@ class LogReplica:
         snapshot_every: int = SNAPSHOT_EVERY,
         counters: ReplicaCounters | None = None,
         shared_head: Callable[[], Awaitable[int]] | None = None,
+        clock_step_limit_s: float = STEP_LIMIT_S,
     ) -> None:
         """`shared_head` reads the newest index of a log that other servers append to as well."""
         self._log = log
         self._heads = None if shared_head is None else HeadReader(shared_head)
         self._archive = archive
         self._folder = snapshots
-        self._clock = clock
+        self.clock = LogClock(clock, clock_step_limit_s)
         self._snapshot_every = snapshot_every
         self.counters = counters or ReplicaCounters()
         self.snapshots: SnapshotKeeper | None = None
@@ -232,6 +234,7 @@ class LogReplica:
             await self._archive.close()
             await self._log.close()
             raise
+        self.clock.note(self.state.last_at)
         if self._folder is not None:
             self.snapshots = SnapshotKeeper(
                 self._folder,
@@ -268,7 +271,7 @@ class LogReplica:
     def _begin_to_append(self, may_append: Callable[[], bool]) -> None:
         self._commit = GroupCommit(
             self._log,
-            self._clock,
+            self.clock,
             last_index=self.applied_index,
             last_at=self.state.last_at,
             deliver=self._committed.put,
@@ -395,6 +398,7 @@ class LogReplica:
                 slice_end = time.monotonic() + _SLICE_S
         self._applier.index = committed.index
         self._is_between = True
+        self.clock.note(self.state.last_at)
         if self._heads is not None:
             self._remember_digest(committed.index)
         self.counters.commands += len(committed.envelopes)

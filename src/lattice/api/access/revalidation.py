@@ -16,17 +16,17 @@ class Standing:
         self._operation = operation
         self._authorization = authorization
         self._identity = identity
-        self._due_ms = services.clock.now_ms() + services.revalidate_every_s * 1000
+        self._due_ms = services.wall_ms() + services.revalidate_every_s * 1000
 
     def left_s(self) -> float:
         """Seconds until `confirm` has something to do."""
         end_ms = self._identity.expires_at * 1000
         due_ms = min(self._due_ms, end_ms) if end_ms else self._due_ms
-        return max(0.0, (due_ms - self._services.clock.now_ms()) / 1000)
+        return max(0.0, (due_ms - self._services.wall_ms()) / 1000)
 
     async def confirm(self) -> None:
         """Raises ApiError or Unauthenticated when the stream has to end."""
-        now_ms = self._services.clock.now_ms()
+        now_ms = self._services.wall_ms()
         if self._identity.expires_at and self._identity.expires_at * 1000 <= now_ms:
             raise ApiError("unauthenticated", "the token has expired", hint="log in again")
         if now_ms < self._due_ms:

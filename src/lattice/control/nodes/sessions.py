@@ -28,7 +28,7 @@ from lattice.core.model.nodes.health import HealthReport
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Node, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
 from lattice.core.model.work.allocations import PartPhase
-from lattice.ports.clock import Clock
+from lattice.ports.clock import Clock, SystemClock
 from lattice.ports.nodes.agents import (
     AgentLinks,
     Greeting,
@@ -82,6 +82,7 @@ class AgentSessions:
     collectors: CollectorTree | None = None
     health: HealthBook | None = None
     inventories: Inventories | None = None
+    wall_ms: Callable[[], int] = SystemClock().now_ms  # by which nodes set their clocks, whatever the log's time is
     _sessions: dict[str, _Session] = field(default_factory=dict)
     _allowances: dict[str, Allowance] = field(default_factory=dict)
     _recovering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -200,7 +201,7 @@ class AgentSessions:
     def health_report(self, node: str, session: int, report: HealthReport) -> int:
         if self.health is not None and self._current(node, session) is not None:
             self.health.take(node, report)
-        return self.clock.now_ms()
+        return self.wall_ms()
 
     def step_report(self, node: str, session: int, report: StepReport) -> None:
         self.steps.report(node, report)

@@ -33,7 +33,6 @@ from lattice.quorum.replica import LogReplica
 from lattice.quorum.trust.certificates import CertificateError, create_authority, install, issue
 from lattice.quorum.trust.tls import PeerTls
 
-MEASURE_EVERY_S = 10.0
 _PUBLISH_TRIES = 20
 _PAUSE_S = 0.25
 
@@ -207,12 +206,6 @@ class PeerPlane:
         """The state is complete: the others may ask."""
         if self._app is not None:
             self._app.desk = self
-
-    async def measure_clocks(self) -> None:
-        """Runs while this server leads."""
-        while True:
-            await self.servers.measure_clocks()
-            await asyncio.sleep(MEASURE_EVERY_S)
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -16,6 +16,7 @@ from lattice.api.services import Services
 from lattice.config.schema import PeerSection, ServerConfig
 from lattice.core.model.nodes.observations import Observations
 from lattice.daemons.quorum.agent_relay import AgentRelay
+from lattice.daemons.quorum.clock_guard import ClockGuard
 from lattice.daemons.quorum.peer_plane import PeerPlane
 from lattice.daemons.quorum.start_mode import Beginning
 from lattice.daemons.quorum.stepping_down import SteppingDown
@@ -71,7 +72,10 @@ class QuorumProcess(ServerProcess):
         )
         self._plane.attach(self._replica, self._leadership)
         self._servers = self._plane.servers
-        self._servers.problem = lambda: disk_problem(self._data_dir) or self._member.trouble
+        self._clocks = ClockGuard(
+            self._replica.clock, self._plane.skew, self._servers.measure_clocks, config.quorum.clock_step_limit
+        )
+        self._servers.problem = lambda: disk_problem(self._data_dir) or self._member.trouble or self._clocks.problem
         self._metrics.show_clocks(lambda: self._plane.skew.skews_s)
         self._lost = asyncio.Event()
         self._leadership.on_loss(self._on_loss)
@@ -83,6 +87,7 @@ class QuorumProcess(ServerProcess):
         self._turns: asyncio.Task[None] | None = None
         self._while_leading: list[asyncio.Task[None]] = []
         self._room: asyncio.Task[None] | None = None
+        self._measuring: asyncio.Task[None] | None = None
 
     def _build_replica(self) -> LogReplica:
         config, data_dir = self._config, self._data_dir
@@ -97,6 +102,7 @@ class QuorumProcess(ServerProcess):
             snapshot_every=config.snapshots.every_commands,
             counters=counters,
             shared_head=log.head,
+            clock_step_limit_s=config.quorum.clock_step_limit,
         )
 
     def _log_start(self) -> LogStart | None:
@@ -170,6 +176,7 @@ class QuorumProcess(ServerProcess):
         await self._leadership.open()
         if self._relay is not None:
             await self._relay.start()
+        self._measuring = asyncio.create_task(self._clocks.run(), name="measuring clocks")
         self._turns = asyncio.create_task(self._take_turns(), name="turns")
         await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
 
@@ -180,7 +187,8 @@ class QuorumProcess(ServerProcess):
             replica=replica,
             links=self._links,
             verifier=self._verifier,
-            clock=self._clock,
+            clock=self._replica.clock,
+            wall=self._clock,
             scheduling=NoScheduling() if loops is None else loops.scheduling,
             steps=None if loops is None else loops.steps,
             conformance=None if loops is None else loops.conformance,
@@ -228,6 +236,7 @@ class QuorumProcess(ServerProcess):
 
     async def _take_turns(self) -> None:
         while True:
+            await self._clocks.until_fit()
             self._lost.clear()
             await self._leadership.campaign()
             try:
@@ -240,7 +249,7 @@ class QuorumProcess(ServerProcess):
                 await self._follow()
 
     async def _lead(self) -> None:
-        await self._replica.lead(lambda: self._leadership.is_leader)
+        await self._replica.lead(lambda: self._leadership.is_leader and not self._clocks.problem)
         term = self._term = Term(self._replica)
         loops = await self._begin_loops(term, ",".join(entry.rest for entry in self._plane.directory.entries.values()))
         services = self._services = self._services_of(term, loops)
@@ -255,9 +264,15 @@ class QuorumProcess(ServerProcess):
         self._servers.lead_by(app)
         stepping = SteppingDown(self._config.name, self._servers.problem, self._servers)
         self._while_leading = [
-            asyncio.create_task(self._plane.measure_clocks(), name="clocks"),
+            asyncio.create_task(self._give_way(), name="clocks"),
             asyncio.create_task(stepping.run(), name="stepping down"),
         ]
+
+    async def _give_way(self) -> None:
+        """Lets another server lead when this one's clock is wrong."""
+        problem = await self._clocks.until_unfit()
+        _log.error("server %s leads no more: %s", self._config.name, problem)
+        await asyncio.shield(self._leadership.resign())
 
     async def _follow(self) -> None:
         """Undoes `_lead`, however far that came; in the order in which harm could be done."""
@@ -302,8 +317,8 @@ class QuorumProcess(ServerProcess):
         return error if isinstance(error, Exception) else LogUnavailable("the election has ended")
 
     async def stop(self) -> None:
-        tasks = [task for task in (self._turns, self._room) if task is not None]
-        self._turns = self._room = None
+        tasks = [task for task in (self._turns, self._room, self._measuring) if task is not None]
+        self._turns = self._room = self._measuring = None
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

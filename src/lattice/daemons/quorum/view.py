@@ -122,10 +122,10 @@ class QuorumServers:
         return ServerState(name=name, replica=replica_of(view), clock_skew_ms=skew_ms, warning=warning)
 
     async def measure_clocks(self) -> None:
-        """Asks the other servers how late it is, for as long as this one leads."""
+        """Asks the other servers how late it is; those that do not answer are not counted."""
         names = [name for name in self._directory.entries if name != self._name]
-        self._skew.keep_only(names)
-        await asyncio.gather(*(self._ask(name, None) for name in names))
+        answers = await asyncio.gather(*(self._ask(name, None) for name in names))
+        self._skew.keep_only([answer.name for answer in answers if answer.replica is not None])
 
     async def ask_to_renew(self, name: str) -> Renewed:
         """Lets another server take new certificates."""

@@ -116,6 +116,7 @@ class ServerProcess:
             clock=self._clock,
             snapshot_every=config.snapshots.every_commands,
             counters=counters,
+            clock_step_limit_s=config.quorum.clock_step_limit,
         )
 
     def _build_backups(self) -> BackupDesk | None:
@@ -168,13 +169,13 @@ class ServerProcess:
         """The loops of a server that appends, not running yet; what they rest on is in the log when this returns."""
         config, defaults = self._config, self._config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
-        auditing = await begin_auditing(config, replica, self._clock)
+        auditing = await begin_auditing(config, replica, self._replica.clock)
         await make_defaults(replica, wanted)
         loops = self._loops = Loops(
             config,
             replica,
             self._links,
-            self._clock,
+            self._replica.clock,
             self._metrics,
             mint=self._mint,
             api_url=config.api.advertised_url or own_url,
@@ -242,7 +243,8 @@ class ServerProcess:
             replica=self._replica,
             links=self._links,
             verifier=self._verifier,
-            clock=self._clock,
+            clock=self._replica.clock,
+            wall=self._clock,
             scheduling=loops.scheduling,
             steps=loops.steps,
             conformance=loops.conformance,

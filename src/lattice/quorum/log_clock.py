@@ -1,0 +1,99 @@
+"""The log's time: what a server stamps on entries and what its loops live in. It goes on steadily, whatever the machine's clock does.
+
+Times in the log never go back. A log whose last entry lies ahead of the clock would therefore stand still until the clock has caught
+up, and with it everything that compares a recorded time with the present: back-offs, dependencies, walltimes, accounting. So the
+log's time goes on from its last entry by a clock that nobody can set, a little slower until the machine's clock has caught up.
+
+A clock that jumps by more than the limit is not followed: the log's time goes on as if it had not, and `jump_s` says so, until the
+clock comes back or somebody who asked other servers calls `accept`.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from lattice.ports.clock import Clock
+
+STEP_LIMIT_S = 60.0
+# By how much the log's time is slower than real time while it is ahead of the clock.
+SLEW = 0.05
+
+
+def boot_s() -> float:
+    """Seconds since the machine started, time in suspension included; nobody can set it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class LogClock:
+    """Implements `Clock`. `step_limit_s` is the largest jump of the machine's clock that is followed."""
+
+    def __init__(
+        self, clock: Clock, step_limit_s: float = STEP_LIMIT_S, steady_s: Callable[[], float] = boot_s
+    ) -> None:
+        self._clock = clock
+        self._limit_ms = step_limit_s * 1000
+        self._steady_s = steady_s
+        self._read_s = steady_s()
+        self._offset_ms = self._offset_at(
+            self._read_s
+        )  # from the steady clock to the machine's, as far as it is trusted
+        self._now_ms = self._read_s * 1000 + self._offset_ms
+        self._jump_ms = 0.0
+        self._on_jump: list[Callable[[float], None]] = []
+
+    @property
+    def jump_s(self) -> float:
+        """How far the machine's clock is from where it would be without its jump; 0 while it is followed."""
+        return self._jump_ms / 1000
+
+    def on_jump(self, callback: Callable[[float], None]) -> None:
+        """Calls back with the seconds of each jump, when it is noticed."""
+        self._on_jump.append(callback)
+
+    def monotonic_s(self) -> float:
+        return self._clock.monotonic_s()
+
+    def now_ms(self) -> int:
+        steady_s = self._steady_s()
+        self._watch_jumps(steady_s)
+        passed_ms = max(0.0, (steady_s - self._read_s) * 1000)
+        self._read_s = steady_s
+        self._now_ms = max(self._now_ms + passed_ms * (1 - SLEW), steady_s * 1000 + self._offset_ms)
+        return int(self._now_ms)
+
+    def note(self, at: int) -> None:
+        """An entry of the log has this time: the log's time is not behind it."""
+        if at > self.now_ms():
+            self._now_ms = float(at)
+
+    def accept(self) -> None:
+        """The machine's clock is right as it is."""
+        self._offset_ms = self._offset_at(self._steady_s())
+        self._jump_ms = 0.0
+
+    def _offset_at(self, steady_s: float) -> float:
+        return self._clock.now_ms() - steady_s * 1000
+
+    def _watch_jumps(self, steady_s: float) -> None:
+        offset_ms, had_jumped = self._offset_at(steady_s), self._jump_ms != 0.0
+        jump_ms = offset_ms - self._offset_ms
+        if abs(jump_ms) <= self._limit_ms:
+            self._offset_ms, self._jump_ms = offset_ms, 0.0
+            return
+        self._jump_ms = jump_ms
+        if not had_jumped:
+            for callback in self._on_jump:
+                callback(jump_ms / 1000)
+
+
+def clock_fault(ahead_s: Iterable[float], limit_s: float) -> str:
+    """What is wrong with this server's clock, given how far those of the others are ahead of it; empty when nothing is.
+
+    The middle one of all clocks is taken to be right, and of two the one that is behind: a time in the log that lies ahead cannot be
+    taken back, one that lies behind does no harm.
+    """
+    all_of_them = sorted((*ahead_s, 0.0))
+    right_s = all_of_them[(len(all_of_them) - 1) // 2]
+    if abs(right_s) <= limit_s:
+        return ""
+    direction = "behind" if right_s > 0 else "ahead of"
+    return f"its clock is {abs(right_s):.1f} s {direction} the other servers', more than {limit_s:g} s"
