@@ -28,6 +28,10 @@ settings.register_profile("soak", settings.get_profile("ci"), max_examples=5000,
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "soak" if SOAK else "ci"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="record expected texts (help pages) instead of comparing")
+
+
 def missing(what: str) -> NoReturn:
     """End the test as skipped, or as failed under CI=true."""
     if CI:

@@ -154,6 +154,6 @@ def test_a_quota_speaks_in_figures(cluster: LocalCluster) -> None:
         cluster.cli("admin", "tenant", "set-quota", "--name=default", "--max-nodes=none")
     assert (outcome.returncode, outcome.stdout) == (1, "")
     lines = outcome.stderr.splitlines()
-    assert lines[0].startswith("Error: ")
+    assert lines[0].startswith("error: ")
     assert "max_nodes" in lines[0]
     assert {line.split(":")[0].strip() for line in lines[1:]} >= {"Current", "Requested", "Limit"}

@@ -180,7 +180,7 @@ def test_too_large_a_dag_is_refused_in_the_words_of_the_manual(cluster: LocalClu
     members = ",".join(f"{{name: m{place}, entrypoint: 'true'}}" for place in range(1001))
     refused = cluster.cli("dag", "submit", write(tmp_path, f"allocations: [{members}]"), check=False)
     assert refused.returncode == 1
-    assert "Error: DAG exceeds maximum size (1001 allocations, limit: 1000)" in refused.stderr
+    assert "error: DAG exceeds maximum size (1001 allocations, limit: 1000)" in refused.stderr
     assert "Split the workflow into smaller DAGs or increase the limit via system configuration." in refused.stderr
 
 

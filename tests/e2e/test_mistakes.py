@@ -45,7 +45,7 @@ def test_a_wrong_command_line_is_refused_and_says_why(unchanged: LocalCluster, w
     outcome = unchanged.cli(*words, check=False)
     assert outcome.returncode not in {0, 125}
     assert "Traceback" not in outcome.stderr
-    assert outcome.stderr.startswith("Error: ")
+    assert outcome.stderr.startswith("error: ")
     assert told in outcome.stderr
     assert outcome.stdout == ""
 

@@ -115,7 +115,7 @@ def test_work_near_its_walltime_is_told_of_while_it_runs(site: Site) -> None:
 
 def test_rules_choose_the_vcluster_and_one_that_does_not_exist_is_reported_at_the_start(site: Site) -> None:
     told = site.cluster.cli("submit", "--tag=kind=sweep", "--", "true")
-    assert told.stderr == 'Note: vCluster default was chosen by rule "sweeps"\n'
+    assert told.stderr == 'note: vCluster default was chosen by rule "sweeps"\n'
     log = (site.cluster.directory / "server.log").read_text()
     assert 'rule 1 names the vCluster \\"gone\\", which does not exist' in log
 

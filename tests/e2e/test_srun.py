@@ -267,7 +267,7 @@ def test_lattice_cancel_sends_signals_too(shell: Shell, slurm_cluster: LocalClus
     )
     eventually((shell.folder / "up").exists, "the script is ready")
     told = slurm_cluster.cli("cancel", "--signal", "USR2", "--to", "entrypoint", f"a{done.stdout.strip()}")
-    assert told.stdout == f"a{done.stdout.strip()} was sent USR2\n"
+    assert told.stdout == f"a{done.stdout.strip()} signalled with USR2\n"
     eventually(lambda: (shell.folder / "sig.out").read_text() == "heard\n", "the script heard it")
 
 
@@ -342,7 +342,7 @@ def test_scontrol_suspends_and_resumes(shell: Shell, slurm_cluster: LocalCluster
         return beats.stat().st_size == before
 
     eventually(stands_still, "nothing moves")
-    assert slurm_cluster.cli("resume", f"a{number}").stdout == f"a{number} goes on\n"
+    assert slurm_cluster.cli("resume", f"a{number}").stdout == f"a{number} resumed\n"
     before = beats.stat().st_size
     eventually(lambda: beats.stat().st_size > before, "it goes on")
     (shell.folder / "stop").touch()

@@ -1,4 +1,4 @@
-"""What a command may touch: streams, clock, environment, the flags that all commands have, the client."""
+"""What a command may use: streams, clock, environment, global flags, the client."""
 
 import os
 import sys
@@ -59,7 +59,7 @@ class Streams:
 
 
 def _open_missing() -> None:
-    """A stream that the caller closed leads nowhere, rather than to the first socket we open."""
+    """Open a closed standard stream as /dev/null, so that no socket gets its number."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -80,7 +80,7 @@ class Process:
 
 @dataclass(kw_only=True)
 class Context:
-    """Handed to every command; settings and client are made when first used."""
+    """Passed to every command; settings and client are created on first use."""
 
     process: Process
     flags: Flags
@@ -102,7 +102,7 @@ class Context:
         return self.connect()
 
     def connect(self) -> Client:
-        """A client of one's own, for another thread."""
+        """A new client, for another thread."""
         place = self.settings.place()
         if self.flags.verbose:
             self.streams.complain(f"Using {place.api_url} ({place.origin})\n")
@@ -131,17 +131,17 @@ class Context:
         return self.streams.stdout.isatty() and self.settings.is_coloured
 
     def say(self, text: str) -> None:
-        """A line for people, left out with --quiet."""
+        """Print a line for people; omitted with --quiet."""
         if not self.flags.quiet:
             self.streams.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """A line on stderr that does not mean failure."""
+        """Print a note to stderr."""
         if not self.flags.quiet:
-            self.streams.complain(f"Note: {text}\n")
+            self.streams.complain(f"note: {text}\n")
 
     def warn(self, text: str) -> None:
-        self.streams.complain(f"Warning: {text}\n")
+        self.streams.complain(f"warning: {text}\n")
 
     def close(self) -> None:
         if "client" in self.__dict__:

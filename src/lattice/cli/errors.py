@@ -1,22 +1,22 @@
-"""Exit codes of `lattice`, and how an error is told.
+"""Exit codes of `lattice`, and how errors are printed.
 
 | code | meaning |
 |---|---|
-| 0 | done |
+| 0 | success |
 | 1 | refused by the server, or failed for a reason that has no code of its own |
-| 2 | the command line, a script directive or the configuration is wrong; nothing was sent |
+| 2 | invalid command line, script directive or configuration; nothing was sent |
 | 3 | `lattice up` only: a cluster is already running in that directory |
-| 4 | there is no such allocation, node, tenant ... |
+| 4 | no such allocation, node, tenant, ... |
 | 5 | not logged in, or not permitted |
-| 6 | the server cannot be reached, or is not ready |
-| 124 | `wait --timeout`: the time is over, the allocation is not |
+| 6 | the server is unreachable or not ready |
+| 124 | `wait --timeout`: timed out while still running |
 | 130 | interrupted |
-| 141 | nobody reads the output any more |
+| 141 | stdout was closed |
 
-`wait` and `submit --wait` hand on how the allocation ended: 0 when it completed, its own exit code,
-128 + n after signal n, 130 when it was cancelled, 125 when it failed without a code; of several the
-highest. `launch` hands on the highest of its tasks: their exit codes, 128 + n after signal n, 127 for a program
-that could not be started, 125 for tasks whose node was lost. `node diff` ends with 1 when the nodes differ,
+`wait` and `submit --wait` exit with the allocation's exit code: 0 when it completed, its own code,
+128 + n after signal n, 130 when it was cancelled, 125 when it failed without a code; with several, the
+highest. `launch` exits with the highest code of its tasks: their exit codes, 128 + n after signal n, 127 for a program
+that could not be started, 125 for tasks whose node was lost. `node diff` exits with 1 when the nodes differ,
 `node check` when a check fails.
 """
 
@@ -45,12 +45,14 @@ FAILED_WITHOUT_CODE = 125
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-START_HINT = "start a local cluster with `lattice up` (or `make up`), or name another by --api-url or LATTICE_API_URL"
-LOGIN_HINT = 'run `lattice login`, set LATTICE_TOKEN_FILE, or run `eval "$(lattice env)"` beside a local cluster'
+START_HINT = (
+    "start a local cluster with `lattice up` (or `make up`), or choose another with --api-url or LATTICE_API_URL"
+)
+LOGIN_HINT = 'run `lattice login`, set LATTICE_TOKEN_FILE, or run `eval "$(lattice env)"` for a local cluster'
 
 
 class CommandError(Exception):
-    """A failure that the command itself noticed."""
+    """A failure detected by the command itself."""
 
     def __init__(self, message: str, *, hint: str = "", exit_code: int = REFUSED) -> None:
         super().__init__(message)
@@ -59,7 +61,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """The command was not understood; nothing was sent."""
+    """The command line is invalid; nothing was sent."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint, exit_code=USAGE)
@@ -84,8 +86,8 @@ def exit_code(error: LatticeError | CommandError) -> int:
 
 
 def describe(error: LatticeError | CommandError) -> str:
-    """The lines for a person: what happened, the figures, what to do."""
-    lines = [f"Error: {message_of(error)}"]
+    """The lines to print: what happened, the figures, how to fix it."""
+    lines = [f"error: {message_of(error)}"]
     lines += [f"  {label}: {text}" for label, text in _figures(error) if text]
     return "".join(f"{line}\n" for line in lines)
 
@@ -105,18 +107,18 @@ def _figures(error: LatticeError | CommandError) -> list[tuple[str, str]]:
         case ApiError():
             hint = error.hint or (LOGIN_HINT if isinstance(error, NotAuthenticated) else "")
             return [
-                ("Current", error.current),
-                ("Requested", error.requested),
-                ("Limit", error.limit),
-                ("Hint", hint),
+                ("current", error.current),
+                ("requested", error.requested),
+                ("limit", error.limit),
+                ("hint", hint),
             ]
         case CommandError():
-            return [("Hint", error.hint)]
+            return [("hint", error.hint)]
         case Unreachable() | BadAnswer():
-            return [("Hint", START_HINT)]
+            return [("hint", START_HINT)]
         case NoToken():
-            return [("Hint", LOGIN_HINT)]
+            return [("hint", LOGIN_HINT)]
         case LoginFailed():
-            return [("Hint", error.hint)]
+            return [("hint", error.hint)]
         case _:
             return []

@@ -1,4 +1,4 @@
-"""The flags that every command has, before or after its name."""
+"""The flags that every command accepts, before or after its name."""
 
 import argparse
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from lattice_sdk.retry import DEFAULT_RETRY_FOR_S
 
 FORMATS = ("table", "wide", "json", "yaml")
 LONGEST_RETRY_S = 86400.0
+GLOBAL_FLAGS = "global flags"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,29 +44,35 @@ WITH_VALUE = frozenset(
 )
 WITHOUT_VALUE = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-color"})
 
-# What a script may say about itself; the rest would let a script choose where a token is sent.
+# Flags a script may set for itself; any other could let a script choose where a token is sent.
 ALLOWED_IN_SCRIPTS = frozenset({"tenant", "vcluster"})
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("flags of every command")
+    group = parser.add_argument_group(GLOBAL_FLAGS)
     add = group.add_argument
-    if "--output" not in parser._option_string_actions:  # what a command calls its output is its own business
-        add("-o", "--output", choices=FORMATS, metavar="FORMAT", help="table, wide, json or yaml")
-    add("-q", "--quiet", action="store_true", help="print only what was asked for")
-    add("-v", "--verbose", action="store_true", help="say what is being done")
-    add("-t", "--tenant", metavar="NAME", help="act for this tenant")
-    add("--vcluster", metavar="NAME", help="the vCluster meant")
-    add("--config", metavar="FILE", help="configuration file (~/.config/lattice/config.yaml)")
-    add("--no-color", action="store_true", help="no colours, as with NO_COLOR")
-    add("--api-url", metavar="URL", help="address of the API; several with commas")
-    add("--token-file", metavar="FILE", help="file that holds the token")
-    add("--ca-file", metavar="FILE", help="whom to trust with https, instead of the system's authorities")
+    if "--output" not in parser._option_string_actions:  # a command may define its own --output
+        add(
+            "-o",
+            "--output",
+            choices=FORMATS,
+            metavar="FORMAT",
+            help="output format: table, wide, json or yaml (default: table)",
+        )
+    add("-q", "--quiet", action="store_true", help="print only the essential result")
+    add("-v", "--verbose", action="store_true", help="show more detail")
+    add("-t", "--tenant", metavar="NAME", help="act on behalf of this tenant")
+    add("--vcluster", metavar="NAME", help="use this vCluster")
+    add("--config", metavar="FILE", help="configuration file (default: ~/.config/lattice/config.yaml)")
+    add("--no-color", action="store_true", help="disable colors (also: NO_COLOR=1)")
+    add("--api-url", metavar="URL", help="URL of the API; separate several with commas")
+    add("--token-file", metavar="FILE", help="read the token from this file")
+    add("--ca-file", metavar="FILE", help="CA bundle to use for HTTPS (default: the system's)")
     add(
         "--retry-for",
         metavar="S",
         type=_seconds,
-        help="repeat a call without an answer for so many seconds (60; 0 = never)",
+        help="retry unanswered requests for S seconds (default: 60, 0 = never)",
     )
 
 

@@ -1,4 +1,4 @@
-"""`lattice`: reads the line, runs one command, turns what went wrong into a text and an exit code."""
+"""`lattice`: reads the command line, runs one command, turns errors into a message and an exit code."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from lattice_sdk.errors import LatticeError
 
 def main() -> NoReturn:
     code = _guarded(Streams.of_process())
-    # Everything is written by now, and taking the interpreter apart would cost a tenth of a command.
+    # Everything is written by now; an orderly interpreter shutdown would add a tenth to the run time.
     os._exit(code)
 
 
@@ -30,20 +30,20 @@ def _guarded(streams: Streams) -> int:
         _abandon_output()
         return BROKEN_PIPE
     except OSError as error:
-        # Everything that talks to the outside handles its own failures; what is left is the output.
+        # Everything else handles its own I/O errors; what remains is the output.
         _abandon_output()
-        streams.complain(f"Error: cannot write the output: {error.strerror}\n")
+        streams.complain(f"error: cannot write the output: {error.strerror}\n")
         return REFUSED
     return code
 
 
 def _abandon_output() -> None:
-    """What is still buffered has no reader, and must not fail again when the program ends."""
+    """Discard buffered output, which would fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def execute(line: Sequence[str], process: Process) -> int:
-    """Run one command line; everything it says goes to the streams of `process`."""
+    """Run one command line; all output goes to the streams of `process`."""
     try:
         return _run(line, process)
     except HelpAsked as asked:
@@ -56,7 +56,7 @@ def execute(line: Sequence[str], process: Process) -> int:
 
 def _run(line: Sequence[str], process: Process) -> int:
     for word in line:
-        # Bytes that are not UTF-8 come in as lone surrogates, which no request could carry.
+        # Bytes that are not UTF-8 arrive as lone surrogates, which a request cannot carry.
         if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
             raise UsageError(f"an argument is not UTF-8: {word.encode('ascii', 'replace').decode()}")
     found = find_command(line)

@@ -1,4 +1,4 @@
-"""From words to a command and its options: finds the command, builds its parser and no other."""
+"""Reads the command line: finds the command and builds only that command's parser."""
 
 import argparse
 import os
@@ -10,35 +10,45 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from lattice.cli.command import Command, Values
 from lattice.cli.context import Process
 from lattice.cli.errors import UsageError
-from lattice.cli.flags import WITH_VALUE, WITHOUT_VALUE, Flags, add_flags
+from lattice.cli.flags import GLOBAL_FLAGS, WITH_VALUE, WITHOUT_VALUE, Flags, add_flags
 from lattice.cli.registry import COMMANDS, Branch, Leaf
 
 R = TypeVar("R")
 
 EXIT_CODES = """\
 exit codes:
-  0    done
+  0    success
   1    refused by the server, or failed
-  2    the command line, a script's directives or the configuration are wrong; nothing was sent
-  3    up: a cluster is already running there
-  4    there is no such allocation, node, tenant ...
+  2    invalid command line, script directive or configuration; nothing was sent
+  3    up: a cluster is already running in that directory
+  4    no such allocation, node, tenant, ...
   5    not logged in, or not permitted
-  6    the server cannot be reached, or is not ready
-  124  wait --timeout: the time is over, the allocation is not
+  6    the server is unreachable or not ready
+  124  wait --timeout: timed out while still running
   130  interrupted
-  141  nobody reads the output any more
-`wait` and `submit --wait` hand on how the allocation ended: 0 completed, its own exit code, 128 + n after signal n,
-130 cancelled, 125 failed without a code; of several the highest. `launch` hands on the highest of its tasks.
+  141  stdout was closed
+`wait` and `submit --wait` exit with the allocation's exit code: 0 completed, its own code, 128 + n after signal n,
+130 cancelled, 125 failed without a code; with several, the highest. `launch` exits with the highest code of its tasks.
 """
 ROOT = Branch("a workload scheduler for clusters", COMMANDS)
 
 
 class HelpAsked(Exception):
-    """Not an error: the text is to be printed and nothing else done."""
+    """Not an error: print the text and do nothing else."""
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Writes `-N, --nodes N`, the same with every version of Python."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises where argparse would print and leave; knows which options were given."""
+    """Raises where argparse would print and exit; knows which options were given."""
 
     def __init__(self, words: Sequence[str], summary: str = "", epilog: str = "") -> None:
         width = _width()
@@ -50,26 +60,77 @@ class Parser(argparse.ArgumentParser):
             argument_default=argparse.SUPPRESS,
             add_help=False,
             # Given a width, argparse does not import shutil to find one.
-            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width),
+            formatter_class=lambda prog: HelpFormatter(prog, width=width),
         )
+        self._positionals.title = "arguments"
+        self._optionals.title = "flags"
         self.add_argument("-h", "--help", action="store_true", help="show this help")
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"`{self.prog} --help` shows what it takes")
+        _, is_unknown, words = message.partition("unrecognized arguments: ")
+        if not is_unknown:
+            raise UsageError(message, hint=self._see_help())
+        flag = next((word for word in words.split() if word.startswith("-")), "")
+        if not flag:
+            raise UsageError(f"unexpected arguments: {words}", hint=self._see_help())
+        name = flag.partition("=")[0]
+        raise UsageError(f"unknown flag {name}", hint=self._suggestion(name) or self._see_help())
+
+    def _see_help(self) -> str:
+        return f"see `{self.prog} --help`"
+
+    def _suggestion(self, flag: str) -> str:
+        """The flag that was probably meant; empty when none is close."""
+        import difflib
+
+        from lattice.cli.slurm.synonyms import FLAG_SYNONYMS
+
+        known = self._option_string_actions
+        synonym = FLAG_SYNONYMS.get(flag, "")
+        long = [name for name in known if name.startswith("--")]
+        close = [synonym] if synonym in known else difflib.get_close_matches(flag, long, n=1)
+        return f"did you mean {close[0]}?" if close else ""
+
+    def set_usage(self) -> None:
+        """`lattice X [flags] ID...`, unless the command wrote its own."""
+        if self.usage is None:
+            words = (_usage_word(action) for action in self._actions if not action.option_strings)
+            self.usage = " ".join((self.prog, "[flags]", *words))
+
+    def format_help(self) -> str:
+        """The help page; global flags are described once, by `lattice --help`."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        for group in self._action_groups:
+            if group.title != GLOBAL_FLAGS:
+                formatter.start_section(group.title)
+                formatter.add_text(group.description)
+                formatter.add_arguments(group._group_actions)
+                formatter.end_section()
+        formatter.add_text("`lattice --help` lists the global flags.")
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def values(self, arguments: Sequence[str], tail: Sequence[str] | None = None) -> Values:
-        """What was given, by destination; nothing else. No word of `tail` is a flag."""
+        """The given values by destination, without defaults. No word of `tail` is read as a flag."""
         if tail is None:
             return vars(self.parse_intermixed_args(list(arguments)))
         return vars(self.parse_args([*arguments, "--", *tail]))
 
     def cut(self, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-        """The flags with their values, and everything from the first other word on."""
+        """The flags with their values, and everything from the first other word onwards."""
         at = 0
         while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "-":
             flag = self._option_string_actions.get(arguments[at])
             at += 2 if flag is not None and flag.nargs is None else 1
         return list(arguments[:at]), list(arguments[at:])
+
+
+def _usage_word(action: argparse.Action) -> str:
+    name = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    forms = {"*": f"[{name}...]", "+": f"{name}...", "?": f"[{name}]"}
+    return forms.get(str(action.nargs), name)
 
 
 def _width() -> int:
@@ -78,7 +139,7 @@ def _width() -> int:
 
 
 class Invocation(NamedTuple):
-    """A command that was found: its words, its entry, and everything else on the line."""
+    """A command found on the line: its words, its entry, and the rest of the line."""
 
     words: tuple[str, ...]
     leaf: Leaf
@@ -134,8 +195,11 @@ def _entry(branch: Branch, words: tuple[str, ...], word: str) -> Leaf | Branch:
         raise UsageError(f"unknown flag {word}", hint=f"`{called} --help` lists the commands")
     import difflib
 
-    close = difflib.get_close_matches(word, branch.entries, n=1)
-    hint = f"did you mean `{called} {close[0]}`?" if close else f"`{called} --help` lists them"
+    from lattice.cli.slurm.synonyms import COMMAND_SYNONYMS
+
+    synonym = "" if words else COMMAND_SYNONYMS.get(word, "")
+    close = [synonym] if synonym else difflib.get_close_matches(word, branch.entries, n=1)
+    hint = f"did you mean `{called} {close[0]}`?" if close else f"`{called} --help` lists the commands"
     raise UsageError(f'"{" ".join((*words, word))}" is not a command', hint=hint)
 
 
@@ -144,19 +208,30 @@ def _without_command(branch: Branch, words: tuple[str, ...], *, wants_help: bool
         return HelpAsked(overview(branch, words))
     called = " ".join(("lattice", *words))
     choices = ", ".join(branch.entries)
-    return UsageError(f"`{called}` needs one more word", hint=f"one of: {choices}")
+    return UsageError(f"`{called}` needs a subcommand", hint=f"one of: {choices}")
 
 
 def overview(branch: Branch, words: tuple[str, ...]) -> str:
     """The commands below a word."""
     called = " ".join(("lattice", *words))
     shown = {word: entry for word, entry in branch.entries.items() if isinstance(entry, Branch) or not entry.is_hidden}
-    lines = [f"usage: {called} COMMAND [arguments] [flags]", "", branch.summary, "", "commands:"]
-    lines += [f"  {word:<12} {entry.summary}" for word, entry in shown.items()]
-    lines += ["", f"`{called} COMMAND --help` shows the flags of a command, with examples.", ""]
+    width = max(map(len, shown))
+    lines = [f"usage: {called} COMMAND [flags] [ARG...]", "", branch.summary, "", "commands:"]
+    lines += [f"  {word:<{width}}  {entry.summary}" for word, entry in shown.items()]
+    lines += ["", f"`{called} COMMAND --help` shows the flags of a command and examples.", ""]
     if not words:
-        lines += [EXIT_CODES]
+        lines += [_global_flags(), EXIT_CODES]
     return "\n".join(lines)
+
+
+def _global_flags() -> str:
+    parser = Parser(())
+    add_flags(parser)
+    formatter = parser._get_formatter()
+    formatter.start_section(f"{GLOBAL_FLAGS} (before or after the command)")
+    formatter.add_arguments(parser._action_groups[-1]._group_actions)
+    formatter.end_section()
+    return formatter.format_help()
 
 
 def load_command(leaf: Leaf) -> Command[Any]:
@@ -173,11 +248,12 @@ def build_parser(words: Sequence[str], leaf: Leaf, command: Command[Any]) -> Par
     parser = Parser(words, leaf.summary, f"examples:\n{examples}")
     command.fill(parser)
     add_flags(parser)
+    parser.set_usage()
     return parser
 
 
 def read_options(found: Invocation, command: Command[Any], process: Process) -> tuple[object, Flags]:
-    """The command's record and the flags that every command has."""
+    """The command's record and the global flags."""
     parser = build_parser(found.words, found.leaf, command)
     arguments, tail = _dashes_joined(found.arguments, command.dashed), found.tail
     rest: list[str] = []
@@ -198,7 +274,7 @@ def read_options(found: Invocation, command: Command[Any], process: Process) -> 
 
 
 def _dashes_joined(arguments: list[str], flags: frozenset[str]) -> list[str]:
-    """`--sort -Name` as `--sort=-Name`, which argparse does not take for two flags."""
+    """`--sort -Name` as `--sort=-Name`, so that argparse does not read it as two flags."""
     joined: list[str] = []
     for argument in arguments:
         if joined and joined[-1] in flags:

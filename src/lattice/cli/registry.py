@@ -1,11 +1,11 @@
-"""Every command, by the words that call it. Only the module of the command asked for is imported."""
+"""Every command, by the words that call it. Only the module of the requested command is imported."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 
 class Leaf(NamedTuple):
-    """A command: its module below `lattice.cli.commands`, with `:NAME` where that holds several."""
+    """A command: its module below `lattice.cli.commands`, with `:NAME` if the module defines several commands."""
 
     module: str
     summary: str
@@ -13,37 +13,37 @@ class Leaf(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A word that needs another."""
+    """A word that needs a subcommand."""
 
     summary: str
     entries: "dict[str, Leaf | Branch]"
 
 
 NODE = Branch(
-    "look after nodes",
+    "manage nodes",
     {
-        "list": Leaf("node.list", "list the nodes"),
-        "status": Leaf("node.orders:STATUS", "show one node in full"),
-        "drain": Leaf("node.orders:DRAIN", "let a node finish its work and start none"),
-        "undrain": Leaf("node.orders:UNDRAIN", "use a drained node again"),
-        "disable": Leaf("node.orders:DISABLE", "take a node down at once"),
-        "check": Leaf("node.check", "run the health checks of a node now"),
-        "enable": Leaf("node.orders:ENABLE", "bring a disabled node back"),
-        "diff": Leaf("node.diff", "show what differs between two nodes"),
-        "reboot": Leaf("node.orders:REBOOT", "have a node started anew"),
-        "fault": Leaf("node.orders:FAULT", "report a failure of hardware, seen from outside"),
-        "inventory": Leaf("node.inventory", "show what a node is made of"),
-        "events": Leaf("node.events", "tell what happened to a node"),
+        "list": Leaf("node.list", "list nodes"),
+        "status": Leaf("node.orders:STATUS", "show all details of nodes"),
+        "drain": Leaf("node.orders:DRAIN", "stop scheduling onto nodes and let running work finish"),
+        "undrain": Leaf("node.orders:UNDRAIN", "return drained nodes to service"),
+        "disable": Leaf("node.orders:DISABLE", "take nodes down immediately"),
+        "check": Leaf("node.check", "run the health checks of nodes now"),
+        "enable": Leaf("node.orders:ENABLE", "bring disabled nodes back"),
+        "diff": Leaf("node.diff", "show the differences between two nodes"),
+        "reboot": Leaf("node.orders:REBOOT", "reboot nodes"),
+        "fault": Leaf("node.orders:FAULT", "report a hardware failure detected out of band"),
+        "inventory": Leaf("node.inventory", "show the hardware and software of a node"),
+        "events": Leaf("node.events", "show the event history of a node"),
     },
 )
 
 DAG = Branch(
-    "allocations that depend on one another",
+    "manage DAGs: sets of dependent allocations",
     {
-        "submit": Leaf("work.dag:SUBMIT", "submit all allocations of a file, or none"),
+        "submit": Leaf("work.dag:SUBMIT", "submit all allocations in a file, or none"),
         "status": Leaf("work.dag:STATUS", "show a DAG and its allocations"),
         "list": Leaf("work.dag:LIST", "list your DAGs"),
-        "cancel": Leaf("work.dag:CANCEL", "end everything of a DAG"),
+        "cancel": Leaf("work.dag:CANCEL", "cancel all allocations of DAGs"),
     },
 )
 
@@ -51,135 +51,137 @@ ADMIN = Branch(
     "administer the cluster",
     {
         "tenant": Branch(
-            "tenants and their quotas",
+            "manage tenants and their quotas",
             {
                 "create": Leaf("admin.tenant:CREATE", "create a tenant"),
-                "list": Leaf("admin.tenant:LIST", "list the tenants"),
-                "show": Leaf("admin.tenant:SHOW", "show one tenant in full"),
+                "list": Leaf("admin.tenant:LIST", "list tenants"),
+                "show": Leaf("admin.tenant:SHOW", "show all details of a tenant"),
                 "update": Leaf("admin.tenant:UPDATE", "change a tenant"),
                 "set-quota": Leaf("admin.tenant:UPDATE", "change the quotas of a tenant"),
             },
         ),
         "vcluster": Branch(
-            "virtual clusters",
+            "manage virtual clusters",
             {
                 "create": Leaf("admin.vcluster:CREATE", "create a vCluster"),
-                "list": Leaf("admin.vcluster:LIST", "list the vClusters"),
-                "show": Leaf("admin.vcluster:SHOW", "show one vCluster in full"),
+                "list": Leaf("admin.vcluster:LIST", "list vClusters"),
+                "show": Leaf("admin.vcluster:SHOW", "show all details of a vCluster"),
                 "update": Leaf("admin.vcluster:UPDATE", "change a vCluster"),
                 "set-config": Leaf("admin.vcluster:UPDATE", "change the settings of a vCluster"),
-                "set-weights": Leaf("admin.weights:SET", "change how a vCluster orders its queue"),
+                "set-weights": Leaf("admin.weights:SET", "change the scheduling weights of a vCluster"),
             },
         ),
         "reservation": Branch(
-            "nodes kept for a time",
+            "manage reservations of nodes",
             {
-                "create": Leaf("admin.reservation:CREATE", "keep nodes for a time, for somebody or for nobody"),
-                "list": Leaf("admin.reservation:LIST", "list the reservations"),
-                "show": Leaf("admin.reservation:SHOW", "show one reservation in full"),
-                "delete": Leaf("admin.reservation:DELETE", "give the nodes back"),
+                "create": Leaf("admin.reservation:CREATE", "reserve nodes for tenants, users or maintenance"),
+                "list": Leaf("admin.reservation:LIST", "list reservations"),
+                "show": Leaf("admin.reservation:SHOW", "show all details of a reservation"),
+                "delete": Leaf("admin.reservation:DELETE", "delete a reservation and free its nodes"),
             },
         ),
         "project": Branch(
-            "projects of tenants",
+            "manage the projects of tenants",
             {
                 "create": Leaf("admin.project:CREATE", "create a project"),
-                "list": Leaf("admin.project:LIST", "list the projects"),
+                "list": Leaf("admin.project:LIST", "list projects"),
                 "update": Leaf("admin.project:UPDATE", "change a project"),
             },
         ),
         "config": Branch(
-            "settings of the cluster",
+            "manage the settings of the cluster",
             {
                 "get": Leaf("admin.config:GET", "print one setting"),
                 "set": Leaf("admin.config:SET", "change one setting"),
-                "list": Leaf("admin.config:LIST", "list the settings"),
+                "list": Leaf("admin.config:LIST", "list the settings and their values"),
             },
         ),
         "scheduler": Branch(
-            "the scheduler",
-            {"status": Leaf("admin.scheduler:STATUS", "show the scheduler's last cycle")},
+            "inspect the scheduler",
+            {"status": Leaf("admin.scheduler:STATUS", "show the last scheduling cycle")},
         ),
         "raft": Branch(
-            "the servers that share the log",
+            "manage the servers of the cluster and their replicated log",
             {
-                "status": Leaf("admin.raft:STATUS", "show who leads and how far each server has come"),
-                "transfer-leader": Leaf("admin.raft:TRANSFER", "let another server lead"),
+                "status": Leaf("admin.raft:STATUS", "show the leader and each server's applied index"),
+                "transfer-leader": Leaf("admin.raft:TRANSFER", "transfer leadership to another server"),
                 "members": Branch(
-                    "which servers belong to the cluster",
+                    "manage the member servers",
                     {
-                        "list": Leaf("admin.raft_members:LIST", "list the servers and who is invited"),
-                        "add": Leaf("admin.raft_members:ADD", "invite a new server"),
-                        "remove": Leaf("admin.raft_members:REMOVE", "take a server out for good"),
-                        "promote": Leaf("admin.raft_members:PROMOTE", "give a server that has caught up its vote"),
-                        "transfer-leader": Leaf("admin.raft:TRANSFER", "let another server lead"),
+                        "list": Leaf("admin.raft_members:LIST", "list the member servers and open invitations"),
+                        "add": Leaf("admin.raft_members:ADD", "invite a new server to join"),
+                        "remove": Leaf("admin.raft_members:REMOVE", "remove a server permanently"),
+                        "promote": Leaf(
+                            "admin.raft_members:PROMOTE", "make a server that has caught up a voting member"
+                        ),
+                        "transfer-leader": Leaf("admin.raft:TRANSFER", "transfer leadership to another server"),
                     },
                 ),
-                "rotate-certificates": Leaf("admin.raft_members:ROTATE", "give every server new certificates"),
+                "rotate-certificates": Leaf("admin.raft_members:ROTATE", "rotate the server certificates"),
             },
         ),
         "backup": Branch(
-            "backups of the cluster's state",
+            "manage backups of the cluster state",
             {
-                "create": Leaf("admin.backup:CREATE", "make a backup on the server that leads"),
-                "list": Leaf("admin.backup:LIST", "list the backups of the server that leads"),
-                "verify": Leaf("admin.backup:VERIFY", "check every byte of a backup"),
-                "restore": Leaf("admin.backup:RESTORE", "begin anew with a backup"),
+                "create": Leaf("admin.backup:CREATE", "create a backup on the leader"),
+                "list": Leaf("admin.backup:LIST", "list the backups on the leader"),
+                "verify": Leaf("admin.backup:VERIFY", "verify the integrity of a backup"),
+                "restore": Leaf("admin.backup:RESTORE", "restore the cluster from a backup"),
             },
         ),
         "conformance": Branch(
-            "are the nodes what they should be",
+            "check nodes against their configuration baseline",
             {
-                "status": Leaf("admin.conformance:STATUS", "show groups of like nodes and who differs"),
-                "refresh": Leaf("admin.conformance:REFRESH", "let nodes look at themselves again"),
+                "status": Leaf("admin.conformance:STATUS", "show groups of identical nodes and the nodes that drift"),
+                "refresh": Leaf("admin.conformance:REFRESH", "re-read the inventory of nodes"),
                 "baseline": Branch(
-                    "what the nodes of a vCluster should be",
+                    "manage the baseline of a vCluster",
                     {
-                        "show": Leaf("admin.conformance:SHOW", "show it"),
-                        "set": Leaf("admin.conformance:SET", "declare it"),
-                        "unset": Leaf("admin.conformance:UNSET", "let the majority count"),
+                        "show": Leaf("admin.conformance:SHOW", "show the baseline"),
+                        "set": Leaf("admin.conformance:SET", "declare the baseline"),
+                        "unset": Leaf("admin.conformance:UNSET", "remove the declared baseline; use the majority"),
                     },
                 ),
             },
         ),
         "node": Branch(
-            "nodes of the site: import them, decide about them",
+            "import, wipe and approve nodes",
             {
-                "import": Leaf("admin.node_import:IMPORT", "declare the nodes of a SlurmConf or NodeSpecConf"),
-                "wipe": Leaf("node.orders:WIPE", "erase what sensitive work may have left on a node"),
-                "approve": Leaf("admin.conformance:APPROVE", "take a node back whose drift was remedied"),
+                "import": Leaf("admin.node_import:IMPORT", "declare the nodes in a SlurmConf or NodeSpecConf"),
+                "wipe": Leaf("node.orders:WIPE", "erase data that sensitive work may have left on nodes"),
+                "approve": Leaf("admin.conformance:APPROVE", "return nodes to service after their drift was fixed"),
             },
         ),
-        "drain": Leaf("node.orders:DRAIN", "the same as `lattice node drain`"),
-        "undrain": Leaf("node.orders:UNDRAIN", "the same as `lattice node undrain`"),
+        "drain": Leaf("node.orders:DRAIN", "alias of `lattice node drain`"),
+        "undrain": Leaf("node.orders:UNDRAIN", "alias of `lattice node undrain`"),
     },
 )
 
 AUDIT = Branch(
-    "who did what: the audit chain",
+    "query and verify the audit log",
     {
-        "query": Leaf("site.audit:QUERY", "show entries"),
-        "export": Leaf("site.audit:EXPORT", "write entries with their signatures to a file"),
-        "verify": Leaf("site.audit:VERIFY", "verify an export, without a server"),
-        "keys": Leaf("site.audit:KEYS", "list the public keys"),
-        "rotate-key": Leaf("site.audit:ROTATE", "give the server that leads a new key"),
+        "query": Leaf("site.audit:QUERY", "show audit entries"),
+        "export": Leaf("site.audit:EXPORT", "write signed audit entries to a file"),
+        "verify": Leaf("site.audit:VERIFY", "verify an export offline"),
+        "keys": Leaf("site.audit:KEYS", "list the public keys that sign the audit log"),
+        "rotate-key": Leaf("site.audit:ROTATE", "give the leader a new signing key"),
     },
 )
 
 NOTIFY = Branch(
-    "what you are told of your allocations",
+    "manage notifications about your allocations",
     {
-        "show": Leaf("site.notify:SHOW", "show what you are told by default, and how the site sends"),
-        "set": Leaf("site.notify:SET", "set what you are told by default"),
-        "clear": Leaf("site.notify:CLEAR", "be told nothing by default"),
+        "show": Leaf("site.notify:SHOW", "show your default notifications and the channels of the site"),
+        "set": Leaf("site.notify:SET", "set your default notifications"),
+        "clear": Leaf("site.notify:CLEAR", "turn your default notifications off"),
         "key": Leaf("site.notify:KEY", "print the key that signs your webhooks"),
     },
 )
 
 PROJECT = Branch(
-    "projects of your tenant",
+    "manage the projects of your tenant",
     {
-        "list": Leaf("admin.project:LIST", "list the projects"),
+        "list": Leaf("admin.project:LIST", "list projects"),
         "create": Leaf("admin.project:CREATE", "create a project"),
         "update": Leaf("admin.project:UPDATE", "change a project"),
     },
@@ -188,38 +190,38 @@ PROJECT = Branch(
 COMMANDS: dict[str, Leaf | Branch] = {
     "submit": Leaf("work.submit", "submit a script or a command"),
     "status": Leaf("work.status", "show allocations"),
-    "explain": Leaf("work.explain", "say why allocations wait and when they will start"),
+    "explain": Leaf("work.explain", "explain why allocations are pending and when they will start"),
     "launch": Leaf("work.launch", "run tasks on the nodes of a running allocation"),
-    "steps": Leaf("work.steps", "show what was launched in an allocation"),
-    "wait": Leaf("work.wait", "wait until allocations have ended"),
-    "logs": Leaf("work.logs", "show what an allocation wrote"),
-    "watch": Leaf("work.watch", "show changes of state as they happen"),
+    "steps": Leaf("work.steps", "list the steps of an allocation"),
+    "wait": Leaf("work.wait", "wait for allocations to finish"),
+    "logs": Leaf("work.logs", "show the output of an allocation"),
+    "watch": Leaf("work.watch", "stream state changes as they happen"),
     "cancel": Leaf("work.cancel", "cancel allocations"),
     "hold": Leaf("work.hold", "keep pending allocations from starting"),
-    "release": Leaf("work.release", "take a hold back"),
-    "suspend": Leaf("work.suspend", "let running allocations stand still"),
-    "resume": Leaf("work.resume", "let suspended allocations go on"),
+    "release": Leaf("work.release", "release held allocations"),
+    "suspend": Leaf("work.suspend", "suspend running allocations (they keep their nodes; walltime is paused)"),
+    "resume": Leaf("work.resume", "resume suspended allocations"),
     "requeue": Leaf("work.requeue", "stop allocations and run them again"),
-    "update": Leaf("work.update", "change an allocation"),
-    "history": Leaf("work.history", "show allocations that have ended"),
-    "usage": Leaf("site.usage", "show node hours and GPU hours"),
-    "report": Leaf("site.report", "sum up what has ended: hours, waits, efficiency"),
+    "update": Leaf("work.update", "change allocations"),
+    "history": Leaf("work.history", "show finished allocations"),
+    "usage": Leaf("site.usage", "show node hours and GPU hours used"),
+    "report": Leaf("site.report", "summarize finished work: hours, wait times, efficiency"),
     "notify": NOTIFY,
     "audit": AUDIT,
     "project": PROJECT,
-    "nodes": Leaf("node.list", "show the nodes"),
+    "nodes": Leaf("node.list", "list nodes"),
     "node": NODE,
     "dag": DAG,
     "admin": ADMIN,
-    "login": Leaf("identity.login", "log in at the cluster's identity provider"),
-    "logout": Leaf("identity.logout", "forget a login and have it revoked"),
-    "whoami": Leaf("identity.whoami", "show who the server takes you for"),
+    "login": Leaf("identity.login", "log in with the cluster's identity provider"),
+    "logout": Leaf("identity.logout", "log out and revoke the token"),
+    "whoami": Leaf("identity.whoami", "show the identity the server sees"),
     "up": Leaf("local.up", "start a cluster on this machine"),
     "down": Leaf("local.down", "stop the cluster on this machine"),
-    "env": Leaf("local.env", "print the variables that lead to the local cluster"),
-    "compat-aliases": Leaf("shell.compat_aliases", "print the file that puts the Slurm commands on PATH"),
-    "completion": Leaf("shell.completion", "print the completion script for a shell"),
-    "completions": Leaf("shell.completion", "the same as `lattice completion`", is_hidden=True),
+    "env": Leaf("local.env", "print shell exports for the local cluster"),
+    "compat-aliases": Leaf("shell.compat_aliases", "install the Slurm commands and print the file to source"),
+    "completion": Leaf("shell.completion", "print a shell completion script"),
+    "completions": Leaf("shell.completion", "alias of `lattice completion`", is_hidden=True),
     "complete-word": Leaf("shell.complete_word", "used by the completion scripts", is_hidden=True),
     "version": Leaf("shell.version", "print the version"),
 }

@@ -22,10 +22,10 @@ def lattice(*words: str, wrapper: tuple[str, ...] = ()) -> subprocess.CompletedP
 def told(outcome: subprocess.CompletedProcess[str]) -> str:
     """The error, after checking that it is one and nothing but one."""
     assert outcome.returncode != 0
-    assert outcome.stderr.startswith("Error: "), outcome.stderr
+    assert outcome.stderr.startswith("error: "), outcome.stderr
     assert "Traceback" not in outcome.stderr
     assert "timestamp" not in outcome.stderr
-    assert "Hint: " in outcome.stderr
+    assert "hint: " in outcome.stderr
     return outcome.stderr
 
 

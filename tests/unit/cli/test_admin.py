@@ -118,4 +118,4 @@ def test_the_scheduler(api: FakeApi, cli: Cli) -> None:
 def test_a_name_that_is_taken(api: FakeApi, cli: Cli) -> None:
     api.on("POST", "/tenants", refusal(409, "already_exists", 'tenant "physics" exists already'))
     outcome = cli("admin", "tenant", "create", "physics")
-    assert (outcome.code, outcome.err) == (1, 'Error: tenant "physics" exists already\n')
+    assert (outcome.code, outcome.err) == (1, 'error: tenant "physics" exists already\n')

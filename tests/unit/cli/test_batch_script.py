@@ -52,9 +52,9 @@ def test_what_has_no_effect_is_warned_of_and_what_is_refused_is_said(api: FakeAp
     path = cli.write("s.sh", SCRIPT)
     warned = "sbatch: warning: --licenses has no effect: licences are not counted\n"
     api.on("POST", "/slurm/commands", Reply(json={"stdout": "17\n", "stderr": warned}))
-    assert cli("submit", path).err == "Warning: #SBATCH --licenses ignored (licences are not counted)\n"
+    assert cli("submit", path).err == "warning: #SBATCH --licenses ignored (licences are not counted)\n"
     refused = "sbatch: error: invalid partition specified: x\nsbatch: error: known partitions: default\n"
     api.on("POST", "/slurm/commands", Reply(json={"stderr": refused, "code": 1}))
     outcome = cli("submit", path)
     assert outcome.code == 1
-    assert outcome.err.startswith("Error: invalid partition specified: x\n  Hint: known partitions: default")
+    assert outcome.err.startswith("error: invalid partition specified: x\n  hint: known partitions: default")

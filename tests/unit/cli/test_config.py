@@ -138,7 +138,7 @@ def test_a_damaged_configuration_file_is_told_with_its_place(text: str, said: st
     path = write_config(cli, text)
     outcome = cli("whoami")
     assert outcome.code == 2
-    assert f"Error: {path}" in outcome.err
+    assert f"error: {path}" in outcome.err
     assert said in outcome.err
     assert api.asked == []
 
@@ -165,7 +165,7 @@ def test_a_server_that_is_not_there(cli: Cli) -> None:
     address = closed_address()
     outcome = cli("status", "--retry-for=0", LATTICE_API_URL=address)
     assert outcome.code == 6
-    assert outcome.err.startswith(f"Error: the server is not reachable at {address}: connection refused\n")
+    assert outcome.err.startswith(f"error: the server is not reachable at {address}: connection refused\n")
     assert "`lattice up`" in outcome.err
     assert "`make up`" in outcome.err
 

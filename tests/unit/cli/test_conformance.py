@@ -27,7 +27,7 @@ def test_nodes_that_differ_are_shown_side_by_side_with_exit_code_1(api: FakeApi,
 def test_nodes_that_are_alike_have_exit_code_0(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/nodes/n1/diff/n2", Reply(json=diff()))
     outcome = cli("node", "diff", "n1", "n2")
-    assert (outcome.code, outcome.out) == (0, "n1 and n2 are alike: aaaaaaaaaaaa\n")
+    assert (outcome.code, outcome.out) == (0, "n1 and n2 are identical: aaaaaaaaaaaa\n")
 
 
 def test_an_unknown_node_is_another_exit_code(api: FakeApi, cli: Cli) -> None:

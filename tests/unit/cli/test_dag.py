@@ -39,7 +39,7 @@ def test_a_file_is_submitted_in_the_form_that_the_api_takes(api: FakeApi, cli: C
     api.on("POST", "/dags", Reply(status=201, json={**DAG, "warnings": ["a: no mail"]}))
     outcome = cli("dag", "submit", cli.write("flow.yaml", FILE))
     assert (outcome.code, outcome.out) == (0, "Submitted DAG d21 with 2 allocations\n")
-    assert "Warning: a: no mail" in outcome.err
+    assert "warning: a: no mail" in outcome.err
     body = api.last().json
     assert body["name"] == "flow"
     assert body["cwd"] == str(cli.folder)

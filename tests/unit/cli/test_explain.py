@@ -84,7 +84,7 @@ def test_a_dry_run_is_refused_in_the_words_of_the_server(api: FakeApi, cli: Cli)
     api.on("POST", "/allocations", refusal(422, "infeasible", 'vCluster "default" has not enough nodes'))
     outcome = cli("submit", "--dry-run", "--nodes=99", "--", "true")
     assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.err.startswith('Error: vCluster "default" has not enough nodes')
+    assert outcome.err.startswith('error: vCluster "default" has not enough nodes')
 
 
 @pytest.mark.parametrize("line", [("--dry-run", "--wait", "--", "true"), ("script.sh",)])

@@ -63,7 +63,7 @@ def test_logs_that_are_refused_for_another_reason_stay_refused(api: FakeApi, cli
     api.on("GET", "/allocations/a17/logs", refusal(400, "invalid", "run: 7 is not possible"))
     api.on("GET", "/allocations/a17", allocation())
     outcome = cli("logs", "a17")
-    assert (outcome.code != 0, outcome.err) == (True, "Error: run: 7 is not possible\n")
+    assert (outcome.code != 0, outcome.err) == (True, "error: run: 7 is not possible\n")
 
 
 def test_the_number_of_tasks_at_once_is_updated(api: FakeApi, cli: Cli) -> None:
@@ -90,7 +90,7 @@ def test_a_report_is_a_table_with_times_and_percents(api: FakeApi, cli: Cli) -> 
         "87.5%",
         "-",
     ]
-    assert "ended from 2026-03-01T00:00:00Z to 2026-04-01T00:00:00Z" in outcome.err
+    assert "finished from 2026-03-01T00:00:00Z to 2026-04-01T00:00:00Z" in outcome.err
     asked = dict(api.last().query)
     assert asked == {"by": "user", "since": "2026-03-01T00:00:00Z", "tag": "a=1"}
 

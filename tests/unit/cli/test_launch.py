@@ -79,10 +79,10 @@ def test_files_of_the_tasks_own_are_the_nodes_business_and_others_ours(cli: Cli,
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (["work"], "no allocation was named"),
-        (["--alloc=a1"], "nothing to run was named"),
+        (["work"], "no allocation given"),
+        (["--alloc=a1"], "no command given"),
         (["--alloc=a1", "--env=A", "work"], 'cannot read "A"'),
-        (["--alloc=a1", "--overlap", "--exclusive", "work"], "contradict"),
+        (["--alloc=a1", "--overlap", "--exclusive", "work"], "cannot be used with"),
         (["--alloc=a1", "--multi-prog=/no/such"], "cannot read /no/such"),
         (["--alloc=a1", "-n", "x", "work"], "invalid int value"),
     ],

@@ -42,10 +42,10 @@ def test_the_same_refusal_of_many_nodes_is_told_once(api: FakeApi, cli: Cli) -> 
     outcome = cli("node", "undrain", "nid[001-004]")
     assert (outcome.code, outcome.out) == (1, "nid001 is Ready\n")
     assert outcome.err.splitlines() == [
-        "Error: 2 of 4 nodes were refused, nid[002-003]: each is Ready, not Drained",
-        "Error: node nid004 is still Draining",
-        "  Current: running on it: a17",
-        "  Hint: Wait.",
+        "error: 2 of 4 nodes were refused, nid[002-003]: each is Ready, not Drained",
+        "error: node nid004 is still Draining",
+        "  current: running on it: a17",
+        "  hint: Wait.",
     ]
 
 
@@ -60,7 +60,7 @@ def test_a_typing_error_is_shown_with_its_place(words: tuple[str, ...], place: i
 def test_an_unknown_name_is_told_as_the_server_says(api: FakeApi, cli: Cli) -> None:
     api.on("POST", "/nodes/drain", refusal(404, "not_found", "2 unknown nodes: x[1-2]"))
     outcome = cli("node", "drain", "x[1-2]")
-    assert (outcome.code, "Error: 2 unknown nodes: x[1-2]\n" in outcome.err) == (4, True)
+    assert (outcome.code, "error: 2 unknown nodes: x[1-2]\n" in outcome.err) == (4, True)
 
 
 def test_a_person_is_asked_about_the_whole_set(api: FakeApi, cli: Cli) -> None:
@@ -76,7 +76,7 @@ def test_a_person_is_asked_about_the_whole_set(api: FakeApi, cli: Cli) -> None:
 def test_a_person_is_told_that_many_nodes_take_a_moment(api: FakeApi, cli: Cli) -> None:
     api.on("POST", "/nodes/enable", {"items": went(1, 600, "Booting")})
     cli.is_terminal = True
-    assert cli("node", "enable", "nid[001-600]").err == "Note: enabling 600 nodes ...\n"
+    assert cli("node", "enable", "nid[001-600]").err == "note: enabling 600 nodes ...\n"
 
 
 def test_the_status_of_a_set(api: FakeApi, cli: Cli) -> None:
@@ -87,7 +87,7 @@ def test_the_status_of_a_set(api: FakeApi, cli: Cli) -> None:
     assert [row[0] for row in cli("node", "status", "n[1-2]").table()] == ["NODE", "n1", "n2"]
     assert cli("node", "status", "n[5-24]", "-q").lines == [f"n{number}" for number in range(5, 25)]
     outcome = cli("node", "status", "n[25-40]")
-    assert (outcome.code, outcome.err) == (4, "Error: unknown nodes: n[31-40]\n")
+    assert (outcome.code, outcome.err) == (4, "error: unknown nodes: n[31-40]\n")
 
 
 def test_a_failure_of_hardware_is_reported(api: FakeApi, cli: Cli) -> None:
@@ -115,7 +115,7 @@ def test_what_destroys_work_or_data_needs_a_yes(
 ) -> None:
     api.on("POST", path, {"id": "n1", "state": "Draining"})
     outcome = cli(*line)
-    assert (outcome.code, "Hint: add --yes" in outcome.err, api.asked) == (2, True, [])
+    assert (outcome.code, "hint: add --yes" in outcome.err, api.asked) == (2, True, [])
     cli.is_terminal = True
     cli.stdin = b"n\n"
     outcome = cli(*line)
@@ -143,7 +143,7 @@ def test_a_reboot_says_what_is_left_to_do_by_hand(api: FakeApi, cli: Cli) -> Non
     note = "reboot it by hand"
     api.on("POST", "/nodes/reboot", {"items": [{**each, "note": note} for each in went(1, 2, "Booting")]})
     outcome = cli("node", "reboot", "nid[001-002]")
-    assert (outcome.out, outcome.err) == ("2 nodes are Booting: nid[001-002]\n", "Note: reboot it by hand\n")
+    assert (outcome.out, outcome.err) == ("2 nodes are Booting: nid[001-002]\n", "note: reboot it by hand\n")
     assert cli("node", "reboot", "nid001", "-o", "json").json["note"] == note
 
 

@@ -31,7 +31,7 @@ def test_a_default_is_set_shown_and_cleared(api: FakeApi, cli: Cli) -> None:
 def test_a_default_that_comes_to_nothing_is_warned_of(api: FakeApi, cli: Cli) -> None:
     api.on("PUT", "/notifications", {**SETTINGS, "warnings": ["this site sends nothing"]})
     outcome = cli("notify", "set", "end")
-    assert (outcome.code, outcome.err) == (0, "Warning: this site sends nothing\n")
+    assert (outcome.code, outcome.err) == (0, "warning: this site sends nothing\n")
 
 
 def test_the_key_is_printed_alone(api: FakeApi, cli: Cli) -> None:
@@ -45,8 +45,8 @@ def test_a_submission_says_what_to_be_told_of_and_is_warned(api: FakeApi, cli: C
     outcome = cli("submit", "--notify=end,fail", "--notify-to=mail:a@b.c", "--notify-to=https://h.org/", "--", "true")
     assert api.last().json["notify"] == {"on": ["end,fail"], "to": ["mail:a@b.c", "https://h.org/"]}
     assert outcome.out == "Submitted allocation a17\n"
-    assert outcome.err == "Warning: notifications are off\nNote: vCluster gpu was chosen by rule 2\n"
-    assert cli("submit", "-q", "--", "true").err == "Warning: notifications are off\n"
+    assert outcome.err == "warning: notifications are off\nnote: vCluster gpu was chosen by rule 2\n"
+    assert cli("submit", "-q", "--", "true").err == "warning: notifications are off\n"
 
 
 def test_a_script_may_say_it_too(api: FakeApi, cli: Cli) -> None:
@@ -73,7 +73,7 @@ def test_a_dry_run_is_warned_too(api: FakeApi, cli: Cli) -> None:
         "chosen_by": "rule 1",
     }
     api.on("POST", "/allocations", outlook)
-    assert "Warning: no mail\n" in cli("submit", "--dry-run", "--notify=end", "--", "true").err
+    assert "warning: no mail\n" in cli("submit", "--dry-run", "--notify=end", "--", "true").err
 
 
 def query_of(api: FakeApi) -> dict[str, str]:

@@ -27,7 +27,7 @@ def test_what_cannot_be_cancelled_does_not_keep_the_rest_from_it(api: FakeApi, c
     api.on("DELETE", "/allocations/a17", Reply(status=202, json=allocation()))
     outcome = cli("cancel", "a1", "nope", "a17")
     assert outcome.code == 4
-    assert "Error: a1 is already Completed\n" in outcome.err
+    assert "error: a1 is already Completed\n" in outcome.err
     assert outcome.lines == ["a17 is being cancelled (Running)"]
     assert cli("cancel", "a1").code == 1
 
@@ -36,7 +36,7 @@ def test_cancelling_all_ones_own_in_a_state(api: FakeApi, cli: Cli) -> None:
     items = [{"id": "a1", "ok": True}, {"id": "a2", "ok": False, "error": {"code": "conflict", "message": "a2: no"}}]
     api.on("POST", "/allocations/cancel", {"items": items})
     outcome = cli("cancel", "--state=pending", "--all-mine")
-    assert (outcome.code, outcome.out, outcome.err) == (1, "a1 cancelled\n", "Error: a2: no\n")
+    assert (outcome.code, outcome.out, outcome.err) == (1, "a1 cancelled\n", "error: a2: no\n")
     assert api.last().json == {"states": ["pending"], "all_mine": True}
     api.on("POST", "/allocations/cancel", {"items": []})
     assert cli("cancel", "--all-mine").out == "nothing to cancel\n"
@@ -101,7 +101,7 @@ def test_draining_by_either_spelling(words: tuple[str, ...], order: str, api: Fa
 def test_an_undrain_that_is_refused_names_what_still_runs(api: FakeApi, cli: Cli) -> None:
     api.on("POST", "/nodes/n1/undrain", refusal(409, "conflict", "n1 is still draining", current="a17 runs"))
     outcome = cli("node", "undrain", "n1")
-    assert (outcome.code, outcome.err) == (1, "Error: n1 is still draining\n  Current: a17 runs\n")
+    assert (outcome.code, outcome.err) == (1, "error: n1 is still draining\n  current: a17 runs\n")
 
 
 def test_disabling_asks_a_person_first(api: FakeApi, cli: Cli) -> None:

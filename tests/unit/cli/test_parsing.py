@@ -86,8 +86,13 @@ def test_flags_may_stand_between_the_words_of_a_command(api: FakeApi, cli: Cli) 
         (("status", "--retry-for", "-1"), "--retry-for"),
         (("wait",), "ID"),
         (("logs", "a1", "a2"), "a2"),
-        (("node",), "needs one more word"),
+        (("node",), "needs a subcommand"),
         (("status", "--stat"), "--stat"),
+        (("submit", "--nodse=3", "--", "true"), "unknown flag --nodse\n  hint: did you mean --nodes?\n"),
+        (("submit", "--time=1h", "--", "true"), "unknown flag --time\n  hint: did you mean --walltime?\n"),
+        (("status", "--zzzzz"), "unknown flag --zzzzz\n  hint: see `lattice status --help`\n"),
+        (("scancel", "a1"), "did you mean `lattice cancel`"),
+        (("nodes", "--nope"), "unknown flag --nope"),
     ],
 )
 def test_what_is_not_understood_is_told_and_nothing_is_asked(
@@ -95,9 +100,9 @@ def test_what_is_not_understood_is_told_and_nothing_is_asked(
 ) -> None:
     outcome = cli(*line)
     assert outcome.code == 2
-    assert outcome.err.startswith("Error: ")
+    assert outcome.err.startswith("error: ")
     assert said in outcome.err
-    assert "Hint: " in outcome.err
+    assert "hint: " in outcome.err
     assert outcome.out == ""
     assert api.asked == []
 

@@ -96,7 +96,7 @@ def test_the_known_ids_are_shown_though_one_is_unknown(api: FakeApi, cli: Cli) -
     outcome = cli("status", "a99", "a17")
     assert outcome.code == 4
     assert "a17" in outcome.out
-    assert outcome.err.startswith("Error: ")
+    assert outcome.err.startswith("error: ")
 
 
 def test_counting(api: FakeApi, cli: Cli) -> None:
@@ -109,7 +109,7 @@ def test_counting(api: FakeApi, cli: Cli) -> None:
 def test_watching_without_a_pause_is_refused(api: FakeApi, cli: Cli) -> None:
     outcome = cli("status", "--watch", "--interval", "0")
     assert outcome.code == 2
-    assert "1 second is the least" in outcome.err
+    assert "the minimum is 1 second" in outcome.err
     assert api.asked == []
 
 
@@ -215,4 +215,4 @@ def test_an_expired_token_is_said_in_the_words_of_the_server(api: FakeApi, cli: 
     outcome = cli("status")
     assert outcome.code == 5
     assert "token expired at 2026-03-05T10:00:00Z" in outcome.err
-    assert "Hint: " in outcome.err
+    assert "hint: " in outcome.err

@@ -76,7 +76,7 @@ def test_a_flag_of_ours_after_the_script_is_handed_on_with_a_note(api: FakeApi, 
     assert outcome.code == 0
     assert api.last().json["script_args"] == ["--nodes=9", "x"]
     assert "nodes" not in api.last().json.get("resources", {})
-    assert "--nodes stands after the script and is handed to it" in outcome.err
+    assert "--nodes comes after the script name and is passed to the script" in outcome.err
     assert cli("submit", "-q", path, "--nodes=9").err == ""
     assert cli("submit", path, "--epochs=9").err == ""
 
@@ -193,10 +193,10 @@ def test_a_wrong_value_is_told_before_anything_is_sent(
         (b" \n", "is empty"),
         (b"#" * (1 << 20) + b"\n", "larger than 1 MiB"),
         (b"#!/bin/sh\n#LATTICE --name='x\n", "line 2: no closing quotation"),
-        (b"#!/bin/sh\n#LATTICE --nodes=2 train.sh\n", "line 2: a directive holds options only"),
-        (b"#LATTICE --api-url=http://elsewhere\n", "--api-url is for the command line only"),
-        (b"#LATTICE --wait\n", "--wait is for the command line only"),
-        (b"#LATTICE --colour=red\n", "line 1: unrecognized arguments: --colour=red"),
+        (b"#!/bin/sh\n#LATTICE --nodes=2 train.sh\n", "line 2: a directive may contain only options"),
+        (b"#LATTICE --api-url=http://elsewhere\n", "--api-url is only allowed on the command line"),
+        (b"#LATTICE --wait\n", "--wait is only allowed on the command line"),
+        (b"#LATTICE --colour=red\n", "line 1: unknown flag --colour"),
     ],
 )
 def test_a_script_that_cannot_be_one_is_told(data: bytes, said: str, api: FakeApi, cli: Cli) -> None:
@@ -219,7 +219,7 @@ def test_lines_that_look_like_directives_and_do_not_count_are_mentioned(api: Fak
     text = "#!/bin/sh\n#SBATCH --nodes=4\n#LATTICE --name=x\n#LATTICEX\ntrue\n#LATTICE --nodes=9\n"
     outcome = cli("submit", cli.write("s.sh", text))
     assert outcome.code == 0
-    assert "#SBATCH lines are passed over" in outcome.err
+    assert "ignoring #SBATCH lines" in outcome.err
     assert "(line 6)" in outcome.err
     assert "nodes" not in api.last().json["resources"]
 
@@ -263,11 +263,11 @@ def test_a_refusal_is_shown_with_its_figures(api: FakeApi, cli: Cli) -> None:
     outcome = cli("submit", "--nodes=10", "--", "true")
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err == (
-        f"Error: {message}\n"
-        "  Current: 195 nodes in use\n"
-        "  Requested: 10 additional nodes\n"
-        "  Limit: 200 nodes\n"
-        "  Hint: Wait.\n"
+        f"error: {message}\n"
+        "  current: 195 nodes in use\n"
+        "  requested: 10 additional nodes\n"
+        "  limit: 200 nodes\n"
+        "  hint: Wait.\n"
     )
 
 

@@ -67,7 +67,7 @@ def test_servers_and_token_fall_back_to_the_environment(tmp_path: Path, monkeypa
         (("--token-file", "x"), "no server given"),
         (("--servers", "nowhere", "--token-file", "x"), "not a server address: 'nowhere'"),
         (("--servers", "a:1"), "no token given"),
-        (("--node-id", "a/b", "--servers", "a:1", "--token-file", "x"), "cannot be a node's name"),
+        (("--node-id", "a/b", "--servers", "a:1", "--token-file", "x"), "is not a valid node name"),
     ],
 )
 def test_what_is_missing_or_wrong_is_said(

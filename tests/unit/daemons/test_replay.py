@@ -157,6 +157,6 @@ def test_weights_that_cannot_be_used_are_refused(
 def test_a_profile_for_a_policy_that_has_none_is_refused(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", str(trace), "--policy", "easy", "--profile", "hpc"])
-    assert "have no meaning for --policy easy" in capsys.readouterr().err
+    assert "cannot be used with --policy easy" in capsys.readouterr().err
     assert main(["run", str(trace), "--policy", "lattice", "--profile", "x"]) == 2
     assert 'unknown profile "x"' in capsys.readouterr().err

@@ -31,9 +31,9 @@ class Field(NamedTuple):
 
 
 def add_fields(parser: argparse.ArgumentParser, noun: str, fields: Sequence[Field]) -> None:
-    """A name, as a word or by --name, and one flag for each field."""
+    """Add the name, as an argument or --name, and one flag per field."""
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"name of the {noun}")
-    parser.add_argument("--name", metavar="NAME", help="the same")
+    parser.add_argument("--name", metavar="NAME", help="same as the positional NAME")
     for field in fields:
         limit = "; none = no limit" if field.kind in {INTEGER, FLOAT, DURATION} else ""
         parser.add_argument(field.flag, metavar=field.kind, help=field.meaning + limit)
@@ -42,7 +42,7 @@ def add_fields(parser: argparse.ArgumentParser, noun: str, fields: Sequence[Fiel
 def chosen_name(words: tuple[str, ...], flag: str, noun: str) -> str:
     names = [*words, *([flag] if flag else [])]
     if len(names) != 1:
-        raise UsageError(f"name one {noun}", hint="as a word, or by --name=NAME")
+        raise UsageError(f"give the name of one {noun}", hint="as an argument, or with --name=NAME")
     return names[0]
 
 
@@ -52,7 +52,7 @@ def given_fields(options: object, fields: Sequence[Field], *, is_change: bool = 
     given = {field.name: field_value(field, text) for field, text in typed.items() if text is not None}
     if is_change and not given:
         flags = ", ".join(field.flag for field in fields)
-        raise UsageError("nothing to change was given", hint=flags)
+        raise UsageError("nothing to change", hint=f"use one of {flags}")
     return given
 
 

@@ -33,30 +33,52 @@ EXIT_FAILED = 1
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lattice-agent --hollow",
-        description="Plays N nodes against real servers: they register, beat, take work and report, and run nothing.",
+        usage="lattice-agent --hollow N [flags]",
+        description="simulate N nodes against real servers: they register, send heartbeats, accept work and report, but run nothing",
         epilog='example: eval "$(lattice env)"; lattice-agent --hollow 500 --work 1s..5s --fault silence=1%%,flap=1%%:20s; '
-        "SIGUSR1 cuts the next collector off for good",
+        "SIGUSR1 disconnects the next collector permanently",
     )
     add = parser.add_argument
-    add("--hollow", type=int, required=True, metavar="N", help="how many nodes")
-    add("--hollow-prefix", default="hollow", help="their names begin so (%(default)s)")
-    add("--work", type=_work, default=Work(), metavar="1s..5s", help="how long work takes; default: its `sleep N`")
-    add("--fault", type=_faults, default=(), metavar="KIND=SHARE%[:SPAN],...", help="silence, flap, slow-boot, drift")
-    add("--injections", type=Path, help="write there what was done to which node, as JSON lines")
-    add("--seed", type=int, default=1, help="draws faults and durations (%(default)s)")
-    add("--at-once", type=int, default=AT_ONCE, help="registrations under way at a time (%(default)s)")
-    add("--servers", default="", help="[https://]host:port[,...]; default: LATTICE_AGENT_ENDPOINTS")
-    add("--token-file", default="", help="default: LATTICE_AGENT_TOKEN_FILE, or the token in LATTICE_AGENT_TOKEN")
+    add("--hollow", type=int, required=True, metavar="N", help="number of nodes")
+    add("--hollow-prefix", default="hollow", metavar="TEXT", help="prefix of their names (default: %(default)s)")
+    add(
+        "--work", type=_work, default=Work(), metavar="1s..5s", help="duration of work (default: that of its `sleep N`)"
+    )
+    add(
+        "--fault",
+        type=_faults,
+        default=(),
+        metavar="KIND=SHARE%[:SPAN],...",
+        help="inject faults: silence, flap, slow-boot, drift",
+    )
+    add("--injections", type=Path, metavar="FILE", help="write the injected faults to this file, as JSON lines")
+    add("--seed", type=int, default=1, help="seed for faults and durations (default: %(default)s)")
+    add(
+        "--at-once", type=int, default=AT_ONCE, help="maximum number of concurrent registrations (default: %(default)s)"
+    )
+    add("--servers", default="", metavar="LIST", help="[https://]host:port[,...] (default: $LATTICE_AGENT_ENDPOINTS)")
+    add(
+        "--token-file",
+        default="",
+        metavar="FILE",
+        help="file with the token (default: $LATTICE_AGENT_TOKEN_FILE, or the token in $LATTICE_AGENT_TOKEN)",
+    )
     add_options(add)
-    add("--cpus", type=int, default=64, help="of each node (%(default)s)")
-    add("--memory-mb", type=int, default=256 << 10, help="of each node (%(default)s)")
-    add("--gpus", type=int, default=0, help="of each node (%(default)s)")
-    add("--gpu-type", default="", help="their type")
-    add("--collectors", type=int, default=0, metavar="K", help="the first K nodes can gather heartbeats of the others")
-    add("--hardware", type=Path, help="JSON laid over the nodes' inventory; read again when it changes")
-    add("--group-size", type=int, default=0, help="so many nodes in each topology group; 0 = no groups")
-    add("--features", default="", help="a,b,c, of each node")
-    add("--log-level", choices=LEVELS, default="info", help="how much is logged (%(default)s)")
+    add("--cpus", type=int, default=64, help="CPUs of each node (default: %(default)s)")
+    add("--memory-mb", type=int, default=256 << 10, help="memory of each node (default: %(default)s)")
+    add("--gpus", type=int, default=0, help="GPUs of each node (default: %(default)s)")
+    add("--gpu-type", default="", help="type of the GPUs")
+    add(
+        "--collectors",
+        type=int,
+        default=0,
+        metavar="K",
+        help="make the first K nodes able to collect heartbeats of the others",
+    )
+    add("--hardware", type=Path, help="JSON file that overrides the inventory of the nodes; re-read when it changes")
+    add("--group-size", type=int, default=0, help="nodes per topology group; 0 = no groups")
+    add("--features", default="", help="features of each node: a,b,c")
+    add("--log-level", choices=LEVELS, default="info", help="minimum level of log messages (default: %(default)s)")
     return parser
 
 

@@ -59,11 +59,31 @@ class Credentials:
 
 
 def add_options(add: Callable[..., argparse.Action]) -> None:
-    add("--enroll-servers", default="", help="host:port[,...] that take the token and issue certificates for --servers")
-    add("--spire-socket", default="", help=f"default: LATTICE_SPIRE_SOCKET, or {DEFAULT_SPIRE_SOCKET} if it is there")
-    add("--bootstrap-cert", default="", help="certificate of this node; default: LATTICE_BOOTSTRAP_CERT")
-    add("--bootstrap-key", default="", help="its key; default: LATTICE_BOOTSTRAP_KEY")
-    add("--bootstrap-ca", default="", help="whom servers have to be from; default: LATTICE_BOOTSTRAP_CA")
+    add(
+        "--enroll-servers",
+        default="",
+        metavar="LIST",
+        help="host:port[,...] that accept the token and issue certificates for --servers",
+    )
+    add(
+        "--spire-socket",
+        default="",
+        metavar="PATH",
+        help=f"socket of the SPIRE agent (default: $LATTICE_SPIRE_SOCKET, or {DEFAULT_SPIRE_SOCKET} if it exists)",
+    )
+    add(
+        "--bootstrap-cert",
+        default="",
+        metavar="FILE",
+        help="certificate of this node (default: $LATTICE_BOOTSTRAP_CERT)",
+    )
+    add("--bootstrap-key", default="", metavar="FILE", help="key of this node (default: $LATTICE_BOOTSTRAP_KEY)")
+    add(
+        "--bootstrap-ca",
+        default="",
+        metavar="FILE",
+        help="CA that issued server certificates (default: $LATTICE_BOOTSTRAP_CA)",
+    )
 
 
 def plain_endpoints(text: str) -> tuple[str, bool]:

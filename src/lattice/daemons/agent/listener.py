@@ -22,7 +22,7 @@ def add_listener_option(add: Callable[..., argparse.Action]) -> None:
         type=_port,
         default=0,
         metavar="PORT|off",
-        help="where other nodes bring their heartbeats when this one is a collector; 0 = any free port (%(default)s)",
+        help="port for heartbeats of other nodes when this node is a collector; 0 picks a free one (default: %(default)s)",
     )
 
 

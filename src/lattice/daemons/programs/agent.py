@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lattice.agent.checks.options import Check, UnusableChecks, choose_checks
@@ -37,69 +37,137 @@ DEFAULT_OUTPUT_LIMIT = 64 << 20
 DEFAULT_GRACE_S = 30.0
 EXIT_USAGE = 2
 EXIT_FAILED = 1
-DISCOVER_HELP = "`lattice-agent --discover` prints what this machine is made of as JSON, and leaves. "
-HOLLOW_HELP = "`lattice-agent --hollow N` plays N nodes without running anything; see `lattice-agent --hollow N --help`"
+DISCOVER_HELP = "`lattice-agent --discover` prints the inventory of this machine as JSON and exits. "
+HOLLOW_HELP = "`lattice-agent --hollow N` simulates N nodes; see `lattice-agent --hollow N --help`"
 
 _log = logging.getLogger(__name__)
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="lattice-agent", description="Runs the work of one node.", epilog=DISCOVER_HELP + HOLLOW_HELP
+        prog="lattice-agent",
+        usage="%(prog)s --node-id NAME --state-dir DIR [flags]",
+        description="run the work of one node",
+        epilog=DISCOVER_HELP + HOLLOW_HELP,
     )
     add = parser.add_argument
-    add("--node-id", required=True, help="the node's name in the cluster")
-    add("--state-dir", required=True, type=Path, help="where runs are recorded and the shim is found again")
-    add("--servers", default="", help="[https://]host:port[,...]; default: LATTICE_AGENT_ENDPOINTS")
-    add("--token-file", default="", help="default: LATTICE_AGENT_TOKEN_FILE, or the token in LATTICE_AGENT_TOKEN")
+    add("--node-id", required=True, metavar="NAME", help="name of this node in the cluster")
+    add("--state-dir", required=True, type=Path, metavar="DIR", help="directory for run records and the shim's socket")
+    add("--servers", default="", metavar="LIST", help="[https://]host:port[,...] (default: $LATTICE_AGENT_ENDPOINTS)")
+    add(
+        "--token-file",
+        default="",
+        metavar="FILE",
+        help="file with the token (default: $LATTICE_AGENT_TOKEN_FILE, or the token in $LATTICE_AGENT_TOKEN)",
+    )
     add_options(add)
-    add("--address", default="", help="address under which others reach this node")
-    add("--cpus", type=_positive, default=0, help="default: what the machine has")
-    add("--memory-mb", type=_positive, default=0, help="default: what the machine has")
-    add("--gpus", type=_natural, help="default: what the machine has")
-    add("--gpu-type", default="")
-    add("--group", default="", help="topology group")
-    add("--features", default="", help="a,b,c")
+    _add_machine(add)
+    _add_runs(add)
+    _add_hooks(add)
+    add_listener_option(add)
+    add("--log-level", choices=LEVELS, default="info", help="minimum level of log messages (default: %(default)s)")
+    return parser
+
+
+def _add_machine(add: Callable[..., argparse.Action]) -> None:
+    add("--address", default="", help="address at which others reach this node")
+    add("--cpus", type=_positive, default=0, metavar="N", help="CPUs to offer (default: detected)")
+    add("--memory-mb", type=_positive, default=0, metavar="MB", help="memory to offer (default: detected)")
+    add("--gpus", type=_natural, metavar="N", help="GPUs to offer (default: detected)")
+    add("--gpu-type", default="", metavar="TYPE", help="type of the GPUs (default: detected)")
+    add("--group", default="", help="topology group of this node")
+    add("--features", default="", metavar="LIST", help="features of this node: a,b,c")
     add("--unified-memory", action="store_true", help="CPUs and GPUs share one memory")
-    add("--cxl-memory-mb", type=_natural, default=0, help="expansion memory beyond --memory-mb")
-    add("--power-w", type=_natural, default=0, help="watts drawn when busy")
-    add("--cpu-speed", type=_seconds, default=0.0, metavar="MHZ", help="default: what the machine says")
-    add("--tmp-dir", type=Path, default=Path("/tmp"), help="whose file system is the temporary disk (%(default)s)")  # noqa: S108
+    add("--cxl-memory-mb", type=_natural, default=0, metavar="MB", help="expansion memory in addition to --memory-mb")
+    add("--power-w", type=_natural, default=0, metavar="W", help="power drawn when busy, in watts")
+    add("--cpu-speed", type=_seconds, default=0.0, metavar="MHZ", help="CPU speed (default: detected)")
+    add(
+        "--tmp-dir",
+        type=Path,
+        default=Path("/tmp"),  # noqa: S108
+        metavar="DIR",
+        help="directory on the temporary disk (default: %(default)s)",
+    )
     add(
         "--hardware",
         type=Path,
         metavar="FILE",
-        help="JSON: lay this over the inventory that is found; read again when it changes",
+        help="JSON file that overrides the detected inventory; re-read when it changes",
     )
     add(
         "--inventory-every",
         type=_seconds,
         default=LOOK_EVERY_S,
         metavar="SECONDS",
-        help="time between two looks at the hardware (%(default)s)",
+        help="interval between hardware scans (default: %(default)s)",
     )
-    add("--topology-file", type=Path, help="JSON: how GPUs are linked and which CPUs and GPUs share a memory")
-    add("--allow-user", action="append", default=[], metavar="USER", help="run work of this account whatever its uid")
-    add("--min-uid", type=_natural, default=DEFAULT_MIN_UID, help="least uid whose work is run (%(default)s)")
-    add("--object-store", type=Path, help="directory into which final output is stored")
-    add("--output-limit", type=_positive, default=DEFAULT_OUTPUT_LIMIT, help="bytes kept of each output stream")
-    add("--grace", type=_seconds, default=DEFAULT_GRACE_S, help="seconds between SIGTERM and SIGKILL (%(default)s)")
-    add("--keep-runs", type=_seconds, default=Retention().keep_s, help="seconds for which run folders are kept")
-    add("--keep-bytes", type=_natural, default=Retention().max_bytes, help="bytes of run folders that are kept")
+    add("--topology-file", type=Path, metavar="FILE", help="JSON file with the GPU links and NUMA domains")
+
+
+def _add_runs(add: Callable[..., argparse.Action]) -> None:
+    add(
+        "--allow-user",
+        action="append",
+        default=[],
+        metavar="USER",
+        help="run work of this user regardless of its uid; may be repeated",
+    )
+    add(
+        "--min-uid",
+        type=_natural,
+        default=DEFAULT_MIN_UID,
+        metavar="UID",
+        help="lowest uid whose work may run (default: %(default)s)",
+    )
+    add("--object-store", type=Path, metavar="DIR", help="directory to store final output in")
+    add(
+        "--output-limit",
+        type=_positive,
+        default=DEFAULT_OUTPUT_LIMIT,
+        metavar="BYTES",
+        help="bytes to keep of each output stream (default: %(default)s)",
+    )
+    add(
+        "--grace",
+        type=_seconds,
+        default=DEFAULT_GRACE_S,
+        metavar="SECONDS",
+        help="time between SIGTERM and SIGKILL (default: %(default)s)",
+    )
+    add(
+        "--keep-runs",
+        type=_seconds,
+        default=Retention().keep_s,
+        metavar="SECONDS",
+        help="how long to keep run directories (default: %(default)s)",
+    )
+    add(
+        "--keep-bytes",
+        type=_natural,
+        default=Retention().max_bytes,
+        metavar="BYTES",
+        help="maximum size of all run directories (default: %(default)s)",
+    )
+
+
+def _add_hooks(add: Callable[..., argparse.Action]) -> None:
     add(
         "--prologue",
         default="",
         metavar="PROGRAM",
-        help="run before each run, as the agent's user; failing, it runs elsewhere",
+        help="program to run before each run, as the agent's user; if it fails, the work runs elsewhere",
     )
-    add("--epilogue", default="", metavar="PROGRAM", help="run after each run, as the agent's user")
-    add("--hook-timeout", type=_seconds, default=DEFAULT_TIMEOUT_S, help="seconds that these may take (%(default)s)")
-    add("--checks", type=Path, metavar="FILE", help="TOML or JSON: health checks of this node, a table each")
-    add("--check-dir", type=Path, metavar="DIR", help="every program in it is a health check")
-    add("--no-checks", action="store_true", help="run no health checks")
-    add_listener_option(add)
-    add("--log-level", choices=LEVELS, default="info")
-    return parser
+    add("--epilogue", default="", metavar="PROGRAM", help="program to run after each run, as the agent's user")
+    add(
+        "--hook-timeout",
+        type=_seconds,
+        default=DEFAULT_TIMEOUT_S,
+        metavar="SECONDS",
+        help="time limit of the prologue and the epilogue (default: %(default)s)",
+    )
+    add("--checks", type=Path, metavar="FILE", help="health checks of this node, in TOML or JSON, one table each")
+    add("--check-dir", type=Path, metavar="DIR", help="directory of health check programs")
+    add("--no-checks", action="store_true", help="disable health checks")
 
 
 def _natural(text: str) -> int:
@@ -125,7 +193,9 @@ def _seconds(text: str) -> float:
 
 def build_settings(options: argparse.Namespace) -> Settings:
     if not NODE_ID.fullmatch(options.node_id):
-        raise CannotStart(f"{options.node_id!r} cannot be a node's name: letters, digits, dots, dashes, underscores")
+        raise CannotStart(
+            f"{options.node_id!r} is not a valid node name: use letters, digits, dots, dashes and underscores"
+        )
     uid, user = own_account()
     try:
         machine = look_around(options)

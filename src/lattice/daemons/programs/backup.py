@@ -1,7 +1,7 @@
-"""`lattice-backup`: verifies and restores backups where no server runs; `lattice admin backup` calls it.
+"""`lattice-backup`: verifies and restores backups without a running server; called by `lattice admin backup`.
 
-Writes lines of JSON: {"progress": TEXT, "done": N, "total": N} and in the end {"result": {...}} or {"failed": TEXT, "hint": TEXT}.
-Exit codes: 0 done, 1 refused or damaged, 2 wrong use.
+Writes lines of JSON: {"progress": TEXT, "done": N, "total": N}, then {"result": {...}} or {"failed": TEXT, "hint": TEXT}.
+Exit codes: 0 success, 1 refused or damaged, 2 wrong usage.
 """
 
 import argparse
@@ -20,15 +20,21 @@ EXIT_REFUSED = 1
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lattice-backup", description="Verifies and restores backups offline.")
+    parser = argparse.ArgumentParser(prog="lattice-backup", description="verify and restore backups offline")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb, text in (("verify", "check every byte of a backup"), ("restore", "make a fresh data directory from it")):
+    for verb, text in (
+        ("verify", "verify the integrity of a backup"),
+        ("restore", "restore a backup into an empty data directory"),
+    ):
         one = verbs.add_parser(verb, help=text)
         one.add_argument(
-            "path", nargs="?", type=Path, help="a backup folder or a packed snapshot; none: the object store's newest"
+            "path",
+            nargs="?",
+            type=Path,
+            help="backup directory or packed snapshot (default: the newest in the object store)",
         )
         one.add_argument(
-            "--config", type=Path, required=verb == "restore", metavar="FILE", help="settings of the server"
+            "--config", type=Path, required=verb == "restore", metavar="FILE", help="configuration of the server"
         )
         one.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY=VALUE")
     return parser

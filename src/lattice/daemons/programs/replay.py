@@ -30,35 +30,49 @@ from lattice.replay.weights import WeightsError, read_weights
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 LATTICE = "lattice"
-NODES_PROFILE = "hpc"  # what a vCluster has that says nothing else
+NODES_PROFILE = "hpc"  # the default of a vCluster
 TEXTBOOK: dict[str, Callable[[Workload], Policy]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="rm-replay", description="Replays workload traces on a simulated machine.")
+    parser = argparse.ArgumentParser(prog="rm-replay", description="replay workload traces on a simulated machine")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="replay one trace under one policy")
-    run.add_argument("trace", type=Path, metavar="TRACE", help="SWF, JSON lines or sacct --parsable2; .gz and .xz too")
-    run.add_argument("--policy", choices=[*TEXTBOOK, LATTICE], required=True, help="who starts when")
+    run.add_argument(
+        "trace",
+        type=Path,
+        metavar="TRACE",
+        help="trace in SWF, JSON lines or sacct --parsable2 format; may be .gz or .xz",
+    )
+    run.add_argument("--policy", choices=[*TEXTBOOK, LATTICE], required=True, help="scheduling policy")
     run.add_argument(
         "--mode",
         choices=["r1", "full"],
         default="r1",
-        help="r1: identical processors, exact work (default); full: nodes, as in production (lattice only)",
+        help="r1: identical processors, exact run times; full: nodes as in production, only for lattice (default: r1)",
     )
-    run.add_argument("--inventory", type=Path, metavar="FILE", help="YAML: the nodes of mode full; default: all alike")
-    run.add_argument("--procs", type=_positive, metavar="P", help="processors of the machine, instead of the trace's")
-    run.add_argument("--format", choices=list(FORMATS), dest="written_in", help="instead of what name and text suggest")
+    run.add_argument(
+        "--inventory", type=Path, metavar="FILE", help="nodes of mode full, in YAML (default: identical nodes)"
+    )
+    run.add_argument(
+        "--procs", type=_positive, metavar="P", help="processors of the machine (default: as in the trace)"
+    )
+    run.add_argument(
+        "--format", choices=list(FORMATS), dest="written_in", help="format of the trace (default: detected)"
+    )
     run.add_argument(
         "--profile",
-        help=f"of policy lattice: {', '.join(PROFILES)} or one of --weights (r1: {DEFAULT_PROFILE}, full: {NODES_PROFILE})",
+        help=f"profile of policy lattice: {', '.join(PROFILES)} or one of --weights "
+        f"(default: {DEFAULT_PROFILE} in mode r1, {NODES_PROFILE} in mode full)",
     )
     run.add_argument(
-        "--weights", type=Path, metavar="FILE", help="of policy lattice: profiles with their weights, YAML"
+        "--weights", type=Path, metavar="FILE", help="profiles of policy lattice and their weights, in YAML"
     )
-    run.add_argument("--starts", type=Path, metavar="FILE", help="write id,submit,start,run,procs of each as CSV")
-    run.add_argument("--skip-bad", action="store_true", help="pass over lines that cannot be read and count them")
-    run.add_argument("--json", action="store_true", help="one JSON object on stdout and nothing else")
+    run.add_argument(
+        "--starts", type=Path, metavar="FILE", help="write id,submit,start,run,procs of each allocation as CSV"
+    )
+    run.add_argument("--skip-bad", action="store_true", help="skip unreadable lines and count them")
+    run.add_argument("--json", action="store_true", help="print only one JSON object to stdout")
     return parser
 
 
@@ -66,8 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(arguments)
     if options.policy != LATTICE and (options.weights or options.profile):
-        parser.error(f"--weights and --profile have no meaning for --policy {options.policy}")
-    gc.disable()  # millions of records that all stay: looking for rings among them finds none
+        parser.error(f"--weights and --profile cannot be used with --policy {options.policy}")
+    gc.disable()  # millions of records that all stay alive and form no reference cycles
     try:
         return _run(options)
     except WeightsError as error:

@@ -27,59 +27,68 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_REMOVED = 3
 STOP_WITHIN_S = 4.5
-# A server keeps most of what it allocates; looking at all of it often finds nothing.
+# A server keeps most of what it allocates, so frequent full collections would find nothing.
 GC_THRESHOLDS = (20_000, 20, 50)
-# The plan runs in a thread: requests should not wait long for their turn beside it.
+# The plan runs in a thread; a short switch interval keeps requests from waiting behind it.
 SWITCH_INTERVAL_S = 0.0005
 
 _log = logging.getLogger(__name__)
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lattice-server", description="Serves the API, the agents and the scheduler.")
-    parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="settings in YAML")
+    parser = argparse.ArgumentParser(
+        prog="lattice-server",
+        usage="%(prog)s --config FILE [flags]",
+        description="serve the API and the agents, and run the scheduler",
+    )
+    parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="configuration file in YAML")
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         dest="overrides",
         metavar="KEY=VALUE",
-        help="lay one value over the file, as in node_agent.grace_period_s=2; may be repeated",
+        help="override one setting of the file, e.g. node_agent.grace_period_s=2; may be repeated",
     )
     parser.add_argument(
-        "--show-config", action="store_true", help="print the settings in force, without secrets, and leave"
+        "--show-config", action="store_true", help="print the effective configuration without secrets, and exit"
     )
     begin = parser.add_mutually_exclusive_group()
-    begin.add_argument("--bootstrap", action="store_true", help="begin a new quorum; refused where one was begun")
-    begin.add_argument("--join", action="store_true", help="join the quorum of the other peers")
     begin.add_argument(
-        "--bootstrap-if-new", action="store_true", help="begin a new quorum, or go on with the one begun"
+        "--bootstrap", action="store_true", help="start a new quorum; refused if the data directory has one"
+    )
+    begin.add_argument("--join", action="store_true", help="join the existing quorum of the other servers")
+    begin.add_argument(
+        "--bootstrap-if-new", action="store_true", help="start a new quorum, or continue the one in the data directory"
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--recover-from",
         type=Path,
         metavar="PATH",
-        help="with --bootstrap: begin with this backup, in an empty data directory",
+        help="with --bootstrap: restore this backup into an empty data directory",
     )
     source.add_argument(
         "--from-object-store",
         action="store_true",
-        help="with --bootstrap: begin with the newest good snapshot in the object store",
+        help="with --bootstrap: restore the newest good snapshot in the object store",
     )
     parser.add_argument(
         "--join-token-file",
         type=Path,
         metavar="FILE",
-        help="with --join: the invitation that `lattice admin raft members add NAME` wrote",
+        help="with --join: invitation written by `lattice admin raft members add NAME`",
     )
     parser.add_argument(
         "--agent-token",
         metavar="NODE",
-        help="serve nothing: print a token with which this node's agent gets its first certificate, or connects",
+        help="print a token with which the agent of this node enrolls or connects, and exit",
     )
     parser.add_argument(
-        "--valid-for", metavar="TIME", default="1h", help="with --agent-token: how long it is good (%(default)s)"
+        "--valid-for",
+        metavar="TIME",
+        default="1h",
+        help="with --agent-token: validity of the token (default: %(default)s)",
     )
     return parser
 
@@ -106,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _refuse_plain_secrets(overrides: Sequence[str]) -> None:
-    """The command line is there for everybody to read."""
+    """Refuse secrets on the command line: every user of the machine can read it."""
     for override in overrides:
         key, _, value = override.partition("=")
         if value and is_secret_key(key.strip()) and not is_reference(value.strip()):

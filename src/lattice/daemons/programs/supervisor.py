@@ -32,9 +32,9 @@ WRONG_ARGUMENTS = 2
 ALREADY_RUNNING = 3
 HINT = "name another folder by --dir"
 HINTS: dict[type[OSError], str] = {
-    FileExistsError: "it is not a folder; name one by --dir",
-    NotADirectoryError: "it is not a folder; name one by --dir",
-    PermissionError: "it belongs to somebody else; name a folder of your own by --dir",
+    FileExistsError: "it is not a directory; choose one with --dir",
+    NotADirectoryError: "it is not a directory; choose one with --dir",
+    PermissionError: "it belongs to another user; choose a directory you own with --dir",
 }
 
 
@@ -202,23 +202,23 @@ def stop(layout: Layout) -> int:
 
 def complain(text: str, hint: str = "", code: int = 1) -> int:
     """Says it as `lattice` says its own errors."""
-    print(f"Error: {text}" + (f"\n  Hint: {hint}" if hint else ""), file=sys.stderr)  # noqa: T201 - the answer to a person
+    print(f"error: {text}" + (f"\n  hint: {hint}" if hint else ""), file=sys.stderr)  # noqa: T201 - the answer to a person
     return code
 
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        hint = f"`{self.prog} --help` shows what it takes"
+        hint = f"see `{self.prog} --help`"
         sys.exit(complain(message.removeprefix("argument "), hint, WRONG_ARGUMENTS))
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(prog="lattice-supervisor", description="Runs a local cluster for `lattice up`.")
+    parser = Parser(prog="lattice-supervisor", description="run a local cluster for `lattice up`")
     actions = parser.add_subparsers(dest="action", required=True)
     run_parser = actions.add_parser(
-        "run", prog="lattice up", usage="%(prog)s [options]", help="start a cluster and keep it running"
+        "run", prog="lattice up", usage="%(prog)s [flags]", help="start a cluster and keep it running"
     )
-    stop_parser = actions.add_parser("stop", prog="lattice down", help="end the cluster")
+    stop_parser = actions.add_parser("stop", prog="lattice down", help="stop the cluster")
     for action in (run_parser, stop_parser):
         action.add_argument("--dir", type=Path, required=True)
     run_parser.add_argument("--nodes", type=bounded(0, 1000), default=Options.nodes)
@@ -253,12 +253,14 @@ def bounded(lowest: int, highest: int) -> Callable[[str], int]:
 
 
 def odd(lowest: int, highest: int) -> Callable[[str], int]:
-    """An odd number: with an even one nothing more can fail, and a majority needs one more."""
+    """An odd number: one more server makes the majority larger, but tolerates no more failures."""
 
     def number(text: str) -> int:
         value = bounded(lowest, highest)(text)
         if value % 2 == 0:
-            raise argparse.ArgumentTypeError(f"{text} servers bear no more failures than {value - 1}; take 1, 3 or 5")
+            raise argparse.ArgumentTypeError(
+                f"{text} servers tolerate no more failures than {value - 1}; use 1, 3 or 5"
+            )
         return value
 
     return number

@@ -54,44 +54,46 @@ def fill_create(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="",
         metavar="PATH",
-        help="a new folder on the server that leads (default: it names one)",
+        help="new directory on the leader (default: chosen by the leader)",
     )
 
 
 def fill_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "path", nargs="?", default="", metavar="PATH", help="a backup folder or a packed snapshot, here"
+        "path", nargs="?", default="", metavar="PATH", help="backup directory or packed snapshot on this machine"
     )
-    parser.add_argument("--source", default="", metavar="PATH", help="the same as PATH")
-    parser.add_argument("--on-server", action="store_true", help="PATH, or the newest backup, of the server that leads")
+    parser.add_argument("--source", default="", metavar="PATH", help="same as the positional PATH")
+    parser.add_argument("--on-server", action="store_true", help="use PATH, or the newest backup, on the leader")
     parser.add_argument(
         "--from-object-store",
         action="store_true",
-        help="the newest snapshot in the object store that --server-config names",
+        help="use the newest snapshot in the object store configured in --server-config",
     )
     parser.add_argument(
         "--server-config",
         default="",
         metavar="FILE",
-        help="settings of a server, for --from-object-store",
+        help="configuration of a server, for --from-object-store",
     )
 
 
 def fill_restore(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", nargs="?", default="", metavar="PATH", help="a backup folder or a packed snapshot")
+    parser.add_argument("path", nargs="?", default="", metavar="PATH", help="backup directory or packed snapshot")
     parser.add_argument(
         "--server-config",
         default="",
         metavar="FILE",
-        help="settings of the server, whose data directory has to be empty",
+        help="configuration of the server; its data directory must be empty",
     )
     parser.add_argument(
-        "--from-object-store", action="store_true", help="the newest good snapshot in the object store instead of PATH"
+        "--from-object-store",
+        action="store_true",
+        help="use the newest good snapshot in the object store instead of PATH",
     )
     parser.add_argument(
         "--at-next-start",
         action="store_true",
-        help="tell the running server (one alone) to begin with PATH when it is started again",
+        help="make the running server (only if it is the single one) restore PATH at its next start",
     )
 
 

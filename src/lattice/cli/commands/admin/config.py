@@ -31,7 +31,7 @@ def fill_get(parser: argparse.ArgumentParser) -> None:
 
 
 def fill_set(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="+", metavar="KEY=VALUE", help="also: KEY VALUE")
+    parser.add_argument("words", nargs="+", metavar="KEY=VALUE", help="setting and its new value; also: KEY VALUE")
 
 
 def run_get(options: Options, context: Context) -> int:

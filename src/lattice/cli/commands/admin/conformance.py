@@ -29,21 +29,23 @@ class Options:
 
 
 def fill_nodes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("nodes", nargs="*", metavar="NODES", help="only these: n1,n[3-5] (all)")
+    parser.add_argument("nodes", nargs="*", metavar="NODES", help="nodes to re-read: n1,n[3-5] (default: all)")
 
 
 def fill_approve(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("nodes", nargs="+", metavar="NODE", help="one node or several")
+    parser.add_argument("nodes", nargs="+", metavar="NODE", help="nodes to approve")
 
 
 def fill_vcluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("vcluster_name", metavar="VCLUSTER", help="whose nodes")
+    parser.add_argument("vcluster_name", metavar="VCLUSTER", help="vCluster of the baseline")
 
 
 def fill_set(parser: argparse.ArgumentParser) -> None:
     fill_vcluster(parser)
-    parser.add_argument("--node", metavar="NODE", help="as this node is now")
-    parser.add_argument("--fingerprint", metavar="F", help="by fingerprint: all 64 digits, or the first of one in use")
+    parser.add_argument("--node", metavar="NODE", help="use the current state of this node")
+    parser.add_argument(
+        "--fingerprint", metavar="F", help="use this fingerprint: all 64 digits, or a prefix of one in use"
+    )
 
 
 def run_status(_options: Options, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""`lattice admin node import FILE`: nodes, partitions and settings of a SlurmConf, or nodes of a NodeSpecConf."""
+"""`lattice admin node import FILE`: import the nodes, partitions and settings of a SlurmConf, or the nodes of a NodeSpecConf."""
 
 import argparse
 import os
@@ -21,9 +21,9 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    meaning = f"a SlurmConf, whose other files are read too, or a NodeSpecConf (default: {USUAL_PLACE})"
+    meaning = f"SlurmConf (files it includes are read too) or NodeSpecConf (default: {USUAL_PLACE})"
     parser.add_argument("file", nargs="?", metavar="FILE", help=meaning)
-    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, without importing")
 
 
 def run(options: Options, context: Context) -> int:

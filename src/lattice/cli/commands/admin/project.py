@@ -10,7 +10,7 @@ from lattice.cli.input.fields import INTEGER, Field, add_fields, chosen_name, gi
 from lattice.cli.output import Column, show_list, structured
 from lattice_sdk.models.records import Project
 
-FIELDS = (Field("max_nodes", INTEGER, "most nodes at once"),)
+FIELDS = (Field("max_nodes", INTEGER, "maximum nodes in use"),)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,9 @@ class TransferOptions:
 
 
 def fill_transfer(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="which server (default: any other)")
+    parser.add_argument(
+        "name", nargs="?", default="", metavar="NAME", help="server to make the leader (default: any other)"
+    )
 
 
 def run_transfer(options: TransferOptions, context: Context) -> int:

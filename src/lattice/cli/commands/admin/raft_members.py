@@ -27,9 +27,11 @@ def fill_name(parser: argparse.ArgumentParser) -> None:
 
 
 def fill_add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="`name` in the new server's configuration")
-    parser.add_argument("--out", metavar="FILE", help="where the invitation goes, - for the terminal (NAME.join)")
-    parser.add_argument("--valid-for", metavar="TIME", default="1h", help="how long it is good: 10m, 2h (1h)")
+    parser.add_argument("name", metavar="NAME", help="name of the new server, as in its configuration")
+    parser.add_argument("--out", metavar="FILE", help="file for the invitation; - prints it (default: NAME.join)")
+    parser.add_argument(
+        "--valid-for", metavar="TIME", default="1h", help="validity of the invitation: 10m, 2h (default: 1h)"
+    )
 
 
 COLUMNS: tuple[Column[QuorumServer], ...] = (

@@ -32,20 +32,20 @@ class Options:
 
 def fill_name(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="name of the reservation")
-    parser.add_argument("--name", metavar="NAME", help="the same")
+    parser.add_argument("--name", metavar="NAME", help="same as the positional NAME")
 
 
 def fill_create(parser: argparse.ArgumentParser) -> None:
     fill_name(parser)
     add = parser.add_argument
-    add("--start", metavar="TIME", help="RFC 3339, now or +2h")
-    add("--duration", metavar="TIME", help="how long: 30m, 4h, 2d")
-    add("--end", metavar="TIME", help="until when, instead of --duration")
-    add("--nodes", metavar="NODES", help="only these: n1,n[3-5] (all)")
-    add("--user", action="append", metavar="NAME", help="for this user; may be repeated")
-    add("--repeat", metavar="TIME", help="again after so long, such as 7d")
-    add("--until", metavar="TIME", help="no repeat starts after this")
-    add("--reason", metavar="TEXT", help="what for; those who wait see it")
+    add("--start", metavar="TIME", help="start time: RFC 3339, now or +2h")
+    add("--duration", metavar="TIME", help="length: 30m, 4h, 2d")
+    add("--end", metavar="TIME", help="end time, instead of --duration")
+    add("--nodes", metavar="NODES", help="nodes to reserve: n1,n[3-5] (default: all)")
+    add("--user", action="append", metavar="NAME", help="reserve for this user; may be repeated")
+    add("--repeat", metavar="TIME", help="repeat at this interval, e.g. 7d")
+    add("--until", metavar="TIME", help="last time a repetition may start")
+    add("--reason", metavar="TEXT", help="reason, shown to users whose work waits for it")
 
 
 def run_create(options: Options, context: Context) -> int:

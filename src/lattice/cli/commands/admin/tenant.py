@@ -11,18 +11,18 @@ from lattice.cli.output import Column, show_list, show_one, structured
 from lattice_sdk.models.records import Tenant
 
 FIELDS = (
-    Field("max_nodes", INTEGER, "most nodes at once"),
-    Field("max_concurrent_allocations", INTEGER, "most running allocations at once"),
-    Field("max_class", INTEGER, "highest preemption class (10)"),
-    Field("on_quota", TEXT, "what happens to work beyond a quota: reject or queue"),
-    Field("max_running_per_user", INTEGER, "most running allocations of one user"),
-    Field("max_pending_per_user", INTEGER, "most pending allocations of one user"),
-    Field("gpu_hours_budget", FLOAT, "GPU hours of a billing period"),
-    Field("node_hours_budget", FLOAT, "node hours of a billing period"),
+    Field("max_nodes", INTEGER, "maximum nodes in use"),
+    Field("max_concurrent_allocations", INTEGER, "maximum running allocations"),
+    Field("max_class", INTEGER, "highest preemption class (default: 10)"),
+    Field("on_quota", TEXT, "work that exceeds a quota: reject or queue"),
+    Field("max_running_per_user", INTEGER, "maximum running allocations per user"),
+    Field("max_pending_per_user", INTEGER, "maximum pending allocations per user"),
+    Field("gpu_hours_budget", FLOAT, "GPU hours per billing period"),
+    Field("node_hours_budget", FLOAT, "node hours per billing period"),
     Field("fair_share_target", FLOAT, "share of the cluster, 0 to 1"),
-    Field("burst_allowance", FLOAT, "how far above its share, 1.5 = half as much again"),
-    Field("members", LIST_OF_NAMES, "users who belong to it besides those whose token says so, with commas"),
-    Field("admins", LIST_OF_NAMES, "users who administer it, with commas"),
+    Field("burst_allowance", FLOAT, "burst factor over its share, e.g. 1.5"),
+    Field("members", LIST_OF_NAMES, "users who belong to it in addition to those whose token says so, comma-separated"),
+    Field("admins", LIST_OF_NAMES, "users who administer it, comma-separated"),
 )
 
 

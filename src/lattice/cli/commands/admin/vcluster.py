@@ -24,14 +24,14 @@ from lattice_sdk.models.records import Vcluster
 
 FIELDS = (
     Field("scheduler", TEXT, "hpc-backfill, ml-training, service-bin-pack, interactive-fifo or sensitive-reservation"),
-    Field("tenants", LIST_OF_NAMES, "tenants that may use it, with commas (all)"),
-    Field("nodes", LIST_OF_NAMES, "nodes that belong to it, with commas (all)"),
+    Field("tenants", LIST_OF_NAMES, "tenants that may use it, comma-separated (default: all)"),
+    Field("nodes", LIST_OF_NAMES, "nodes that belong to it, comma-separated (default: all)"),
     Field("node_sharing", TEXT, "exclusive or shared"),
     Field("fencing", TEXT, "normal or strict"),
-    Field("default_walltime", DURATION, "walltime of work that names none"),
-    Field("max_walltime", DURATION, "longest walltime"),
-    Field("max_nodes", INTEGER, "most nodes of one allocation"),
-    Field("backfill_depth", INTEGER, "how many of the highest get a reservation (50)"),
+    Field("default_walltime", DURATION, "walltime of allocations that request none"),
+    Field("max_walltime", DURATION, "maximum walltime"),
+    Field("max_nodes", INTEGER, "maximum nodes per allocation"),
+    Field("backfill_depth", INTEGER, "number of top-ranked allocations that get a reservation (default: 50)"),
 )
 BY_NAME = {field.name: field for field in FIELDS}
 
@@ -81,8 +81,8 @@ COLUMNS: tuple[Column[Vcluster], ...] = (
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add_fields(parser, "vCluster", FIELDS)
-    parser.add_argument("--up", action="store_true", help="take work")
-    parser.add_argument("--down", dest="up", action="store_false", help="start nothing")
+    parser.add_argument("--up", action="store_true", help="accept and start work")
+    parser.add_argument("--down", dest="up", action="store_false", help="start no work")
 
 
 def fill_update(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +92,7 @@ def fill_update(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="pairs",
         metavar="FIELD=VALUE",
-        help="the same by the name of the field, such as max_nodes=8 or up=false",
+        help="set a field by name, e.g. max_nodes=8 or up=false; may be repeated",
     )
 
 
@@ -135,7 +135,7 @@ def run_update(options: Options, context: Context) -> int:
     name = chosen_name(names, options.name, "vCluster")
     changes = {**_given(options, context), **dict(_pair(pair) for pair in pairs)}
     if not changes:
-        raise UsageError("nothing to change was given", hint="--help lists the fields")
+        raise UsageError("nothing to change", hint="see --help for the fields")
     vcluster = context.client.update_vcluster(name, changes)
     if not structured(context, vcluster):
         context.say(f"Updated vCluster {vcluster.name}")

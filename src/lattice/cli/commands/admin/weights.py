@@ -1,4 +1,4 @@
-"""`lattice admin vcluster set-weights`: how much each factor of the score counts in one vCluster."""
+"""`lattice admin vcluster set-weights`: the weight of each score factor in one vCluster."""
 
 import argparse
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from lattice.cli.output import structured
 
 FACTORS = {
     "priority": "the preemption class",
-    "wait_time": "how long it has waited",
-    "fair_share": "how far the tenant is below its share",
-    "topology": "how few topology groups it needs",
-    "data_readiness": "how much of its data is at hand",
-    "backlog": "how much more is queued than runs",
-    "energy": "how cheap energy is now",
-    "checkpoint": "how quickly it could be checkpointed",
-    "conformance": "how many nodes are alike",
-    "expansion": "how long it has waited for its length",
+    "wait_time": "time spent waiting",
+    "fair_share": "distance of the tenant below its share",
+    "topology": "number of topology groups needed (fewer is better)",
+    "data_readiness": "fraction of its data that is staged",
+    "backlog": "ratio of queued to running work",
+    "energy": "current price of energy (cheaper is better)",
+    "checkpoint": "cost of a checkpoint (cheaper is better)",
+    "conformance": "number of identical nodes",
+    "expansion": "time spent waiting relative to walltime",
 }
 
 
@@ -44,14 +44,14 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="name of the vCluster")
-    parser.add_argument("--name", metavar="NAME", help="the same")
+    parser.add_argument("--name", metavar="NAME", help="same as the positional NAME")
     parser.add_argument(
         "--profile",
         metavar="PROFILE",
-        help="start from hpc, ml, service, sensitive, interactive or responsive; none = what the scheduler implies",
+        help="base profile: hpc, ml, service, sensitive, interactive, responsive; none = that of the scheduler",
     )
-    parser.add_argument("--reset", action="store_true", help="forget all weights that were set, then set those given")
-    weights = parser.add_argument_group("weights, each at least 0; those not given stay as they are")
+    parser.add_argument("--reset", action="store_true", help="clear all weights, then set the given ones")
+    weights = parser.add_argument_group("weights (at least 0; weights not given are unchanged)")
     for factor, meaning in FACTORS.items():
         weights.add_argument(f"--{factor.replace('_', '-')}", type=float, metavar="W", help=meaning)
 
@@ -69,7 +69,7 @@ def run(options: Options, context: Context) -> int:
     elif given:
         changes["weights"] = given
     if not changes:
-        raise UsageError("nothing to change was given", hint="--priority=0.2, --profile=responsive, --reset, ...")
+        raise UsageError("nothing to change", hint="use --priority=0.2, --profile=responsive, --reset, ...")
     vcluster = context.client.update_vcluster(name, changes)
     if not structured(context, vcluster):
         profile = f", profile {vcluster.profile}" if vcluster.profile else ""

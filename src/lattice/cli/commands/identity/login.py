@@ -23,12 +23,14 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--flow",
         choices=FLOWS,
-        help="browser: a page on this machine; device: a code for another one; manual: paste an address (default: what fits)",
+        help="browser: open a page on this machine; device: show a code; manual: paste a URL (default: auto)",
     )
     parser.add_argument(
-        "--server", metavar="HOST", help="the cluster to log in to, as with --api-url; a bare name means https"
+        "--server", metavar="HOST", help="cluster to log in to, as in --api-url; a bare name means https"
     )
-    parser.add_argument("--port", type=int, metavar="N", help=f"where the browser comes back to ({PORT})")
+    parser.add_argument(
+        "--port", type=int, metavar="N", help=f"local port the browser is redirected to (default: {PORT})"
+    )
 
 
 def run(options: Options, context: Context) -> int:

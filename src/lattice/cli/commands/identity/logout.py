@@ -19,7 +19,7 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--server", metavar="HOST", help="the cluster to log out from, as with --api-url")
+    parser.add_argument("--server", metavar="HOST", help="cluster to log out of, as in --api-url")
 
 
 def run(options: Options, context: Context) -> int:

@@ -17,7 +17,7 @@ class DownOptions:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dir", default="", help="where the cluster lives")
+    parser.add_argument("--dir", default="", help="directory of the cluster")
 
 
 def run(options: DownOptions, context: Context) -> int:

@@ -41,29 +41,41 @@ class UpOptions:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dir", default="", help="where the cluster lives; kept between starts")
+    parser.add_argument("--dir", default="", help="directory of the cluster; kept between starts")
     parser.add_argument(
-        "--nodes", default="", metavar="N", help="how many nodes, each an agent of its own (default: 4)"
+        "--nodes", default="", metavar="N", help="number of nodes, each with its own agent (default: 4)"
     )
     parser.add_argument(
-        "--servers", default="", metavar="S", help="how many servers: 1, 3 or 5 that share one log (default: 1)"
+        "--servers", default="", metavar="S", help="number of servers: 1, 3 or 5 with a replicated log (default: 1)"
     )
-    parser.add_argument("--rest-port", default="", metavar="P", help="port of the REST API, 0 = a free one (8080)")
-    parser.add_argument("--grpc-port", default="", metavar="P", help="port for agents, 0 = a free one (50051)")
-    parser.add_argument("--node-cpus", default="", metavar="C", help="CPUs that each node declares (4)")
-    parser.add_argument("--node-memory", default="", metavar="M", help="memory that each node declares (4G)")
     parser.add_argument(
-        "--node-groups", default="", metavar="G", help="topology groups g1 to gG, filled in turn (none)"
+        "--rest-port", default="", metavar="P", help="port of the REST API; 0 picks a free one (default: 8080)"
     )
-    parser.add_argument("--prologue", default="", metavar="PROGRAM", help="run by the nodes before each run")
-    parser.add_argument("--epilogue", default="", metavar="PROGRAM", help="run by the nodes after each run")
-    parser.add_argument("--checks", default="", metavar="FILE", help="TOML or JSON: health checks of the nodes")
-    parser.add_argument("--check-dir", default="", metavar="DIR", help="programs that are health checks of the nodes")
     parser.add_argument(
-        "--hardware-dir", default="", metavar="DIR", help="NODE.json: what a node is to pretend to be made of"
+        "--grpc-port", default="", metavar="P", help="port for agents; 0 picks a free one (default: 50051)"
     )
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the server")
-    parser.add_argument("--detach", action="store_true", help="return when the cluster is ready; it goes on running")
+    parser.add_argument("--node-cpus", default="", metavar="C", help="CPUs of each node (default: 4)")
+    parser.add_argument("--node-memory", default="", metavar="M", help="memory of each node (default: 4G)")
+    parser.add_argument(
+        "--node-groups",
+        default="",
+        metavar="G",
+        help="spread the nodes over topology groups g1 to gG (default: no groups)",
+    )
+    parser.add_argument("--prologue", default="", metavar="PROGRAM", help="program that nodes run before each run")
+    parser.add_argument("--epilogue", default="", metavar="PROGRAM", help="program that nodes run after each run")
+    parser.add_argument("--checks", default="", metavar="FILE", help="health checks of the nodes, in TOML or JSON")
+    parser.add_argument("--check-dir", default="", metavar="DIR", help="directory of health check programs")
+    parser.add_argument(
+        "--hardware-dir",
+        default="",
+        metavar="DIR",
+        help="directory of NODE.json files that describe simulated hardware",
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="set a server option; may be repeated"
+    )
+    parser.add_argument("--detach", action="store_true", help="run in the background; return when the cluster is ready")
     parser.add_argument("--no-restart", action="store_true", help="do not restart processes that die")
 
 

@@ -1,4 +1,4 @@
-"""`lattice node check`: run a node's health checks now and show how they stand."""
+"""`lattice node check`: run health checks now and show the results."""
 
 import argparse
 from dataclasses import dataclass
@@ -19,8 +19,10 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes and sets of them: n1 nid[001-128,200]")
-    parser.add_argument("--only", action="append", default=[], metavar="CHECK", help="only this check; may be repeated")
+    parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes or node sets: n1 nid[001-128,200]")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="CHECK", help="run only this check; may be repeated"
+    )
 
 
 def run(options: Options, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""`lattice node diff A B`: which components of two nodes differ. Like diff, its exit code is 1 when they do."""
+"""`lattice node diff A B`: show which components of two nodes differ. As with diff, exit code 1 means they do."""
 
 import argparse
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", metavar="A", help="one node")
-    parser.add_argument("second", metavar="B", help="another")
+    parser.add_argument("first", metavar="A", help="first node")
+    parser.add_argument("second", metavar="B", help="second node")
 
 
 def run(options: Options, context: Context) -> int:
@@ -29,7 +29,7 @@ def run(options: Options, context: Context) -> int:
     if structured(context, found):
         return code
     if found.is_same:
-        context.say(f"{found.first} and {found.second} are alike: {found.first_fingerprint[:12]}")
+        context.say(f"{found.first} and {found.second} are identical: {found.first_fingerprint[:12]}")
         return code
     columns: tuple[Column[Difference], ...] = (
         Column("COMPONENT", lambda each: each.component),

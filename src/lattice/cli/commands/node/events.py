@@ -1,4 +1,4 @@
-"""`lattice node events`: what happened to a node, when, by whom and why."""
+"""`lattice node events`: the event history of a node."""
 
 import argparse
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ COLUMNS: tuple[Column[NodeEvent], ...] = (
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="NODE", help="whose story")
-    parser.add_argument("--since", metavar="TIME", help="only from then on: 2h, 10:30, 2026-03-01")
-    parser.add_argument("--limit", type=int, metavar="N", help="only the newest N")
+    parser.add_argument("id", metavar="NODE", help="node whose events to show")
+    parser.add_argument("--since", metavar="TIME", help="show only events since: 2h (ago), 10:30, 2026-03-01")
+    parser.add_argument("--limit", type=int, metavar="N", help="show only the newest N")
 
 
 def run(options: Options, context: Context) -> int:

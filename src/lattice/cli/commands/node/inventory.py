@@ -1,4 +1,4 @@
-"""`lattice node inventory`: what a node is made of."""
+"""`lattice node inventory`: the hardware and software of a node."""
 
 import argparse
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="NODE", help="whose inventory")
+    parser.add_argument("id", metavar="NODE", help="node whose inventory to show")
 
 
 def run(options: Options, context: Context) -> int:

@@ -30,20 +30,24 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="*", metavar="NODE", help="only these, n[1-3,7] for several; a single one in full")
-    add("--state", metavar="STATE", help="only in this state")
-    add("--group", metavar="GROUP", help="only of this topology group")
-    add("--fields", metavar="FIELDS", help="these fields, joined by commas, or all: Name,OS,CPUs,Speed,RealMemory, ...")
-    add("--sort", metavar="FIELDS", help="by these fields, joined by commas; -FIELD for downwards")
+    add("ids", nargs="*", metavar="NODE", help="show only these nodes: n[1-3,7]; a single node is shown in full")
+    add("--state", metavar="STATE", help="show only nodes in this state")
+    add("--group", metavar="GROUP", help="show only nodes in this topology group")
+    add(
+        "--fields",
+        metavar="FIELDS",
+        help="show these fields (comma-separated), or all: Name,OS,CPUs,Speed,RealMemory, ...",
+    )
+    add("--sort", metavar="FIELDS", help="sort by these fields (comma-separated); -FIELD sorts in descending order")
     add(
         "--filter",
         dest="filters",
         action="append",
         metavar="CONDITION",
-        help="only where FIELD=VALUE (also != < > <= >=) holds; of several, all",
+        help="show only nodes where FIELD=VALUE (also != < > <= >=); may be repeated, all must match",
     )
-    add("--summary", action="store_true", help="only how many are in which state, and which")
-    add("--limit", type=int, metavar="N", help="only the first N")
+    add("--summary", action="store_true", help="show only the number and names of nodes per state")
+    add("--limit", type=int, metavar="N", help="show only the first N")
 
 
 def run(options: Options, context: Context) -> int:
@@ -79,7 +83,7 @@ def _show_fields(options: Options, context: Context) -> int:
 
 
 def _columns(fields: str, rows: list[NodeStatus]) -> list[Column[NodeStatus]]:
-    """In the order in which they were asked for; `all`, and what nobody answered, in the order of the table."""
+    """In the order requested; with `all`, in the order of the table."""
     names = {name.lower(): name for name in NodeStatus.__struct_fields__}
     asked = [names[word] for word in (part.strip().lower() for part in fields.split(",")) if word in names]
     if any(part.strip().lower() == "all" for part in fields.split(",")):
@@ -116,9 +120,9 @@ def _show_summary(options: Options, context: Context) -> int:
 
 
 def _conditions(options: Options, context: Context) -> tuple[str, ...]:
-    """What the other flags ask for, as conditions."""
+    """The other flags, as conditions."""
     if "," in options.state:
-        raise UsageError("--state takes one state here", hint="use --filter")
+        raise UsageError("--state takes a single state with --fields and --summary", hint="use --filter")
     wanted = (
         ("State", options.state),
         ("Group", options.group),

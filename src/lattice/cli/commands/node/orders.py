@@ -42,25 +42,25 @@ class Order:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes and sets of them: n1 nid[001-128,200]")
-    parser.add_argument("--reason", metavar="TEXT", help="why; shown with the node and in its story")
-    parser.add_argument("-y", "--yes", action="store_true", help="ask nothing; every order takes it, for scripts")
+    parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes or node sets: n1 nid[001-128,200]")
+    parser.add_argument("--reason", metavar="TEXT", help="reason, shown with the node and in its events")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
 def fill_drain(parser: argparse.ArgumentParser) -> None:
     fill(parser)
-    parser.add_argument("--urgent", action="store_true", help="end what runs there now and queue it again")
+    parser.add_argument("--urgent", action="store_true", help="stop and requeue the allocations that run there")
 
 
 def fill_wipe(parser: argparse.ArgumentParser) -> None:
     fill(parser)
     parser.add_argument(
-        "--force", action="store_true", help="again, or although no wiper is there: it was done by hand"
+        "--force", action="store_true", help="wipe again, or mark a node without a wiper as wiped by hand"
     )
 
 
 def fill_status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes and sets of them: n1 nid[001-128,200]")
+    parser.add_argument("ids", nargs="+", metavar="NODE", help="nodes or node sets: n1 nid[001-128,200]")
 
 
 def run_status(options: Options, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""`lattice compat-aliases`: the Slurm commands, ready to be put on PATH."""
+"""`lattice compat-aliases`: install the Slurm commands and print the file that puts them on PATH."""
 
 import argparse
 from dataclasses import dataclass
@@ -16,7 +16,9 @@ class AliasOptions:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dir", default="", help="the folder for the programs, instead of the installation's own")
+    parser.add_argument(
+        "--dir", default="", help="directory to install the commands in (default: that of this installation)"
+    )
 
 
 def run(options: AliasOptions, context: Context) -> int:
@@ -29,8 +31,8 @@ def run(options: AliasOptions, context: Context) -> int:
         found = find_installed(folder)
         if found is None:
             raise CommandError(
-                f"the programs cannot be written to {folder}: {error.strerror}",
-                hint="name a folder of your own by --dir",
+                f"cannot install the commands in {folder}: {error.strerror}",
+                hint="choose a directory you own with --dir",
             ) from None
         aliases = found
     if context.flags.output in {"json", "yaml"}:

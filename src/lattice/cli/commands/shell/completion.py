@@ -61,7 +61,7 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=tuple(SCRIPTS), help="bash, zsh or fish")
+    parser.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help="bash, zsh or fish")
 
 
 def run(options: Options, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""`lattice audit`: who did what. `verify` works without a server."""
+"""`lattice audit`: query and verify the audit log. `verify` works offline."""
 
 import argparse
 import os
@@ -66,36 +66,36 @@ class VerifyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NoOptions:
-    """Takes nothing."""
+    """No options."""
 
 
 def _fill_filter(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--user", metavar="NAME", help="who did it, or whose it is")
-    add("--alloc", metavar="ID", help="about this allocation")
-    add("--node", metavar="NAME", help="about this node")
-    add("--type", metavar="TYPE", help="node.drain, or node for all about nodes")
-    add("--since", metavar="TIME", help="at or after: 2026-03-01, RFC 3339, 16:30 or 7d (ago)")
-    add("--until", metavar="TIME", help="before")
+    add("--user", metavar="NAME", help="entries by or about this user")
+    add("--alloc", metavar="ID", help="entries about this allocation")
+    add("--node", metavar="NAME", help="entries about this node")
+    add("--type", metavar="TYPE", help="entry type: node.drain, or node for every type about nodes")
+    add("--since", metavar="TIME", help="at or after this time: 2026-03-01, RFC 3339, 16:30 or 7d (ago)")
+    add("--until", metavar="TIME", help="before this time")
 
 
 def fill_query(parser: argparse.ArgumentParser) -> None:
     _fill_filter(parser)
-    parser.add_argument("--limit", type=int, metavar="N", help="only the first N")
+    parser.add_argument("--limit", type=int, metavar="N", help="show only the first N")
 
 
 def fill_export(parser: argparse.ArgumentParser) -> None:
     _fill_filter(parser)
-    parser.add_argument("--to", metavar="FILE", help="a new file, readable by you alone (default: standard output)")
+    parser.add_argument("--to", metavar="FILE", help="new file to create, readable only by you (default: stdout)")
 
 
 def fill_verify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="what `lattice audit export` wrote; - for standard input")
+    parser.add_argument("file", metavar="FILE", help="export written by `lattice audit export`; - reads stdin")
     parser.add_argument(
         "--key",
         action="append",
         metavar="KEY",
-        help="a public key that you trust, in hex, or a file with one on each line; may be repeated",
+        help="trusted public key in hex, or a file with one key per line; may be repeated",
     )
 
 
@@ -133,7 +133,7 @@ def run_export(options: ExportOptions, context: Context) -> int:
     with os.fdopen(fd, "wb") as file:
         for piece in pieces:
             file.write(piece)
-    context.note(f"written to {options.to}; check it by `lattice audit verify {options.to}`")
+    context.note(f"written to {options.to}; verify it with `lattice audit verify {options.to}`")
     return OK
 
 
@@ -144,7 +144,7 @@ def run_verify(options: VerifyOptions, context: Context) -> int:
     except AuditBroken as error:
         raise CommandError(f"{options.file} does not verify: {error}") from None
     if not verdict.trusted:
-        context.warn("verified with the keys that the export itself brings; name those that you trust by --key")
+        context.warn("verified with the keys inside the export; pass the keys you trust with --key")
     show_one(context, verdict, _pairs(verdict))
     return OK
 

@@ -1,4 +1,4 @@
-"""`lattice notify`: what one is told of one's allocations by default."""
+"""`lattice notify`: the user's default notifications."""
 
 import argparse
 from dataclasses import dataclass
@@ -24,17 +24,15 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("events", metavar="EVENTS", help="begin, end, fail, requeue, time-limit-near, all; with commas")
-    add("--to", action="append", metavar="WHERE", help="mail:ADDRESS or webhook:URL; may be repeated")
-    add("--each-task", action="store_true", help="of each task of a group instead of the group as a whole")
+    add("events", metavar="EVENTS", help="begin, end, fail, requeue, time-limit-near or all (comma-separated)")
+    add("--to", action="append", metavar="WHERE", help="send to mail:ADDRESS or webhook:URL; may be repeated")
+    add("--each-task", action="store_true", help="notify about each task of a group instead of the whole group")
 
 
 def run_set(options: Options, context: Context) -> int:
     words = [word for word in options.events.split(",") if word]
     if not words:
-        raise UsageError(
-            "nothing to be told of was named", hint="lattice notify set end,fail --to mail:you@example.org"
-        )
+        raise UsageError("no events given", hint="use `lattice notify set end,fail --to mail:you@example.org`")
     return _show(context.client.set_notify_default(words, options.to, each_task=options.each_task), context)
 
 
@@ -63,11 +61,11 @@ def _show(settings: NotifySettings, context: Context) -> int:
 
 def _pairs(settings: NotifySettings) -> list[tuple[str, str]]:
     return [
-        ("Told of", ", ".join(settings.on) or "nothing"),
-        ("Where", ", ".join(settings.to) or "-"),
+        ("Events", ", ".join(settings.on) or "none"),
+        ("Send to", ", ".join(settings.to) or "-"),
         ("Each task", "yes" if settings.each_task else "no"),
-        ("Site sends by", ", ".join(settings.channels) or "nothing"),
-        ("Not sent yet", str(settings.waiting)),
+        ("Site channels", ", ".join(settings.channels) or "none"),
+        ("Unsent", str(settings.waiting)),
     ]
 
 

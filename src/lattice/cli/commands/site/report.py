@@ -1,4 +1,4 @@
-"""`lattice report`: what has ended, summed up by user, project or tenant."""
+"""`lattice report`: finished work, summarized by user, project or tenant."""
 
 import argparse
 import csv
@@ -31,13 +31,13 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--by", choices=AXES, metavar="WHAT", help="one line for each user (default), project or tenant")
-    add("--since", metavar="TIME", help="ended at or after: 2026-03-01, RFC 3339, 16:30 or 7d (ago); 30 days ago")
-    add("--until", metavar="TIME", help="ended before (now)")
-    add("--user", metavar="NAME", help="only work of this user")
-    add("--project", metavar="NAME", help="only work of this project")
-    add("--tag", action="append", metavar="KEY=VALUE", help="only with this tag")
-    add("--csv", action="store_true", help="comma-separated values with a headline")
+    add("--by", choices=AXES, metavar="WHAT", help="one row per user, project or tenant (default: user)")
+    add("--since", metavar="TIME", help="finished at or after: 2026-03-01, RFC 3339, 16:30 or 7d (default: 30d)")
+    add("--until", metavar="TIME", help="finished before (default: now)")
+    add("--user", metavar="NAME", help="include only work of this user")
+    add("--project", metavar="NAME", help="include only work of this project")
+    add("--tag", action="append", metavar="KEY=VALUE", help="include only work with this tag; may be repeated")
+    add("--csv", action="store_true", help="print comma-separated values with a header row")
 
 
 def run(options: Options, context: Context) -> int:
@@ -56,7 +56,7 @@ def run(options: Options, context: Context) -> int:
         context.streams.write(_csv(report))
     elif not structured(context, report):
         wide = context.output == "wide"
-        context.note(f"ended from {report.since} to {report.until}")
+        context.note(f"finished from {report.since} to {report.until}")
         shown = [*report.rows, report.total] if len(report.rows) > 1 else report.rows
         context.streams.write(table(shown, _columns(report.by), wide=wide, coloured=False))
     return OK
@@ -82,7 +82,7 @@ def _columns(by: str) -> tuple[Column[ReportRow], ...]:
 
 
 def _csv(report: UsageReport) -> str:
-    """One line for each row, no total: whoever reads it sums up for himself."""
+    """One line per row, without a total: spreadsheets compute their own."""
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(ReportRow.__struct_fields__)

@@ -26,9 +26,9 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--user", metavar="NAME", help="of this user instead of oneself")
-    parser.add_argument("--project", metavar="NAME", help="only in this project")
-    parser.add_argument("--days", type=int, metavar="N", help="of the last N days (those of the budget: 90)")
+    parser.add_argument("--user", metavar="NAME", help="show the usage of this user instead of yours")
+    parser.add_argument("--project", metavar="NAME", help="show only usage in this project")
+    parser.add_argument("--days", type=int, metavar="N", help="show the last N days (default: the budget period of 90)")
 
 
 def run(options: Options, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""`lattice cancel`: end allocations, by id or all one's own in some state."""
+"""`lattice cancel`: cancel allocations by id, or all of the user's own that match."""
 
 import argparse
 import functools
@@ -30,34 +30,44 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="*", metavar="ID", help="an allocation, a DAG, a task group, or tasks of it: a17_3, a17_[3-7,9]")
-    add("--state", action="append", metavar="STATE", help="with --all-mine: only in this state")
-    add("--project", metavar="NAME", help="with --all-mine: only of this project")
-    add("--tag", action="append", metavar="KEY=VALUE", help="with --all-mine: only with this tag")
-    add("--name", metavar="NAME", help="with --all-mine: only with this name")
-    add("--all-mine", action="store_true", help="all one's own that have not ended")
-    add("--signal", metavar="SIGNAL", help="only send this signal, such as USR1: what runs goes on")
+    add("ids", nargs="*", metavar="ID", help="allocation, DAG, task group, or tasks of a group: a17_3, a17_[3-7,9]")
+    add(
+        "--state",
+        action="append",
+        metavar="STATE",
+        help="with --all-mine: only allocations in this state; may be repeated",
+    )
+    add("--project", metavar="NAME", help="with --all-mine: only allocations of this project")
+    add(
+        "--tag",
+        action="append",
+        metavar="KEY=VALUE",
+        help="with --all-mine: only allocations with this tag; may be repeated",
+    )
+    add("--name", metavar="NAME", help="with --all-mine: only allocations with this name")
+    add("--all-mine", action="store_true", help="cancel all your unfinished allocations")
+    add("--signal", metavar="SIGNAL", help="send this signal (e.g. USR1) instead of cancelling")
     add(
         "--to",
         choices=("all", "steps", "entrypoint"),
         metavar="WHOM",
-        help="who gets it: all (default), steps, entrypoint",
+        help="receiver of the signal: all, steps or entrypoint (default: all)",
     )
 
 
 def run(options: Options, context: Context) -> int:
     if options.signal and options.all_mine:
-        raise UsageError("--signal needs ids", hint="lattice cancel --signal=USR1 a17")
+        raise UsageError("--signal needs ids", hint="use `lattice cancel --signal=USR1 a17`")
     if options.all_mine:
         return _cancel_mine(options, context)
     for flag in ("state", "project", "tag", "name"):
         if getattr(options, flag):
-            raise UsageError(f"--{flag} goes with --all-mine", hint="lattice cancel --state=pending --all-mine")
+            raise UsageError(f"--{flag} needs --all-mine", hint="use `lattice cancel --state=pending --all-mine`")
     if not options.ids:
-        raise UsageError("nothing to cancel was named", hint="name ids, or give --all-mine")
+        raise UsageError("nothing to cancel", hint="give ids, or --all-mine")
     if options.signal:
         send = functools.partial(context.client.signal, signal=options.signal, to=options.to)
-        return order_allocations(options.ids, send, lambda _: f"was sent {options.signal}", context)
+        return order_allocations(options.ids, send, lambda _: f"signalled with {options.signal}", context)
     if any(is_dag(name) for name in options.ids):
         return _cancel_some_dags(options.ids, context)
     return order_allocations(options.ids, context.client.cancel, lambda a: _told(a.state), context)

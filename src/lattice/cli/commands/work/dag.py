@@ -25,18 +25,22 @@ class Options:
 
 
 def fill_submit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="FILE", help="the DAG in YAML or JSON; - = stdin")
-    parser.add_argument("--request-id", metavar="ID", help="submitting twice with one id submits once")
+    parser.add_argument("words", nargs="*", metavar="FILE", help="DAG in YAML or JSON; - reads stdin")
+    parser.add_argument(
+        "--request-id", metavar="ID", help="idempotency key: submitting again with the same ID has no effect"
+    )
 
 
 def fill_status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="ID", help="id of the DAG, such as d17")
-    parser.add_argument("--graph", action="store_true", help="draw what depends on what")
+    parser.add_argument("words", nargs="*", metavar="ID", help="id of the DAG, e.g. d17")
+    parser.add_argument("--graph", action="store_true", help="draw the dependency graph")
 
 
 def fill_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--state", metavar="STATE", help="Running, Completed, Failed or Cancelled")
-    parser.add_argument("--all", action="store_true", help="those of all users")
+    parser.add_argument(
+        "--state", metavar="STATE", help="show only DAGs in this state: Running, Completed, Failed or Cancelled"
+    )
+    parser.add_argument("--all", action="store_true", help="show the DAGs of all users")
 
 
 def fill_cancel(parser: argparse.ArgumentParser) -> None:

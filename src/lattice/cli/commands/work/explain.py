@@ -17,7 +17,7 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="ID", help="allocations, tasks or task groups")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="allocation, task or task group")
 
 
 def run(options: Options, context: Context) -> int:

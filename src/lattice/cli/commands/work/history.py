@@ -28,16 +28,16 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--since", metavar="TIME", help="ended at or after: 2026-03-01, RFC 3339, 16:30 or 2h (ago)")
-    add("--until", metavar="TIME", help="ended before")
-    add("--state", action="append", metavar="STATE", help="only in this state; several with commas")
-    add("--user", metavar="NAME", help="of this user instead of one's own")
-    add("--name", metavar="NAME", help="only with this name")
-    add("--project", metavar="NAME", help="only of this project")
-    add("--tag", action="append", metavar="KEY=VALUE", help="only with this tag; may be repeated")
-    add("--all", action="store_true", help="of all users, as far as one may see them")
-    add("--tasks", action="store_true", help="the tasks of task groups one by one")
-    add("--limit", type=int, metavar="N", help="only the newest N")
+    add("--since", metavar="TIME", help="finished at or after: 2026-03-01, RFC 3339, 16:30 or 2h (ago)")
+    add("--until", metavar="TIME", help="finished before")
+    add("--state", action="append", metavar="STATE", help="show only these states (comma-separated)")
+    add("--user", metavar="NAME", help="show this user's allocations instead of yours")
+    add("--name", metavar="NAME", help="show only allocations with this name")
+    add("--project", metavar="NAME", help="show only allocations of this project")
+    add("--tag", action="append", metavar="KEY=VALUE", help="show only allocations with this tag; may be repeated")
+    add("--all", action="store_true", help="show all users' allocations you may see")
+    add("--tasks", action="store_true", help="show each task of task groups")
+    add("--limit", type=int, metavar="N", help="show only the newest N")
 
 
 def run(options: Options, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""`lattice launch`: tasks on the nodes of a running allocation, attended to until they have ended."""
+"""`lattice launch`: run tasks on the nodes of a running allocation and wait for them to finish."""
 
 import argparse
 import os
@@ -13,9 +13,9 @@ from lattice.cli.launching import Attendance, terminal_shape
 from lattice_sdk.models.steps import Step, StepProgram, StepRequest
 
 OWN = "LATTICE_ALLOC_ID"
-# A pattern with one of these names files of the tasks' own; without, we write the file.
+# A pattern that contains one of these gives each task its own file; otherwise this command writes the file.
 PER_TASK = ("%t", "%n", "%N")
-# The server's word for "fed from here", beside a rank.
+# The server's word for "stdin comes from this command", in addition to a rank.
 FED = ("all",)
 SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_AGENT_TOKEN"})
 
@@ -49,50 +49,76 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    parser.usage = "lattice launch [flags] COMMAND [arguments]"
-    add("--alloc", metavar="ID", help=f"the allocation ({OWN}, inside one)")
-    add("-n", "--ntasks", type=int, metavar="N", help="so many tasks (one per node)")
-    add("-N", "--nodes", type=int, metavar="N", help="on so many of its nodes (all)")
-    add("--tasks-per-node", "--ntasks-per-node", type=int, dest="tasks_per_node", metavar="K", help="so many on each")
-    add("-c", "--cpus-per-task", type=int, metavar="C", help="CPUs for each task (1)")
-    add("-w", "--nodelist", metavar="LIST", help="on these nodes of it: n1,n[3-5]")
-    add("-m", "--distribution", choices=("block", "cyclic"), help="consecutive ranks on a node, or dealt round (block)")
-    add("-O", "--overcommit", action="store_true", help="let tasks share CPUs")
-    add("-l", "--label", action="store_true", help="the rank before each line")
-    add("--pty", action="store_true", help="a terminal for task 0")
-    add("--env", action="append", metavar="K=V", help="a variable for the tasks")
-    add("--export", choices=("all", "none"), help="this environment, or the one submitted (all inside the allocation)")
+    parser.usage = "lattice launch [flags] COMMAND [ARG...]"
+    add("--alloc", metavar="ID", help=f"allocation to run in (default: ${OWN})")
+    add("-n", "--ntasks", type=int, metavar="N", help="number of tasks (default: one per node)")
+    add("-N", "--nodes", type=int, metavar="N", help="number of its nodes to use (default: all)")
+    add(
+        "--tasks-per-node",
+        "--ntasks-per-node",
+        type=int,
+        dest="tasks_per_node",
+        metavar="K",
+        help="number of tasks on each node",
+    )
+    add("-c", "--cpus-per-task", type=int, metavar="C", help="CPUs per task (default: 1)")
+    add("-w", "--nodelist", metavar="LIST", help="use only these of its nodes: n1,n[3-5]")
+    add(
+        "-m",
+        "--distribution",
+        choices=("block", "cyclic"),
+        help="block: consecutive ranks per node; cyclic: round-robin (default: block)",
+    )
+    add("-O", "--overcommit", action="store_true", help="allow tasks to share CPUs")
+    add("-l", "--label", action="store_true", help="prefix each line with the rank")
+    add("--pty", action="store_true", help="give task 0 a terminal")
+    add("--env", action="append", metavar="K=V", help="set an environment variable; may be repeated")
+    add(
+        "--export",
+        choices=("all", "none"),
+        help="all: this environment; none: that of the submission (default: all inside the allocation)",
+    )
     add(
         "-D",
         "--chdir",
         metavar="DIR",
-        help="where the tasks start (here, inside the allocation; else where it was submitted)",
+        help="directory to run in (default: the current one inside the allocation, else that of the submission)",
     )
     add(
         "-o",
         "--output",
         dest="stdout",
         metavar="FILE",
-        help="output to a file; %%t rank, %%n %%N node, %%j id, %%s step",
+        help="write stdout to this file; %%t rank, %%n %%N node, %%j id, %%s step",
     )
-    add("-e", "--error", dest="stderr", metavar="FILE", help="stderr to another file")
-    add("-i", "--input", metavar="WHO", help="who reads stdin: none, all, a rank (0); or a file")
-    add("--no-kill", action="store_true", help="let the others go on when a task fails")
-    add("--multi-prog", metavar="FILE", help="which ranks run what: lines of `0-3,7 PROGRAM ...`, `*` for the others")
-    add("--time", metavar="T", help="end it after this time: 90s, 5m, 1:30:00")
-    add("--overlap", action="store_true", help="share CPUs with other steps")
-    add("--exclusive", action="store_true", help="CPUs of its own, waiting for them if need be; the default")
-    add("--immediate", action="store_true", help="fail rather than wait for other steps")
+    add("-e", "--error", dest="stderr", metavar="FILE", help="write stderr to this file")
+    add("-i", "--input", metavar="WHO", help="what reads stdin: none, all or a rank; or a file to read (default: 0)")
+    add("--no-kill", action="store_true", help="keep the other tasks running when one fails")
+    add(
+        "--multi-prog",
+        metavar="FILE",
+        help="programs by rank: lines such as `0-3,7 PROGRAM ARG...`; `*` = all other ranks",
+    )
+    add("--time", metavar="T", help="time limit of the step: 90s, 5m, 1:30:00")
+    add("--overlap", action="store_true", help="allow CPUs to be shared with other steps")
+    add(
+        "--exclusive",
+        action="store_true",
+        help="use CPUs no other step uses, and wait for them if necessary (the default)",
+    )
+    add("--immediate", action="store_true", help="fail instead of waiting for other steps")
 
 
 def run(options: Options, context: Context) -> int:
     allocation = options.alloc or context.process.environment.get(OWN, "")
     if not allocation:
-        raise UsageError("no allocation was named", hint="lattice launch --alloc ID COMMAND")
+        raise UsageError("no allocation given", hint="use `lattice launch --alloc ID COMMAND`")
     request = _request(options, context, is_inside=allocation == context.process.environment.get(OWN))
     step = context.client.launch_step(allocation, request)
     if context.flags.verbose:
-        context.streams.complain(f"{step.id}: {step.tasks} tasks on {', '.join(step.nodes) or 'nodes to come'}\n")
+        context.streams.complain(
+            f"{step.id}: {step.tasks} tasks on {', '.join(step.nodes) or 'nodes not chosen yet'}\n"
+        )
     with ExitStack() as files:
         targets = _targets(options, context, step, files)
         is_fed = request.input in FED or request.input.isdigit()
@@ -103,9 +129,9 @@ def run(options: Options, context: Context) -> int:
 
 def _request(options: Options, context: Context, *, is_inside: bool) -> StepRequest:
     if not options.rest and not options.multi_prog:
-        raise UsageError("nothing to run was named", hint="lattice launch --alloc ID COMMAND")
+        raise UsageError("no command given", hint="use `lattice launch --alloc ID COMMAND`")
     if options.overlap and options.exclusive:
-        raise UsageError("--overlap and --exclusive contradict each other")
+        raise UsageError("--overlap cannot be used with --exclusive")
     exports = options.export == "all" or (is_inside and options.export != "none")
     rows, columns = terminal_shape() if options.pty else (0, 0)
     return StepRequest(
@@ -139,7 +165,7 @@ def _is_per_task(pattern: str) -> bool:
 
 
 def _exported(context: Context) -> dict[str, str]:
-    """This process's variables, without tokens and what no request could carry."""
+    """This process's variables, except tokens and values that a request cannot carry."""
     variables = context.process.environment.items()
     return {
         name: value
@@ -157,7 +183,7 @@ def _given(pairs: tuple[str, ...]) -> dict[str, str]:
     for pair in pairs:
         name, separator, value = pair.partition("=")
         if not name or not separator:
-            raise UsageError(f'cannot read "{pair}"', hint="write --env NAME=VALUE")
+            raise UsageError(f'cannot read "{pair}"', hint="use --env NAME=VALUE")
         given[name] = value
     return given
 
@@ -173,7 +199,7 @@ def _programs(path: str) -> list[StepProgram]:
 
 
 def _targets(options: Options, context: Context, step: Step, files: ExitStack) -> dict[int, BinaryIO]:
-    """Where stdout (1) and stderr (2) go that come here."""
+    """Where to write the stdout (1) and stderr (2) that this command receives."""
     out, err = context.streams.stdout, context.streams.stderr
     if options.stdout and not _is_per_task(options.stdout):
         out = err = _opened(options.stdout, step, files)

@@ -29,12 +29,12 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("id", metavar="ID", help="an allocation, a task, or a task group: each task under its name")
-    add("-f", "--follow", action="store_true", help="go on until the allocation has ended")
-    add("--tail", type=int, metavar="N", help="only the last N lines (of each node)")
-    add("--stderr", action="store_true", help="what went to stderr instead of stdout")
-    add("--node", metavar="NODE", help="only what this node wrote")
-    add("--run", type=int, metavar="N", help="of an earlier run (the newest)")
+    add("id", metavar="ID", help="allocation, task or task group; a group prints each task under its name")
+    add("-f", "--follow", action="store_true", help="keep printing until the allocation finishes")
+    add("--tail", type=int, metavar="N", help="show only the last N lines of each node")
+    add("--stderr", action="store_true", help="show stderr instead of stdout")
+    add("--node", metavar="NODE", help="show only the output of this node")
+    add("--run", type=int, metavar="N", help="show this run (default: the newest)")
 
 
 def run(options: Options, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""`lattice release`: take a hold back."""
+"""`lattice release`: release held allocations."""
 
 import argparse
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "ids", nargs="+", metavar="ID", help="an allocation, a task group, or tasks of it: a17_3, a17_[3-7,9]"
+        "ids", nargs="+", metavar="ID", help="allocation, task group, or tasks of a group: a17_3, a17_[3-7,9]"
     )
 
 

@@ -16,9 +16,9 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "ids", nargs="+", metavar="ID", help="an allocation, a task group, or tasks of it: a17_3, a17_[3-7,9]"
+        "ids", nargs="+", metavar="ID", help="allocation, task group, or tasks of a group: a17_3, a17_[3-7,9]"
     )
-    parser.add_argument("--hold", action="store_true", help="run again only after `lattice release`")
+    parser.add_argument("--hold", action="store_true", help="hold them until `lattice release`")
 
 
 def run(options: Options, context: Context) -> int:

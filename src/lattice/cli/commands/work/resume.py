@@ -1,4 +1,4 @@
-"""`lattice resume`: let suspended allocations go on."""
+"""`lattice resume`: resume suspended allocations."""
 
 import argparse
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="ID", help="an allocation, or a task of a group: a17, a17_3")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="allocation, or task of a group: a17, a17_3")
 
 
 def run(options: Options, context: Context) -> int:
-    return order_allocations(options.ids, context.client.resume, lambda _: "goes on", context)
+    return order_allocations(options.ids, context.client.resume, lambda _: "resumed", context)
 
 
 COMMAND = Command(

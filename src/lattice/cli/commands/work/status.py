@@ -1,4 +1,4 @@
-"""`lattice status`: allocations, one's own unless told otherwise."""
+"""`lattice status`: show allocations, by default the user's own."""
 
 import argparse
 from dataclasses import dataclass
@@ -39,25 +39,25 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="*", metavar="ID", help="only these, archived ones as well; a17_[3-7,9] = tasks of a group")
-    add("--state", action="append", metavar="STATE", help="only in this state; several with commas")
-    add("--user", metavar="NAME", help="of this user instead of one's own")
-    add("--name", metavar="NAME", help="only with this name")
-    add("--project", metavar="NAME", help="only of this project")
-    add("--tag", action="append", metavar="KEY=VALUE", help="only with this tag; may be repeated")
-    add("--all", action="store_true", help="of all users, as far as one may see them")
-    add("--tasks", action="store_true", help="the tasks of task groups one by one")
-    add("--count", action="store_true", help="only how many there are in each state")
-    add("--watch", action="store_true", help="show it again every few seconds")
-    add("--interval", type=parse_duration_s, metavar="S", help="seconds between two looks (5)")
-    add("--limit", type=int, metavar="N", help="only the newest N")
+    add("ids", nargs="*", metavar="ID", help="show only these, including archived ones; a17_[3-7,9] = tasks of a group")
+    add("--state", action="append", metavar="STATE", help="show only these states (comma-separated)")
+    add("--user", metavar="NAME", help="show this user's allocations instead of yours")
+    add("--name", metavar="NAME", help="show only allocations with this name")
+    add("--project", metavar="NAME", help="show only allocations of this project")
+    add("--tag", action="append", metavar="KEY=VALUE", help="show only allocations with this tag; may be repeated")
+    add("--all", action="store_true", help="show all users' allocations you may see")
+    add("--tasks", action="store_true", help="show each task of task groups")
+    add("--count", action="store_true", help="show only the number in each state")
+    add("--watch", action="store_true", help="refresh until interrupted")
+    add("--interval", type=parse_duration_s, metavar="S", help="refresh interval in seconds (default: 5)")
+    add("--limit", type=int, metavar="N", help="show only the newest N")
 
 
 def run(options: Options, context: Context) -> int:
     if not options.watch:
         return _show(options, context)
     if options.interval < SHORTEST_S:
-        raise UsageError(f"--interval {options.interval:g} is too short", hint=f"{SHORTEST_S:g} second is the least")
+        raise UsageError(f"--interval {options.interval:g} is too short", hint=f"the minimum is {SHORTEST_S:g} second")
     while True:
         if context.streams.stdout.isatty():
             context.streams.write("\x1b[H\x1b[2J")
@@ -89,7 +89,7 @@ def _show_named(options: Options, context: Context) -> int:
 
 
 def _show_in_full(options: Options, context: Context) -> int:
-    """Each with all that is known of it, and why it waits."""
+    """Each allocation in full, and why it is pending."""
     found, code = for_each(options.ids, lambda name: _with_explanation(name, context), context)
     plain = [{**msgspec.to_builtins(allocation), "explanation": why} for allocation, why in found]
     if found and structured(context, plain[0] if len(options.ids) == 1 else plain):

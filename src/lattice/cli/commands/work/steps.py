@@ -1,4 +1,4 @@
-"""`lattice steps`: what was launched in an allocation."""
+"""`lattice steps`: list the steps of an allocation."""
 
 import argparse
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", nargs="?", metavar="ID", help=f"an allocation ({OWN}, inside one)")
+    parser.add_argument("id", nargs="?", metavar="ID", help=f"allocation (default: ${OWN})")
 
 
 def _nodes(step: Step) -> str:
@@ -43,7 +43,7 @@ COLUMNS: tuple[Column[Step], ...] = (
 def run(options: Options, context: Context) -> int:
     allocation = options.id or context.process.environment.get(OWN, "")
     if not allocation:
-        raise UsageError("no allocation was named", hint="lattice steps ID")
+        raise UsageError("no allocation given", hint="use `lattice steps ID`")
     show_list(context, context.client.list_steps(allocation), COLUMNS, name=lambda step: step.id)
     return OK
 

@@ -1,4 +1,4 @@
-"""`lattice submit`: a script with its directives, or a command as it is."""
+"""`lattice submit`: a script with its directives, or a command line."""
 
 import argparse
 from typing import NoReturn
@@ -46,7 +46,7 @@ NOT_IN_SCRIPTS = frozenset(Flags.__dataclass_fields__) - ALLOWED_IN_SCRIPTS | {
 
 
 class NotSupported(argparse.Action):
-    """A flag of the design that has no meaning yet: refused, never ignored."""
+    """A flag that is planned but not implemented: refused, never ignored."""
 
     def __call__(
         self,
@@ -59,15 +59,13 @@ class NotSupported(argparse.Action):
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.usage = (
-        "lattice submit [flags] SCRIPT [ARGUMENT ...]\n       lattice submit [flags] -- COMMAND [ARGUMENT ...]"
-    )
+    parser.usage = "lattice submit [flags] SCRIPT [ARG...]\n       lattice submit [flags] -- COMMAND [ARG...]"
     parser.add_argument(
-        "words", nargs="*", metavar="SCRIPT", help="a script, all that follows are its arguments; - = stdin"
+        "words", nargs="*", metavar="SCRIPT", help="batch script, followed by its arguments; - reads it from stdin"
     )
     _fill_what(parser.add_argument_group("what runs"))
     _fill_resources(parser.add_argument_group("where it runs"))
-    _fill_lifecycle(parser.add_argument_group("when it runs, and for how long"))
+    _fill_lifecycle(parser.add_argument_group("when and how long it runs"))
     rows = "\n".join(", ".join(NOT_YET[at : at + 6]) for at in range(0, len(NOT_YET), 6))
     later = parser.add_argument_group("not supported by this version", rows)
     for flag in NOT_YET:
@@ -76,68 +74,114 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def _fill_what(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--name", metavar="NAME", help="name (that of the script or program)")
-    add("--project", metavar="NAME", help="project of the tenant")
-    add("--tag", action="append", metavar="KEY=VALUE", help="a label; may be repeated")
-    add("--env", action="append", metavar="NAME=VALUE", help="a variable; may be repeated")
-    add("--export", metavar="WHAT", help="variables to hand on: ALL, NONE (default) or NAME,NAME")
-    add("--chdir", metavar="DIR", help="directory to run in (this one)")
-    add("--task-group", metavar="TASKS", help="a group of tasks: 0-99, 1,3,5-9, 0-99:2, 0-99%%20")
-    add("--stdout", metavar="FILE", help="also write output there, live: %%j number, %%x name, %%a index, %%N node")
-    add("--stderr", "--error", dest="stderr", metavar="FILE", help="errors to a file of their own (that of --stdout)")
-    add("--stdin", "--input", dest="stdin", metavar="FILE", help="read input from there (none)")
-    add("--open-mode", choices=("truncate", "append"), metavar="MODE", help="truncate (default) or append")
-    add("--summary", action="store_true", help="a last line on stderr: how it ended, how long it took, what it used")
-    add("--per-node", action="store_true", help="run it on every node, not on the first alone")
-    add("--no-per-node", dest="per_node", action="store_false", help="run it on the first node alone")
-    add("--notify", metavar="EVENTS", help="begin, end, fail, requeue, time-limit-near, all or none; with commas")
-    add("--notify-to", action="append", metavar="WHERE", help="mail:ADDRESS or webhook:URL (your default)")
-    add("--request-id", metavar="ID", help="submitting twice with one id submits once")
-    add("--dry-run", action="store_true", help="only say what would become of it, and when it would start")
-    add("--wait", action="store_true", help="wait for the end; its exit code is this command's")
+    add("--name", metavar="NAME", help="name of the allocation (default: name of the script or program)")
+    add("--project", metavar="NAME", help="project to charge")
+    add("--tag", action="append", metavar="KEY=VALUE", help="attach a label; may be repeated")
+    add("--env", action="append", metavar="NAME=VALUE", help="set an environment variable; may be repeated")
+    add("--export", metavar="WHAT", help="variables to pass on: ALL, NONE or NAME,NAME (default: NONE)")
+    add("--chdir", metavar="DIR", help="directory to run in (default: the current one)")
+    add("--task-group", metavar="TASKS", help="run one task per index: 0-99, 1,3,5-9, 0-99:2, 0-99%%20")
+    add("--stdout", metavar="FILE", help="also write stdout to this file: %%j number, %%x name, %%a index, %%N node")
+    add(
+        "--stderr",
+        "--error",
+        dest="stderr",
+        metavar="FILE",
+        help="write stderr to this file (default: the file of --stdout)",
+    )
+    add("--stdin", "--input", dest="stdin", metavar="FILE", help="read stdin from this file (default: empty)")
+    add(
+        "--open-mode",
+        choices=("truncate", "append"),
+        metavar="MODE",
+        help="truncate or append output files (default: truncate)",
+    )
+    add("--summary", action="store_true", help="end stderr with one line: outcome, duration, resources used")
+    add("--per-node", action="store_true", help="run it on every node")
+    add("--no-per-node", dest="per_node", action="store_false", help="run it on the first node only")
+    add(
+        "--notify",
+        metavar="EVENTS",
+        help="notify on begin, end, fail, requeue, time-limit-near, all or none (comma-separated)",
+    )
+    add(
+        "--notify-to",
+        action="append",
+        metavar="WHERE",
+        help="send notifications to mail:ADDRESS or webhook:URL (default: yours)",
+    )
+    add("--request-id", metavar="ID", help="idempotency key: submitting again with the same ID has no effect")
+    add("--dry-run", action="store_true", help="show what would happen and when it would start, without submitting")
+    add("--wait", action="store_true", help="wait for it to finish and exit with its exit code")
 
 
 def _fill_resources(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("-N", "--nodes", metavar="N", help="how many nodes: 4, or 2-8 (1)")
-    add("--constraint", action="append", metavar="LIST", help="gpu_type=GH200,gpu_count=4,memory_gb>=512,nvme")
-    add("--topology", metavar="HINT", help="tight or any")
-    add("--cpus", type=int, metavar="N", help="CPUs of each node, where nodes are shared")
-    add("--memory", metavar="SIZE", help="memory of each node, such as 4G")
-    add("--gpus", type=int, metavar="N", help="GPUs of each node")
-    add("--exclusive", action="store_true", help="whole nodes even where nodes are shared")
-    add("--nodelist", metavar="NODES", help="only on these: n1,n[3-5]")
-    add("--exclude", metavar="NODES", help="not on these")
+    add("-N", "--nodes", metavar="N", help="number of nodes: 4, or a range 2-8 (default: 1)")
+    add(
+        "--constraint",
+        action="append",
+        metavar="LIST",
+        help="node requirements, e.g. gpu_type=GH200,gpu_count=4,memory_gb>=512,nvme",
+    )
+    add("--topology", metavar="HINT", help="network placement: tight or any")
+    add("--cpus", type=int, metavar="N", help="CPUs per node, if nodes are shared")
+    add("--memory", metavar="SIZE", help="memory per node, e.g. 4G")
+    add("--gpus", type=int, metavar="N", help="GPUs per node")
+    add("--exclusive", action="store_true", help="take whole nodes even if nodes are shared")
+    add("--nodelist", metavar="NODES", help="use only these nodes: n1,n[3-5]")
+    add("--exclude", metavar="NODES", help="do not use these nodes")
 
 
 def _fill_lifecycle(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--walltime", metavar="TIME", help="longest time it may run: 90s, 30m, 24h, HH:MM:SS")
+    add("--walltime", metavar="TIME", help="time limit: 90s, 30m, 24h, HH:MM:SS (default: that of the vCluster)")
     add(
-        "--signal", metavar="S@SEC", help="a signal so long before the walltime: USR1@90; B:USR1@90 to the script alone"
+        "--signal",
+        metavar="SIG@N",
+        help="send a signal N seconds before the walltime limit; B:USR1@90 = only to the script",
     )
-    add("--begin", metavar="TIME", help="not before: RFC 3339, 16:30 or now+2h")
-    add("--depends-on", action="append", metavar="LIST", help="after others: a1:success,a2?a3:any (, = and, ? = or)")
-    add("--mutex", metavar="NAME", help="one at a time of yours with this name")
-    add("--deadline", metavar="TIME", help="end it when it cannot end before: RFC 3339, 16:30 or now+2h")
-    add("--keep-on-invalid-dependency", action="store_true", help="leave it pending when it can never start")
-    add("--hold", action="store_true", help="not before `lattice release`")
-    add("--priority", metavar="CLASS", help="low, normal or high")
-    add("--preemption-class", dest="priority", metavar="N", help="0 to 10, higher = harder to preempt (5)")
-    add("--no-preempt", action="store_true", help="never preempted; needs class 7 or higher")
-    add("--requeue", metavar="POLICY", help="never, on_node_failure or always")
-    add("--max-requeue", type=int, metavar="N", help="how often at most")
-    add("--lifecycle", choices=("bounded", "unbounded"), metavar="TYPE", help="bounded or unbounded")
-    add("--service", dest="lifecycle", action="store_const", const="unbounded", help="runs until cancelled")
-    add("--on-quota", choices=("reject", "queue"), metavar="WHAT", help="beyond a quota: reject or queue")
+    add("--begin", metavar="TIME", help="do not start before: RFC 3339, 16:30 or now+2h")
+    add(
+        "--depends-on",
+        action="append",
+        metavar="LIST",
+        help="start after others: a1:success,a2?a3:any (',' = and, '?' = or)",
+    )
+    add("--mutex", metavar="NAME", help="run at most one of your allocations with this name at a time")
+    add("--deadline", metavar="TIME", help="cancel it if it cannot finish by this time: RFC 3339, 16:30 or now+2h")
+    add(
+        "--keep-on-invalid-dependency",
+        action="store_true",
+        help="keep it pending if its dependency can never be satisfied",
+    )
+    add("--hold", action="store_true", help="hold it until `lattice release`")
+    add("--priority", metavar="CLASS", help="priority: low, normal or high")
+    add("--preemption-class", dest="priority", metavar="N", help="0 to 10; higher is harder to preempt (default: 5)")
+    add("--no-preempt", action="store_true", help="never preempt it; needs class 7 or higher")
+    add(
+        "--requeue",
+        metavar="POLICY",
+        help="when to requeue it: never, on_node_failure or always (default: on_node_failure)",
+    )
+    add("--max-requeue", type=int, metavar="N", help="requeue it at most N times")
+    add("--lifecycle", choices=("bounded", "unbounded"), metavar="TYPE", help="bounded or unbounded (default: bounded)")
+    add(
+        "--service",
+        dest="lifecycle",
+        action="store_const",
+        const="unbounded",
+        help="run until cancelled; same as --lifecycle=unbounded",
+    )
+    add("--on-quota", choices=("reject", "queue"), metavar="WHAT", help="if it exceeds a quota: reject or queue")
 
 
 def complete(values: Values, parser: argparse.ArgumentParser, process: Process) -> Values:
-    """Find out what is to run; a script's own options go below those of the command line."""
+    """Find out what to run. Flags on the command line override those in the script."""
     words, tail = values.pop("rest"), values.pop("tail")
     if not words:
         if not tail:
-            raise UsageError("nothing to run was given", hint="lattice submit SCRIPT, or lattice submit -- COMMAND")
+            raise UsageError("nothing to run", hint="use `lattice submit SCRIPT` or `lattice submit -- COMMAND`")
         return {**values, "command": tail, "default_name": name_after(tail[0])}
     path = words[0]
     script = load_script(path, process)
@@ -164,10 +208,10 @@ def _given(directive: Directive, title: str, parser: argparse.ArgumentParser) ->
     except UsageError as error:
         raise UsageError(f"{place}: {error}", hint=error.hint) from None
     if values.pop("words", None):
-        raise UsageError(f"{place}: a directive holds options only", hint="quote values with spaces")
+        raise UsageError(f"{place}: a directive may contain only options", hint="quote values that contain spaces")
     for name in values:
         if name in NOT_IN_SCRIPTS:
-            raise UsageError(f"{place}: --{name.replace('_', '-')} is for the command line only")
+            raise UsageError(f"{place}: --{name.replace('_', '-')} is only allowed on the command line")
     return values
 
 
@@ -182,18 +226,18 @@ def _merged(layers: list[Values]) -> Values:
 def _warn(title: str, late: list[int], foreign: int, process: Process) -> None:
     if late:
         lines = ", ".join(map(str, late))
-        process.streams.complain(f"Warning: {title}: #LATTICE after the first command does not count (line {lines})\n")
+        process.streams.complain(f"warning: {title}: ignoring #LATTICE lines after the first command (line {lines})\n")
     if foreign:
-        process.streams.complain(f"Warning: {title}: #SBATCH lines are passed over, because there are #LATTICE lines\n")
+        process.streams.complain(f"warning: {title}: ignoring #SBATCH lines: the script has #LATTICE lines\n")
 
 
 def _note_flags(arguments: list[str], parser: argparse.ArgumentParser, process: Process) -> None:
-    """Flags after the script are the script's, which surprises whoever meant them for us."""
+    """Flags after the script belong to the script, which may surprise the user."""
     known = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
     ours = [word.partition("=")[0] for word in arguments if word.partition("=")[0] in known]
     if ours:
         process.streams.complain(
-            f"Note: {ours[0]} stands after the script and is handed to it; flags of `lattice submit` go before the script\n"
+            f"note: {ours[0]} comes after the script name and is passed to the script; put flags of `lattice submit` before it\n"
         )
 
 
@@ -227,7 +271,7 @@ def _finish(allocation: Allocation, options: SubmitOptions, context: Context) ->
 
 def _dry_run(submission: Submission, options: SubmitOptions, context: Context) -> int:
     if options.wait:
-        raise UsageError("--dry-run submits nothing that --wait could wait for")
+        raise UsageError("--wait cannot be used with --dry-run: nothing is submitted")
     outlook = context.client.dry_run(submission)
     tell_of_submission(outlook, context)
     if not structured(context, outlook):
@@ -236,7 +280,7 @@ def _dry_run(submission: Submission, options: SubmitOptions, context: Context) -
 
 
 def tell_of_submission(answer: Allocation | Explanation, context: Context) -> None:
-    """What was asked for and will not be had, and where the site's rules send it."""
+    """Print the server's warnings, and the vCluster if a site rule chose it."""
     for warning in answer.warnings or ():
         context.warn(warning)
     if answer.chosen_by:
@@ -247,7 +291,7 @@ def _await_end(allocation: Allocation, context: Context) -> int:
     try:
         ended = context.client.wait(allocation.id)
     except KeyboardInterrupt:
-        context.note(f"{allocation.id} goes on without being waited for")
+        context.note(f"stopped waiting; {allocation.id} is still running")
         raise
     if not structured(context, ended):
         context.say(ending_text(ended))

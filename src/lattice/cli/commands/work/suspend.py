@@ -14,7 +14,7 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="ID", help="an allocation, or a task of a group: a17, a17_3")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="allocation, or task of a group: a17, a17_3")
 
 
 def run(options: Options, context: Context) -> int:

@@ -23,19 +23,21 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="+", metavar="ID", help="an allocation, a task or a task group")
-    add("--walltime", metavar="TIME", help="new walltime, such as 90m, 24h or HH:MM:SS")
+    add("ids", nargs="+", metavar="ID", help="allocation, task or task group")
+    add("--walltime", metavar="TIME", help="new walltime, e.g. 90m, 24h or HH:MM:SS")
     add(
         "--priority",
         "--preemption-class",
         dest="priority",
         metavar="CLASS",
-        help="low, normal, high or 0 to 10",
+        help="new priority: low, normal, high or 0 to 10",
     )
     add("--name", metavar="NAME", help="new name")
-    add("--concurrency", type=int, metavar="N", help="of a task group: how many tasks may run at once, 0 = all")
+    add(
+        "--concurrency", type=int, metavar="N", help="maximum number of tasks of a group that run concurrently; 0 = all"
+    )
     add("--tag", action="append", metavar="KEY=VALUE", help="set a tag; may be repeated")
-    add("--untag", action="append", metavar="KEY", help="take a tag away; may be repeated")
+    add("--untag", action="append", metavar="KEY", help="remove a tag; may be repeated")
 
 
 def run(options: Options, context: Context) -> int:

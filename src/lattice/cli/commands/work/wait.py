@@ -20,12 +20,12 @@ class Options:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="ID", help="an allocation, a task, a task group or a DAG")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="allocation, task, task group or DAG")
     parser.add_argument(
         "--timeout",
         type=parse_duration_s,
         metavar="S",
-        help="give up after so many seconds (or 5m, 2h) with exit code 124",
+        help="give up after S seconds (or 5m, 2h) with exit code 124",
     )
 
 

@@ -24,12 +24,17 @@ class Options:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("ids", nargs="*", metavar="ID", help="only these (allocations, groups, DAGs), until all have ended")
-    add("--since", type=int, metavar="INDEX", help="begin after this index of the log")
-    add("--user", metavar="NAME", help="only of this user")
-    add("--project", metavar="NAME", help="only of this project")
-    add("--tag", action="append", metavar="KEY=VALUE", help="only with this tag; may be repeated")
-    add("--what", action="append", metavar="KIND", help="allocation, dag, node, tenant, project, vcluster ...")
+    add("ids", nargs="*", metavar="ID", help="watch only these allocations, groups or DAGs, until all have finished")
+    add("--since", type=int, metavar="INDEX", help="start after this log index")
+    add("--user", metavar="NAME", help="watch only work of this user")
+    add("--project", metavar="NAME", help="watch only work of this project")
+    add("--tag", action="append", metavar="KEY=VALUE", help="watch only work with this tag; may be repeated")
+    add(
+        "--what",
+        action="append",
+        metavar="KIND",
+        help="watch only this kind: allocation, dag, node, tenant, project, vcluster, ...; may be repeated",
+    )
     add("--alerts-only", action="store_true", help="not supported by this version")
 
 
