@@ -10,6 +10,7 @@ from random import Random
 from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
+from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, NodeState, Share
 from lattice.core.model.nodes.specifications import Specification
@@ -43,7 +44,8 @@ NODES = tuple(f"n{i}" for i in range(8))
 class CommandGenerator:
     """Hands out one envelope after the other for the state it looks at."""
 
-    def __init__(self, seed: int, state: State) -> None:
+    def __init__(self, seed: int, state: State, level: int = NEWEST) -> None:
+        self.level = level
         self.random = Random(seed)
         self.state = state
         self.at = 1_000_000
@@ -84,7 +86,8 @@ class CommandGenerator:
         commands.append(cmd.SetVcluster(vcluster=secret, create=True))
         commands.append(cmd.SetSetting(key="sensitive.require_wipe", value="true"))
         commands.append(cmd.AddAuditKey(key=AUDIT_KEY))
-        return [cmd.Envelope(at=self.at, command=command, actor="root") for command in commands]
+        raised = [cmd.RaiseLevel(level=level) for level in range(OLDEST + 1, self.level + 1)]
+        return [cmd.Envelope(at=self.at, command=command, actor="root") for command in (*raised, *commands)]
 
     def next(self) -> cmd.Envelope:
         """The next envelope; now and then one that was sent before. Clears up when there is much."""

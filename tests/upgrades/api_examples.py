@@ -11,6 +11,7 @@ from urllib.parse import quote
 import grpc
 
 from lattice.api.operations.table import Operation
+from lattice.core.machine.levels import NEWEST
 from tests.integration.api.grpc_wire import RPCS, grpc_of, message_of
 from tests.integration.api.parity_examples import EXAMPLES, Request
 from tests.integration.api.test_parity import BY_NAME, all_examples
@@ -64,20 +65,20 @@ async def over_grpc(channel: grpc.aio.Channel, path: str, data: bytes, token: st
 
 
 @asynccontextmanager
-async def two_worlds() -> AsyncIterator[tuple[World, World, grpc.aio.Channel]]:
+async def two_worlds(level: int) -> AsyncIterator[tuple[World, World, grpc.aio.Channel]]:
     """Two clusters alike, one for each wire."""
     async with AsyncExitStack() as stack:
-        worlds = World(), World()
+        worlds = World(level), World(level)
         for world in worlds:
             await world.start()
             stack.push_async_callback(world.stop)
         yield *worlds, await stack.enter_async_context(grpc_of(worlds[1].services))
 
 
-async def record_api(target: Path) -> None:
+async def record_api(target: Path, level: int = NEWEST) -> None:
     lines = []
     named = {name for name, _ in EXAMPLES}
-    async with two_worlds() as (rest, other, channel):
+    async with two_worlds(level) as (rest, other, channel):
         for name, request in all_examples():
             rpc = RPCS[name]
             if rpc.response.kind == "events" and name not in named:

@@ -21,6 +21,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from lattice.core.machine import commands as cmd
+from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.nodes.drift import Baseline, Difference
 from lattice.core.model.nodes.nodes import Hardware, Share
@@ -140,6 +141,7 @@ async def record_cluster(target: Path) -> None:
     data = target / "data"
     replica = replica_of(data)
     await replica.start()
+    await propose(replica, *(cmd.RaiseLevel(level=level) for level in range(OLDEST + 1, NEWEST + 1)))
     await found(replica)
     finished = await ran(replica, "finished", "n1", ended=True)
     running = await ran(replica, "running", "n2", ended=False)
@@ -158,6 +160,7 @@ async def record_cluster(target: Path) -> None:
         "group": group,
         "held": held,
         "flow": flow,
+        "level": NEWEST,
     }
     await replica.stop()
     remove_locks(data)

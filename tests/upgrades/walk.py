@@ -13,6 +13,7 @@ from typing import Any
 from lattice.core.machine.apply import apply
 from lattice.core.machine.codec import decode_batch, encode_batch
 from lattice.core.machine.commands import Envelope
+from lattice.core.machine.levels import NEWEST
 from lattice.core.machine.state import State
 from lattice.quorum.backup.service import BackupDesk
 from lattice.quorum.logs.sqlite import SqliteLog
@@ -66,7 +67,7 @@ async def append(data: Path, envelopes: list[Envelope]) -> None:
     await log.open()
     _, last = await log.bounds()
     for first in range(0, len(envelopes), PER_ENTRY):
-        last = await log.append(last, encode_batch(f"walk-{last}", envelopes[first : first + PER_ENTRY]))
+        last = await log.append(last, encode_batch(f"walk-{last}", envelopes[first : first + PER_ENTRY], NEWEST))
     await log.close()
 
 

@@ -326,6 +326,16 @@ class SensitiveSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     wipes_at_once: Annotated[int, Meta(ge=1, le=256)] = 32
 
 
+class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`auto_finalize` raises the cluster's level as soon as every server supports the next one.
+
+    Unset: a new cluster begins at the newest level, one that was upgraded waits for `lattice admin upgrade finalize`.
+    false: a new cluster waits for that, too, so that its data can be read by the release before.
+    """
+
+    auto_finalize: bool | None = None
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     data_dir: Annotated[str, Meta(min_length=1)]
     api: ApiSection
@@ -350,4 +360,5 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     vault: VaultSection = VaultSection()
     sensitive: SensitiveSection = SensitiveSection()
     openchami: OpenChamiSection = OpenChamiSection()
+    upgrade: UpgradeSection = UpgradeSection()
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from lattice.core.machine.commands import SetTenant, SetVcluster
+from lattice.core.machine.commands import RaiseLevel, SetTenant, SetVcluster
+from lattice.core.machine.levels import NEWEST
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.ports.quorum.replica import Replica
@@ -14,6 +15,16 @@ class Defaults(Struct, frozen=True, kw_only=True):
     tenant: str = "default"
     vcluster: str = "default"
     walltime_s: int = 3600
+
+
+async def begin_at_newest_level(replica: Replica) -> None:
+    """A cluster whose log is empty was never run by an older release: it writes from the beginning all that this one can."""
+    if replica.applied_index:
+        return
+    for level in range(replica.state.level + 1, NEWEST + 1):
+        outcome = await replica.propose(RaiseLevel(level=level), actor=ACTOR)
+        if isinstance(outcome, Rejected):
+            raise RuntimeError(f"level {level} was refused: {outcome.message}")
 
 
 async def make_defaults(replica: Replica, defaults: Defaults) -> None:

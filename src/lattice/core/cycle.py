@@ -188,6 +188,7 @@ class Cycle:
 NOT_PLANNED = (
     ev.PartChanged,
     ev.SnapshotRecorded,
+    ev.LevelRaised,
     ev.DagSubmitted,
     ev.DagCancelled,
     ev.DagEnded,

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import msgspec
 
 from lattice.core.machine.codec import UnreadableBatch, decode_batch, encode_batch
-from lattice.core.machine.commands import AnyCommand, Envelope
+from lattice.core.machine.commands import AnyCommand, Envelope, RaiseLevel
+from lattice.core.machine.levels import OLDEST
 from lattice.core.machine.outcomes import Outcome
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.log import Conflict, Entry, Log, LogFull, LogUnavailable
@@ -63,7 +64,8 @@ class GroupCommit:
     """Turns single proposals into entries, in the order in which they came.
 
     `last_index` and `last_at` are those of the newest entry so far; `deliver` takes each committed entry; `observe` gets the
-    seconds and the number of commands of each append; while `may_append` says no, every batch fails as a conflict.
+    seconds and the number of commands of each append; while `may_append` says no, every batch fails as a conflict;
+    `level` is what the cluster's servers read, and each entry says it.
     """
 
     def __init__(
@@ -76,8 +78,10 @@ class GroupCommit:
         deliver: Callable[[Committed], Awaitable[None]],
         observe: Callable[[float, int], None],
         may_append: Callable[[], bool] = lambda: True,
+        level: Callable[[], int] = lambda: OLDEST,
     ) -> None:
         self._log = log
+        self._level = level
         self._may_append = may_append
         self._clock = clock
         self._last = last_index
@@ -168,7 +172,9 @@ class GroupCommit:
             Envelope(at=self._last_at, command=command, actor=actor, command_id=command_id, based_on=based_on)
             for command, actor, command_id, based_on, _ in chosen
         ]
-        payload = encode_batch(f"{self._name}-{next(self._batches)}", envelopes)
+        raised = (command.level for command, *_ in chosen if isinstance(command, RaiseLevel))
+        level = max((self._level(), *raised))
+        payload = encode_batch(f"{self._name}-{next(self._batches)}", envelopes, level)
         return payload, decode_batch(payload).envelopes
 
     async def _commit(self, batch: _Batch) -> None:

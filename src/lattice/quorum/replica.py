@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from lattice.core.machine.codec import decode_batch
 from lattice.core.machine.commands import AnyCommand, Envelope, RecordSnapshot
 from lattice.core.machine.events import AnyEvent
+from lattice.core.machine.levels import refusal
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.state import State
 from lattice.core.model.work.dags import Dag
@@ -136,6 +137,12 @@ class LogReplica:
     def _submit(self, command: AnyCommand, actor: str, command_id: str, based_on: int | None) -> Waiter:
         if self._refusal or self._commit is None:
             raise ReplicaStopped(self._refusal)
+        refused = refusal(command, self.state.level)
+        if refused is not None:
+            self.counters.rejections[refused.code] += 1
+            waiter: Waiter = asyncio.get_running_loop().create_future()
+            waiter.set_result(refused)
+            return waiter
         seen = self.applied_index if based_on is None else based_on
         return self._commit.submit(command, actor, command_id, seen)
 
@@ -277,6 +284,7 @@ class LogReplica:
             deliver=self._committed.put,
             observe=self.counters.on_commit,
             may_append=may_append,
+            level=lambda: self.state.level,
         )
         self._refusal = ""
         self._role = asyncio.create_task(self._guarded(self._commit.run), name="replica append")

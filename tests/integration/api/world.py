@@ -19,11 +19,13 @@ from lattice.core.machine.commands import (
     ConfirmNode,
     FoldTasks,
     PlaceAllocation,
+    RaiseLevel,
     RegisterNode,
     ReportPart,
     SetTenant,
     SetVcluster,
 )
+from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Share
@@ -249,7 +251,8 @@ def _event(block: bytes) -> Event | None:
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, level: int = NEWEST) -> None:
+        self.level = level
         self.clock = FakeClock()
         self.replica = LogReplica(log=MemoryLog(), archive=SqliteArchive(None), snapshots=None, clock=self.clock)
         self.links = FakeLinks()
@@ -278,6 +281,8 @@ class World:
 
     async def start(self) -> None:
         await self.replica.start()
+        for level in range(OLDEST + 1, self.level + 1):
+            await self.do(RaiseLevel(level=level))
         for tenant in ("default", "physics"):
             await self.do(SetTenant(tenant=Tenant(name=tenant), create=True))
         vcluster = Vcluster(name="default", default_walltime_s=3600)

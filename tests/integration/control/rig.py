@@ -13,7 +13,7 @@ from lattice.api.grpc.agents.links import AgentLinkTable
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.agents.session import DeskReception
 from lattice.api.grpc.server import build_server
-from lattice.control.bootstrap import Defaults, make_defaults
+from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults
 from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.nodes.watch import NodeWatch
@@ -68,6 +68,7 @@ class Rig:
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator["Rig"]:
         await self.replica.start()
+        await begin_at_newest_level(self.replica)
         await make_defaults(self.replica, Defaults())
         timeout_s, grace_s, retry_s = self._timings
         clock, replica, links = self._clock, self.replica, self.links

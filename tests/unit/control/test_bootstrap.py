@@ -1,7 +1,8 @@
 """The first start makes what a cluster cannot do without, and later ones touch nothing."""
 
-from lattice.control.bootstrap import Defaults, make_defaults
+from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults
 from lattice.core.machine.commands import SetTenant
+from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.model.site.tenants import NodeSharing, Tenant
 from tests.unit.control.world import World, scenario
 
@@ -32,3 +33,14 @@ async def test_a_site_that_has_tenants_of_its_own_gets_no_default_one() -> None:
     await make_defaults(world.replica, Defaults())
     assert list(world.state.tenants) == ["physics"]
     assert list(world.state.vclusters) == ["default"]
+
+
+@scenario
+async def test_a_new_cluster_begins_at_the_newest_level_and_an_old_one_stays_where_it_is() -> None:
+    world = World()
+    await begin_at_newest_level(world.replica)
+    assert world.state.level == NEWEST
+    old = World()
+    await make_defaults(old.replica, Defaults())
+    await begin_at_newest_level(old.replica)
+    assert old.state.level == OLDEST

@@ -116,6 +116,7 @@ SILENT = (
     ev.NotificationsSettled,
     ev.NotifyDefaultSet,
     ev.SnapshotRecorded,
+    ev.LevelRaised,
 )
 
 Listener = Callable[[Iterable[int], Iterable[range]], None]

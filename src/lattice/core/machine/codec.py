@@ -1,6 +1,7 @@
-"""Commands and state as bytes, with versions, so that a reader that cannot understand something stops instead of guessing.
+"""Commands and state as bytes, with the level they need, so that a server that cannot read something stops instead of guessing.
 
-Batches: a header with the format and the oldest reader that understands it, then the envelopes. State: named chunks.
+Batches: a header with the level at which they were written and the lowest that a reader must support, then the envelopes.
+State: named chunks, the first with the same two numbers. docs/architecture/upgrades.md.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from lattice.core.machine.commands import Envelope
+from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.parts.folded_tasks import FoldedChunk
 from lattice.core.machine.parts.node_history import NodeStory
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
@@ -24,8 +26,6 @@ from lattice.core.model.work.dags import Dag
 from lattice.core.model.work.ledger import Ledger
 from lattice.core.model.work.notifications import Notification, NotifyDefault
 
-FORMAT = 1  # what this version writes
-OLDEST_READER = 1  # the oldest version that understands what this one writes
 RECORDS_PER_CHUNK = 5_000
 STORIES_PER_CHUNK = 200
 PAYLOAD_BYTES_PER_CHUNK = 1 << 20
@@ -33,6 +33,17 @@ PAYLOAD_BYTES_PER_CHUNK = 1 << 20
 
 class UnreadableBatch(Exception):
     """An entry or snapshot that this version does not understand, or that is damaged."""
+
+
+class LevelTooHigh(UnreadableBatch):
+    """An entry or snapshot of a cluster whose level this release does not support."""
+
+
+def _too_high(what: str, level: int) -> LevelTooHigh:
+    return LevelTooHigh(
+        f"{what} needs level {level}, and this release supports levels {OLDEST} to {NEWEST}: a newer release raised the "
+        "cluster's level, and there is no way back from that; upgrade this server, or restore a backup from before"
+    )
 
 
 class Batch(Struct, frozen=True):
@@ -52,20 +63,17 @@ _header_decoder = msgspec.msgpack.Decoder(_Header)
 _envelopes_decoder = msgspec.msgpack.Decoder(tuple[Envelope, ...])
 
 
-def encode_batch(batch_id: str, envelopes: Sequence[Envelope]) -> bytes:
-    """One log entry."""
-    return _encoder.encode((FORMAT, OLDEST_READER, batch_id, envelopes))
+def encode_batch(batch_id: str, envelopes: Sequence[Envelope], level: int = OLDEST) -> bytes:
+    """One log entry, for readers that support this level."""
+    return _encoder.encode((level, level, batch_id, envelopes))
 
 
 def decode_batch(payload: bytes) -> Batch:
     """The commands of a log entry; UnreadableBatch when a newer version wrote it or it is damaged."""
     try:
         header = _header_decoder.decode(payload)
-        if header.oldest_reader > FORMAT:
-            raise UnreadableBatch(
-                f"the log entry has format {header.format}, readable from version {header.oldest_reader} on; "
-                f"this server reads up to {FORMAT}: upgrade it"
-            )
+        if header.oldest_reader > NEWEST:
+            raise _too_high("the log entry", header.oldest_reader)
         return Batch(header.batch_id, _envelopes_decoder.decode(header.envelopes))
     except msgspec.MsgspecError as problem:
         raise UnreadableBatch(f"the log entry cannot be decoded: {problem}") from problem
@@ -91,8 +99,8 @@ class _Meta(Struct, frozen=True, kw_only=True):
 def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     """The state as named chunks of bounded size; lazily, so that the writer can pause in between."""
     meta = _Meta(
-        format=FORMAT,
-        oldest_reader=OLDEST_READER,
+        format=view.level,
+        oldest_reader=view.level,
         next_number=view.next_number,
         last_at=view.last_at,
         snapshot=view.snapshot,
@@ -188,8 +196,9 @@ def decode_state_chunks(chunks: Iterable[tuple[str, bytes]]) -> State:
 
 
 def _load_meta(state: State, meta: _Meta) -> str:
-    if meta.oldest_reader > FORMAT:
-        raise UnreadableBatch(f"the snapshot has format {meta.format}; this server reads up to {FORMAT}: upgrade it")
+    if meta.oldest_reader > NEWEST:
+        raise _too_high("the snapshot", meta.oldest_reader)
+    state.level = meta.oldest_reader
     state.next_number = meta.next_number
     state.last_at = meta.last_at
     state.snapshot = meta.snapshot

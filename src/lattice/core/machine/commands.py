@@ -434,6 +434,12 @@ class RecordSnapshot(Command, tag="record_snapshot", frozen=True, kw_only=True):
     sha256: str
 
 
+class RaiseLevel(Command, tag="raise_level", frozen=True, kw_only=True):
+    """Every server reads this level: from now on what needs it may be written, and older servers cannot come back."""
+
+    level: int
+
+
 AnyCommand = (
     SubmitAllocation
     | RecordSteps
@@ -487,6 +493,7 @@ AnyCommand = (
     | SealAudit
     | ArchiveAudit
     | RecordSnapshot
+    | RaiseLevel
 )
 
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
+from lattice.core.machine import levels
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import node_wipes
 from lattice.core.machine.rules.nodes import drift, nodes
@@ -37,7 +38,8 @@ C = TypeVar("C")
 
 def decide(state: State, envelope: cmd.Envelope) -> Decision:
     """The events of a command, or why it is refused."""
-    return RULES[type(envelope.command)](state, envelope.command, envelope.actor, envelope.at)
+    command = envelope.command
+    return levels.refusal(command, state.level) or RULES[type(command)](state, command, envelope.actor, envelope.at)
 
 
 def _plain(kind: type[C], rule: Callable[[State, C], Decision]) -> Row:
@@ -159,6 +161,7 @@ TABLE: tuple[Row, ...] = (
     _signed_timed(cmd.SetReservation, reservations.set_reservation),
     _plain(cmd.DeleteReservation, reservations.delete_reservation),
     _plain(cmd.RecordSnapshot, _record_snapshot),
+    _plain(cmd.RaiseLevel, administration.raise_level),
     # notifications
     _plain(cmd.SetNotifyDefault, notifications.set_default),
     _timed(cmd.NoteTimeLimit, notifications.note_time_limit),

@@ -343,6 +343,10 @@ class SnapshotRecorded(Event, tag="snapshot_recorded", frozen=True, kw_only=True
     sha256: str
 
 
+class LevelRaised(Event, tag="level_raised", frozen=True, kw_only=True):
+    level: int
+
+
 AnyEvent = (
     AllocationSubmitted
     | WaitChanged
@@ -393,4 +397,5 @@ AnyEvent = (
     | AuditSealed
     | AuditArchived
     | SnapshotRecorded
+    | LevelRaised
 )

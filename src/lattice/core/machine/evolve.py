@@ -48,6 +48,7 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             | ev.VclusterSet()
             | ev.SettingSet()
             | ev.SnapshotRecorded()
+            | ev.LevelRaised()
             | ev.ReservationSet()
             | ev.ReservationDeleted()
         ):
@@ -78,6 +79,7 @@ _AdministrationEvent = (
     | ev.VclusterSet
     | ev.SettingSet
     | ev.SnapshotRecorded
+    | ev.LevelRaised
     | ev.ReservationSet
     | ev.ReservationDeleted
 )
@@ -109,6 +111,8 @@ def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
             state.put_setting(event.key, event.value)
         case ev.SnapshotRecorded():
             state.snapshot = SnapshotPointer(index=event.index, digest=event.digest, sha256=event.sha256)
+        case ev.LevelRaised():
+            state.level = event.level
         case ev.ReservationSet():
             state.put_reservation(event.reservation)
         case ev.ReservationDeleted():

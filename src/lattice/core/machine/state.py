@@ -75,6 +75,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     next_number: int
     last_at: int
     snapshot: SnapshotPointer
+    level: int
     digest: str
     notifications: dict[int, Notification]
     notify_defaults: dict[str, NotifyDefault]
@@ -89,6 +90,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     baselines: tuple[Baseline, ...] = ()
 
 
+OLDEST_LEVEL = 1
 _NO_USE = TenantUse()
 _NO_USER_USE = UserUse()
 
@@ -113,6 +115,7 @@ class State:
         self.finished: dict[AllocationState, int] = {}  # how many ever ended in a state
         self.next_number = 1
         self.last_at = 0
+        self.level = OLDEST_LEVEL  # what may be written: core/machine/levels.py
         self.snapshot = SnapshotPointer()
         # derived
         self.uses: dict[str, TenantUse] = {}
@@ -137,6 +140,8 @@ class State:
         head = Digest(self._digest.value)
         head.add(b"head", (self.next_number, self.last_at, self.snapshot))
         head.add(b"finished", sorted((str(k), v) for k, v in self.finished.items()))
+        if self.level > OLDEST_LEVEL:
+            head.add(b"level", self.level)
         if self.notifications.next_number > 1:
             head.add(b"next notice", self.notifications.next_number)
         if self.audit.is_on:
@@ -201,6 +206,7 @@ class State:
             next_number=self.next_number,
             last_at=self.last_at,
             snapshot=self.snapshot,
+            level=self.level,
             digest=self.digest(),
             notifications=dict(self.notifications.waiting),
             notify_defaults=dict(self.notifications.defaults),

@@ -25,7 +25,7 @@ from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
 from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
-from lattice.control.bootstrap import Defaults, make_defaults
+from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults
 from lattice.control.loop import failures, repeats
 from lattice.control.settings import seconds_setting
 from lattice.control.work.orders import token_lifetime_s
@@ -169,6 +169,8 @@ class ServerProcess:
         """The loops of a server that appends, not running yet; what they rest on is in the log when this returns."""
         config, defaults = self._config, self._config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
+        if config.upgrade.auto_finalize is not False:
+            await begin_at_newest_level(replica)
         auditing = await begin_auditing(config, replica, self._replica.clock)
         await make_defaults(replica, wanted)
         loops = self._loops = Loops(

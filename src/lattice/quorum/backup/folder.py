@@ -20,6 +20,8 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from lattice.core.machine.codec import LevelTooHigh
+from lattice.core.machine.levels import OLDEST
 from lattice.ports.quorum.backups import BackupError, BackupMissing
 from lattice.quorum.durable import sync_folder, write_private
 from lattice.quorum.snapshots.folders import SnapshotDamaged, SnapshotFolder
@@ -48,7 +50,7 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a backup holds: the state right after entry `index` of the log of that epoch."""
 
     format: int
@@ -58,6 +60,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     digest: str
     files: tuple[StoredFile, ...]
+    level: int = OLDEST  # that a server must support to be restored from it
 
     @property
     def size_bytes(self) -> int:
@@ -73,6 +76,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     index: int
     digest: str
+    level: int = OLDEST
 
 
 def write(source: Source, target: Path, progress: Progress = no_progress) -> Manifest:
@@ -178,6 +182,7 @@ def _fill(source: Source, folder: Path, progress: Progress) -> Manifest:
         epoch=source.epoch,
         index=source.index,
         digest=source.digest,
+        level=source.level,
         files=files,
     )
     data = msgspec.json.format(msgspec.json.encode(manifest))
@@ -218,7 +223,7 @@ def _check_nothing_else(backup: Path, manifest: Manifest) -> None:
 def _check_state(backup: Path, manifest: Manifest) -> None:
     try:
         state = SnapshotFolder(backup / SNAPSHOTS).load(manifest.index)
-    except SnapshotDamaged as error:
+    except (SnapshotDamaged, LevelTooHigh) as error:
         raise BackupError(f"the state cannot be loaded: {error}") from error
     if state.digest() != manifest.digest:
         raise BackupError(f"{backup}: the state does not have the digest that {MANIFEST} names")

@@ -19,6 +19,7 @@ from typing import Literal
 import msgspec
 
 from lattice.core.machine.codec import encode_batch
+from lattice.core.machine.levels import OLDEST
 from lattice.ports.quorum.backups import BackupError
 from lattice.ports.quorum.log import LogCorrupt, LogError, LogStart
 from lattice.quorum.backup import folder as backups
@@ -39,7 +40,7 @@ _LEFTOVERS = (f"{LOG}-wal", f"{LOG}-shm", f"{ARCHIVE}-wal", f"{ARCHIVE}-shm")
 Kind = Literal["sqlite", "etcd"]
 
 
-class Start(msgspec.Struct, frozen=True, kw_only=True):
+class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """restored.json: the newest entry that the restored state contains; the log of several servers begins behind it."""
 
     index: int
@@ -47,13 +48,14 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     former: int = 0
     digest: str = ""
     backup: str = ""
+    level: int = OLDEST
 
     def log_start(self) -> LogStart:
         # The entry behind the state: with none before it nobody can take the log for the whole history.
         return LogStart(
             index=self.index + 1,
             epoch=self.epoch,
-            payload=encode_batch(f"restored-{self.digest}", ()),
+            payload=encode_batch(f"restored-{self.digest}", (), self.level),
             former=self.former,
         )
 
@@ -154,7 +156,14 @@ def _place(backup: Path, manifest: Manifest, data_dir: Path, kind: Kind, former_
     scratch.mkdir(mode=0o700)
     sync_folder(data_dir)
     epoch = new_epoch(max(manifest.epoch, former_epoch))
-    start = Start(index=manifest.index, epoch=epoch, former=manifest.epoch, digest=manifest.digest, backup=str(backup))
+    start = Start(
+        index=manifest.index,
+        epoch=epoch,
+        former=manifest.epoch,
+        digest=manifest.digest,
+        backup=str(backup),
+        level=manifest.level,
+    )
     try:
         for stored in manifest.files:
             target = scratch / backups.safe(stored.name)

@@ -53,6 +53,7 @@ class BackupDesk:
             epoch=self._replica.epoch,
             index=written.index,
             digest=written.digest,
+            level=written.level,
         )
 
     async def list(self) -> list[BackupRecord]:

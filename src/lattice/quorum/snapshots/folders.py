@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from lattice.core.machine.codec import UnreadableBatch, decode_state_chunks, encode_state_chunks
+from lattice.core.machine.codec import LevelTooHigh, UnreadableBatch, decode_state_chunks, encode_state_chunks
+from lattice.core.machine.levels import OLDEST
 from lattice.core.machine.state import FrozenView, State
 from lattice.quorum.durable import sync_folder, write_private
 
@@ -38,13 +39,14 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a snapshot consists of."""
 
     format: int
     index: int
     digest: str
     chunks: tuple[Chunk, ...]
+    level: int = OLDEST  # that a server must support to read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Written:
     digest: str
     sha256: str
     size: int
+    level: int
 
 
 class SnapshotFolder:
@@ -93,7 +96,7 @@ class SnapshotFolder:
         return written
 
     def load(self, index: int) -> State:
-        """The state of that snapshot; SnapshotDamaged when it does not match its hashes."""
+        """The state of that snapshot; SnapshotDamaged when it does not match its hashes, LevelTooHigh when it is too new."""
         folder = self._path / str(index)
         try:
             manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
@@ -102,6 +105,8 @@ class SnapshotFolder:
             if manifest.index != index:
                 raise SnapshotDamaged(f"{folder}: its manifest is that of snapshot {manifest.index}")
             state = decode_state_chunks(_checked_chunks(folder, manifest))
+        except LevelTooHigh:
+            raise  # not damaged: an older snapshot would be followed by entries that cannot be read either
         except (OSError, msgspec.MsgspecError, UnreadableBatch) as error:
             raise SnapshotDamaged(f"{folder}: {error}") from error
         if state.digest() != manifest.digest:
@@ -138,12 +143,12 @@ def _write_folder(folder: Path, index: int, view: FrozenView) -> Written:
         chunks.append(Chunk(name=name, sha256=hashlib.sha256(data).hexdigest(), size=len(data)))
         # The event loop's thread waits for the interpreter lock while a chunk is encoded: give it its turn.
         time.sleep(_BREATH_S)
-    manifest = Manifest(format=FORMAT_VERSION, index=index, digest=view.digest, chunks=tuple(chunks))
+    manifest = Manifest(format=FORMAT_VERSION, index=index, digest=view.digest, chunks=tuple(chunks), level=view.level)
     data = msgspec.json.format(msgspec.json.encode(manifest))
     write_private(folder / _MANIFEST, data)
     sync_folder(folder)
     size = sum(chunk.size for chunk in chunks)
-    return Written(index, view.digest, hashlib.sha256(data).hexdigest(), size)
+    return Written(index, view.digest, hashlib.sha256(data).hexdigest(), size, view.level)
 
 
 def _checked_chunks(folder: Path, manifest: Manifest) -> Iterator[tuple[str, bytes]]:

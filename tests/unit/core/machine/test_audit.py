@@ -29,7 +29,7 @@ KEY = AuditKey(id=key_id(PUBLIC), public=PUBLIC, server="s1")
 
 
 def audited(**vcluster: object) -> World:
-    world = World(3, **vcluster)
+    world = World(3, **vcluster)  # type: ignore[arg-type]
     world.must(cmd.AddAuditKey(key=KEY), actor="server")
     return world
 

@@ -5,13 +5,13 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.codec import (
-    FORMAT,
     UnreadableBatch,
     decode_batch,
     decode_state_chunks,
     encode_batch,
     encode_state_chunks,
 )
+from lattice.core.machine.levels import NEWEST
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import NodeSharing, Project, Vcluster
@@ -41,13 +41,13 @@ def test_a_batch_is_read_as_it_was_written() -> None:
 
 
 def test_a_batch_of_the_future_stops_the_reader_with_a_clear_message() -> None:
-    future = msgspec.msgpack.encode((FORMAT + 2, FORMAT + 1, "b", []))
+    future = msgspec.msgpack.encode((NEWEST + 2, NEWEST + 1, "b", []))
     with pytest.raises(UnreadableBatch, match="upgrade"):
         decode_batch(future)
 
 
 def test_an_additive_batch_of_the_future_is_read() -> None:
-    assert decode_batch(msgspec.msgpack.encode((FORMAT + 1, FORMAT, "b", []))).envelopes == ()
+    assert decode_batch(msgspec.msgpack.encode((NEWEST + 1, NEWEST, "b", []))).envelopes == ()
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x00", b"garbage", msgspec.msgpack.encode((1, 1, "b", [{"do": "fly"}]))])
@@ -75,7 +75,7 @@ def test_a_state_with_a_missing_or_damaged_chunk_is_refused(kind: str) -> None:
 
 def test_a_state_of_the_future_or_with_strange_chunks_is_refused() -> None:
     chunks = dict(encode_state_chunks(busy_world().state.frozen_view()))
-    meta = {**msgspec.msgpack.decode(chunks["meta"]), "format": FORMAT + 1, "oldest_reader": FORMAT + 1}
+    meta = {**msgspec.msgpack.decode(chunks["meta"]), "format": NEWEST + 1, "oldest_reader": NEWEST + 1}
     with pytest.raises(UnreadableBatch, match="upgrade"):
         decode_state_chunks([("meta", msgspec.msgpack.encode(meta))])
     with pytest.raises(UnreadableBatch, match="strange"):

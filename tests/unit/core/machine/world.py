@@ -4,6 +4,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.apply import apply
 from lattice.core.machine.checks.invariants import check
+from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Node, Share
@@ -14,9 +15,11 @@ from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, Re
 class World:
     """State plus shorthands; checks the invariants after every command."""
 
-    def __init__(self, nodes: int = 3, **vcluster: object) -> None:
+    def __init__(self, nodes: int = 3, level: int = NEWEST, **vcluster: object) -> None:
         self.state = State.empty()
         self.at = 1_000
+        for each in range(OLDEST + 1, level + 1):
+            self.must(cmd.RaiseLevel(level=each))
         self.must(cmd.SetTenant(tenant=Tenant(name="physics"), create=True))
         self.must(cmd.SetVcluster(vcluster=Vcluster(name="batch", default_walltime_s=3600, **vcluster), create=True))  # type: ignore[arg-type]
         for i in range(1, nodes + 1):

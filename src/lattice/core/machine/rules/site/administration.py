@@ -109,6 +109,20 @@ def set_setting(state: State, command: cmd.SetSetting) -> Events | Rejected:
     return (ev.SettingSet(key=command.key, value=command.value),)
 
 
+def raise_level(state: State, command: cmd.RaiseLevel) -> Events | Rejected:
+    """One level after the other; that every server reads it was found out by who proposed it."""
+    if command.level <= state.level:
+        return ()
+    if command.level != state.level + 1:
+        return Rejected(
+            code="invalid",
+            message=f"the level rises by one at a time, from {state.level} to {state.level + 1}",
+            current=f"level {state.level}",
+            requested=f"level {command.level}",
+        )
+    return (ev.LevelRaised(level=command.level),)
+
+
 def _check_existence(
     what: str, name: str, old: object | None, known: Iterable[str], *, create: bool
 ) -> Rejected | None:

@@ -91,6 +91,7 @@ _Administrative = (
     | cmd.ApproveNode
     | cmd.SetBaseline
     | cmd.UnsetBaseline
+    | cmd.RaiseLevel
 )
 
 
@@ -134,6 +135,8 @@ def _administration(command: _Administrative, actor: str) -> AuditNote:
             return AuditNote(kind="reservation.delete", actor=actor, subject=command.name)
         case cmd.SetSetting():
             return AuditNote(kind="setting.set", actor=actor, subject=command.key, detail=command.value)
+        case cmd.RaiseLevel():
+            return AuditNote(kind="upgrade.finalize", actor=actor, subject=f"level {command.level}")
         case cmd.AddAuditKey():
             detail = f"server {command.key.server}"
             return AuditNote(kind="audit.key", actor=actor, subject=command.key.id, detail=detail)
