@@ -1,11 +1,21 @@
 """The plan: one pass over the queue that starts what fits, keeps nodes for the highest that do not, and fills in around them.
 
-Rows are taken in the order of their score, those with a promise before them. A row that cannot start closes its shape: room and
-limits only shrink within a plan, so no later row of the same shape could start either. What is never looked at costs nothing.
-See docs/architecture/scheduler.md.
+Theory. A plan is a greedy pass. Rows are taken in the order of their score, those with a promise before them, and each is decided
+once: it starts, or it stops at a limit, or it finds no room. What makes one pass enough is that the room and the limits only
+shrink while it runs. So a row that cannot start closes its shape (no later row of the same shape could start either), a bound that
+held once holds to the end, and whatever is never looked at costs nothing. A row without room may ask when it could start; the
+nodes that it will get then are kept for it, as many rows as the vCluster's depth says, and work behind it may use them only until
+then: that is backfilling, and it is why nobody is delayed by work of a lower rank.
+
+A reservation of the last plan is a promise. Promised rows are decided anew first, because they may start earlier now. If one of
+them came out later, the pass goes back to where it began (room, limits, bounds and decisions, see `_Mark`) and enters every
+promise exactly where it was. That is the only place where anything grows again, and nothing of what was learned survives it.
+
+The drawing of the pass is in docs/architecture/scheduler.md, "The pass".
 """
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +26,7 @@ from lattice.core.scheduler.placement.backfill import Start, earliest_start
 from lattice.core.scheduler.placement.bounds import Bounds
 from lattice.core.scheduler.placement.explain import Explanations, Why
 from lattice.core.scheduler.placement.headroom import Headroom
+from lattice.core.scheduler.placement.progress import BEHIND, NOT_YET, Progress
 from lattice.core.scheduler.placement.promises import could_start, opens_now, promised_first, slot_rows
 from lattice.core.scheduler.placement.solver import (
     alike_rows,
@@ -25,19 +36,17 @@ from lattice.core.scheduler.placement.solver import (
     limit_new_nodes,
 )
 from lattice.core.scheduler.proposals import Placement, Plan, Reservation
-from lattice.core.scheduler.room.room import Room
+from lattice.core.scheduler.room.journal import Undo
+from lattice.core.scheduler.room.room import Mark, Room
 from lattice.core.scheduler.score.profiles import Profile
 from lattice.core.scheduler.score.score import Scores, score
-from lattice.core.scheduler.tables.slots import Ints, Rows
+from lattice.core.scheduler.tables.slots import Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, Shape, Snapshot
 
 # Plain numbers: NumPy looks long at a member of an enumeration.
-_BEHIND, _PLACED, _NO_ROOM, _LIMIT = int(Why.BEHIND), int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)
-_HELD, _NOT_YET, _NO_VCLUSTER = int(Why.HELD), int(Why.NOT_YET), int(Why.NO_VCLUSTER)
-_TOO_LONG, _TOO_MANY = int(Why.TOO_LONG), int(Why.TOO_MANY)
+_PLACED, _NO_ROOM, _LIMIT = int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)
 _CHUNK = 64
 _REFUSED = 8  # after so many refusals the bounds have something to learn from them
-_SPARE_LOOKOUTS = 8  # so many more blocked allocations than get a reservation may ask when they could start
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
 
 
@@ -46,65 +55,72 @@ def plan(snapshot: Snapshot, profiles: Mapping[str, Profile], now: int) -> Plan:
 
     `profiles` is by name of vCluster; one that is missing follows from the vCluster's own record.
     """
-    scores = score(snapshot, profiles, now)
-    passed = _Pass(snapshot, scores, now)
-    if not passed.run():
-        passed = _Pass(snapshot, scores, now)
-        passed.run(to_the_letter=True)
+    passed = _Pass(snapshot, score(snapshot, profiles, now), now)
+    passed.run()
     return passed.outcome()
 
 
+class _Mark(NamedTuple):
+    """Where a pass was, to go back to."""
+
+    room: Mark
+    headroom: Undo
+    bounds: Undo
+    progress: Progress
+
+
 class _Pass:
-    """One pass over the queue: what was placed so far, and what is closed."""
+    """One pass over the queue. What it decided so far is in `_progress`; the room, the headroom and the bounds follow from that."""
 
     def __init__(self, snapshot: Snapshot, scores: Scores, now: int) -> None:
+        # Fixed for the whole pass.
         self._snapshot = snapshot
         self._scores = scores
         self._now = now
+        self._vclusters = [
+            snapshot.vclusters.get(name) for name in snapshot.vcluster_names
+        ]  # by number; None = deleted
+        self._profiles = scores.profiles  # by number of the vCluster
+        # Changed by `_place` (both), `_reserve` and `_keep_to_the_letter` (the room alone), and put back by `_rollback`.
         self._room = Room(snapshot, now)
         self._headroom = Headroom(snapshot)
-        self._vclusters = [snapshot.vclusters.get(name) for name in snapshot.vcluster_names]
-        self._profiles = scores.profiles
-        count = len(self._vclusters)
-        self._tried, self._seen = [0] * count, [0] * count
-        self._depth = [_depth(p, v) for p, v in zip(self._profiles, self._vclusters, strict=True)]
-        self._lookouts = [depth + _SPARE_LOOKOUTS if depth else 0 for depth in self._depth]
-        self._asking = np.array(self._lookouts, np.int64) > 0  # vClusters whose blocked rows may still ask
-        self._no_start = np.zeros(len(snapshot.shapes), np.bool_)
-        self._limited = np.zeros(len(snapshot.shapes), np.bool_)
-        self._closed_vcluster = np.zeros(count, np.bool_)
-        self._why = _standing(snapshot, self._vclusters, now)
+        self._progress = Progress.at_start(snapshot, self._profiles, self._vclusters, now)
+        # The rows that may be considered, most wanted first; `run` moves those with a promise ahead, once.
         order = scores.order()
-        self._order: Rows = order[self._why[order] == _BEHIND]
+        self._order: Rows = order[self._progress.why[order] == BEHIND]
+        # Learns from `_choose`; true as long as the room only shrinks, so it goes back whenever the room does.
         sharing = [v is not None and v.node_sharing is NodeSharing.SHARED for v in self._vclusters]
         self._bounds = Bounds(self._room, snapshot.queue, np.array(sharing, np.bool_))
-        self._reasons: dict[int, str] = {}  # by shape
-        self._placements: list[Placement] = []
-        self._reservations: dict[int, Reservation] = {}  # by number
 
-    def run(self, *, to_the_letter: bool = False) -> bool:
-        """Goes through the queue; False, in the middle of it, when a promise would be broken: then it must be to the letter."""
+    def run(self) -> None:
+        """Goes through the queue, promised rows first."""
         keeping = np.array([profile.keeps_promises for profile in self._profiles], np.bool_)
         self._order, safe = promised_first(self._snapshot, self._order, keeping)
-        if to_the_letter:
-            self._keep_to_the_letter(safe)
-        elif not self._keep_promises(safe):
-            return False
+        if safe:
+            self._keep_promises(safe)
         rest: Rows = self._order[len(safe) :]
         while len(rest):
             rest = self._worth_trying(rest)
             rest = rest[self._try(rest[:_CHUNK].tolist()) :]
-        return True
+
+    def _mark(self) -> _Mark:
+        return _Mark(self._room.mark(), self._headroom.mark(), self._bounds.mark(), self._progress.copy())
+
+    def _rollback(self, mark: _Mark) -> None:
+        self._room.rollback(mark.room)
+        mark.headroom()
+        mark.bounds()
+        self._progress = mark.progress
 
     def _try(self, rows: list[int]) -> int:
         """Considers rows until those that cannot start show that the bounds should be looked at anew; returns how many."""
-        refused, was_asking = 0, self._asking.any()
+        refused, was_asking = 0, self._progress.asking.any()
         for count, row in enumerate(rows, 1):
-            before = len(self._placements)
+            before = len(self._progress.placements)
             self._consider(row)
-            refused += self._why[row] != _PLACED
+            refused += self._progress.why[row] != _PLACED
             is_stale = refused > _REFUSED or (refused and (before or was_asking))
-            if is_stale and not self._asking.any():
+            if is_stale and not self._progress.asking.any():
                 return count
         return len(rows)
 
@@ -112,22 +128,31 @@ class _Pass:
         """The rows that may start or, in vClusters that still give reservations, may get one."""
         queue = self._snapshot.queue
         shape, vcluster = queue.shape[rows], queue.vcluster[rows]
-        asking = self._asking[vcluster]
-        idle = self._no_start[shape] & (self._limited[shape] | ~asking)
-        rows = rows[~(idle | self._closed_vcluster[vcluster])]
+        asking = self._progress.asking[vcluster]
+        idle = self._progress.no_start[shape] & (self._progress.limited[shape] | ~asking)
+        rows = rows[~(idle | self._progress.closed_vcluster[vcluster])]
         if not len(rows) or asking.all():
             return rows
-        return rows[self._asking[queue.vcluster[rows]] | self._bounds.possible(rows)]
+        return rows[self._progress.asking[queue.vcluster[rows]] | self._bounds.possible(rows)]
 
     # promises
 
-    def _keep_promises(self, rows: list[int]) -> bool:
-        """Starts or reserves for each row anew; False when one would start later than promised."""
+    def _keep_promises(self, rows: list[int]) -> None:
+        """Starts or reserves for each row anew; where one would come later than promised, all are kept to the letter instead."""
+        mark = self._mark()
+        if self._all_in_time(rows):
+            self._room.commit(mark.room)
+        else:
+            self._rollback(mark)
+            self._keep_to_the_letter(rows)
+
+    def _all_in_time(self, rows: list[int]) -> bool:
+        """Starts or reserves for each row anew; False, in the middle of it, when one would start later than promised."""
         queue, promised = self._snapshot.queue, self._snapshot.promised
         for row in rows:
             self._consider(row)
             number = int(queue.number[row])
-            kept = self._reservations.get(number)
+            kept = self._progress.reservations.get(number)
             if kept is not None and kept.start_at > max(promised[number].start_at, self._now):
                 return False
         return True
@@ -150,9 +175,9 @@ class _Pass:
                     continue
                 shut.clear()
                 self._room.release(number)
-                del self._reservations[number]
-                self._depth[int(queue.vcluster[row])] += 1
-                self._lookouts[int(queue.vcluster[row])] += 1
+                del self._progress.reservations[number]
+                self._progress.depth[int(queue.vcluster[row])] += 1
+                self._progress.lookouts[int(queue.vcluster[row])] += 1
             self._consider(row)
 
     def _enter(self, row: int, kept: Reservation) -> bool:
@@ -164,7 +189,7 @@ class _Pass:
         rows = slot_rows(self._room, demand, shape, kept)
         if rows is None:
             return False
-        self._why[row] = _NO_ROOM
+        self._progress.why[row] = _NO_ROOM
         self._reserve(row, shape, demand, Start(at=kept.start_at, rows=rows))
         return True
 
@@ -174,18 +199,18 @@ class _Pass:
         queue = self._snapshot.queue
         shape_number, number = int(queue.shape[row]), int(queue.vcluster[row])
         vcluster = self._vclusters[number]
-        if self._closed_vcluster[number] or vcluster is None or self._limited[shape_number]:
+        if self._progress.closed_vcluster[number] or vcluster is None or self._progress.limited[shape_number]:
             return
         shape = self._snapshot.shape_of(row)
-        if self._no_start[shape_number]:
+        if self._progress.no_start[shape_number]:
             self._stop_for_room(row, shape, self._room.demand(shape.request, vcluster))
             return
-        self._seen[number] += 1
+        self._progress.seen[number] += 1
         if self._start(row, shape, vcluster):
-            self._why[row] = _PLACED
+            self._progress.why[row] = _PLACED
         most = self._profiles[number].window
-        if self._tried[number] >= most or self._seen[number] >= most * _SEEN_PER_TRIED:
-            self._closed_vcluster[number] = True
+        if self._progress.tried[number] >= most or self._progress.seen[number] >= most * _SEEN_PER_TRIED:
+            self._progress.closed_vcluster[number] = True
 
     def _start(self, row: int, shape: Shape, vcluster: Vcluster) -> bool:
         """Starts the allocation of the row, or as many tasks as can be; True when nothing of the row is left."""
@@ -193,13 +218,13 @@ class _Pass:
         run = int(self._snapshot.queue.run[row])
         demand = self._room.demand(shape.request, vcluster)
         for number in self._numbers(row):
-            if self._tried[place] >= self._profiles[place].window:
+            if self._progress.tried[place] >= self._profiles[place].window:
                 return False
             refusal = self._headroom.refusal(shape)
             if refusal is not None:
                 self._stop_at_limit(row, refusal)
                 return False
-            self._tried[place] += 1
+            self._progress.tried[place] += 1
             rows = self._choose(row, shape, demand)
             if rows is None:
                 return False
@@ -252,7 +277,7 @@ class _Pass:
             shortage = self._room.shortage(demand, chosen, end)
         if shortage is None:
             return chosen
-        self._reasons[int(self._snapshot.queue.shape[row])] = shortage
+        self._progress.reasons[int(self._snapshot.queue.shape[row])] = shortage
         self._stop_for_room(row, shape, demand)
         return None
 
@@ -260,29 +285,29 @@ class _Pass:
         new_nodes = self._room.take(demand, rows, shape.end_if_started(self._now), shape.tenant)
         self._headroom.take(shape, nodes=len(rows), new_nodes=new_nodes)
         shares = _shares(self._snapshot, demand, rows)
-        self._placements.append(Placement(number=number, run=run, shares=shares))
+        self._progress.placements.append(Placement(number=number, run=run, shares=shares))
 
     def _stop_at_limit(self, row: int, reason: str) -> None:
         shape_number = int(self._snapshot.queue.shape[row])
-        self._reasons[shape_number] = reason
-        self._no_start[shape_number] = self._limited[shape_number] = True
-        self._why[row] = _LIMIT
+        self._progress.reasons[shape_number] = reason
+        self._progress.no_start[shape_number] = self._progress.limited[shape_number] = True
+        self._progress.why[row] = _LIMIT
 
     def _stop_for_room(self, row: int, shape: Shape, demand: Demand) -> None:
         queue = self._snapshot.queue
         number = int(queue.vcluster[row])
-        self._why[row] = _NO_ROOM
-        self._no_start[int(queue.shape[row])] = True
-        if self._lookouts[number] > 0:
-            self._lookouts[number] -= 1
+        self._progress.why[row] = _NO_ROOM
+        self._progress.no_start[int(queue.shape[row])] = True
+        if self._progress.lookouts[number] > 0:
+            self._progress.lookouts[number] -= 1
             before = self._snapshot.promised.get(int(queue.number[row]))
             found = earliest_start(self._room, demand, shape, before)
             if found is not None:
                 self._reserve(row, shape, demand, found)
-        if self._lookouts[number] <= 0:
-            self._asking[number] = False
+        if self._progress.lookouts[number] <= 0:
+            self._progress.asking[number] = False
             if not self._room.has_any(self._snapshot.vclusters[shape.vcluster]):
-                self._closed_vcluster[number] = True
+                self._progress.closed_vcluster[number] = True
 
     def _reserve(self, row: int, shape: Shape, demand: Demand, start: Start) -> None:
         """Keeps nodes for the row."""
@@ -291,56 +316,32 @@ class _Pass:
         number, place = int(self._snapshot.queue.number[row]), int(self._snapshot.queue.vcluster[row])
         self._room.keep(number, demand, start.rows, start.at, end)
         nodes = tuple(ids[node] for node in start.rows.tolist())
-        self._reservations[number] = Reservation(number=number, start_at=start.at, nodes=nodes)
-        self._depth[place] -= 1
-        if self._depth[place] <= 0:
-            self._lookouts[place] = 0
+        self._progress.reservations[number] = Reservation(number=number, start_at=start.at, nodes=nodes)
+        self._progress.depth[place] -= 1
+        if self._progress.depth[place] <= 0:
+            self._progress.lookouts[place] = 0
 
     def outcome(self) -> Plan:
         queue = self._snapshot.queue
-        if self._limited.any():
-            self._why[(self._why == _BEHIND) & self._limited[queue.shape]] = _LIMIT
-        later = queue.eligible_at[self._why == _NOT_YET]
+        if self._progress.limited.any():
+            self._progress.why[(self._progress.why == BEHIND) & self._progress.limited[queue.shape]] = _LIMIT
+        later = queue.eligible_at[self._progress.why == NOT_YET]
         return Plan(
-            placements=tuple(self._placements),
-            reservations=tuple(self._reservations[number] for number in sorted(self._reservations)),
+            placements=tuple(self._progress.placements),
+            reservations=tuple(self._progress.reservations[number] for number in sorted(self._progress.reservations)),
             explanations=Explanations(
                 snapshot=self._snapshot,
                 room=self._room,
-                why=self._why,
+                why=self._progress.why,
                 scores=self._scores,
                 order=self._order,
-                reasons=self._reasons,
-                reservations=self._reservations,
-                placed=frozenset(placement.number for placement in self._placements),
+                reasons=self._progress.reasons,
+                reservations=self._progress.reservations,
+                placed=frozenset(placement.number for placement in self._progress.placements),
             ),
-            considered=sum(self._seen),
+            considered=sum(self._progress.seen),
             wake_at=int(later.min()) if len(later) else None,
         )
-
-
-def _depth(profile: Profile, vcluster: Vcluster | None) -> int:
-    if vcluster is None or profile.claims_only:
-        return 0
-    return vcluster.backfill_depth if profile.backfill_depth is None else profile.backfill_depth
-
-
-def _standing(snapshot: Snapshot, vclusters: list[Vcluster | None], now: int) -> Ints:
-    """For each queue row, why it cannot be considered at all; BEHIND when it can."""
-    queue = snapshot.queue
-    is_up = np.fromiter((v is not None and v.is_up for v in vclusters), np.bool_, len(vclusters))
-    why: Ints = np.full(len(queue.number), _BEHIND, np.int64)
-    longest = np.fromiter((v.max_walltime_s if v is not None else 0 for v in vclusters), np.int64, len(vclusters))
-    most = np.fromiter((v.max_nodes if v is not None else 0 for v in vclusters), np.int64, len(vclusters))
-    # A limit of 0 is none.
-    if most.any():
-        why[(queue.nodes > most[queue.vcluster]) & (most[queue.vcluster] > 0)] = _TOO_MANY
-    if longest.any():
-        why[(queue.walltime_s > longest[queue.vcluster]) & (longest[queue.vcluster] > 0)] = _TOO_LONG
-    why[~is_up[queue.vcluster]] = _NO_VCLUSTER
-    why[queue.eligible_at > now] = _NOT_YET
-    why[queue.hold != 0] = _HELD
-    return why
 
 
 def _shares(snapshot: Snapshot, demand: Demand, rows: Rows) -> tuple[Share, ...]:

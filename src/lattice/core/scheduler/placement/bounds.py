@@ -1,12 +1,13 @@
 """Which rows could start at all, judged for the whole queue at once.
 
 A bound may let a row through that cannot start; it never stops one that can. Room only shrinks while a plan is made, so a bound
-stays true once it was.
+stays true once it was, until the room is rolled back: then the bounds go back with it.
 """
 
 import numpy as np
 
 from lattice.core.scheduler.feasibility import Demand
+from lattice.core.scheduler.room.journal import Undo
 from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.tables.slots import Bools, Ints, Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, QueueColumns
@@ -23,7 +24,17 @@ class Bounds:
         self._sharing = sharing
         walltime_ms = queue.walltime_s * 1000
         self._end: Ints = np.where(walltime_ms > 0, walltime_ms + room.now, NEVER)
+        # By signature and vCluster: the bars, rising, of the nodes that rows of that sort could have now. Emptied by `possible`.
         self._short: dict[tuple[int, int], Ints] = {}
+
+    def mark(self) -> Undo:
+        """What puts everything back as it is now."""
+        short = dict(self._short)
+
+        def undo() -> None:
+            self._short = dict(short)
+
+        return undo
 
     def note_shortage(self, row: int, demand: Demand) -> None:
         """The row wants whole nodes and there are too few: rows that want as many of the same sort need not be tried."""

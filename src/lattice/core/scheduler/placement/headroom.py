@@ -3,19 +3,22 @@
 A hard quota is never exceeded: the rules refuse what goes beyond, so proposing it would only waste a cycle.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from lattice.core.model.site.tenants import Tenant
+from lattice.core.scheduler.room.journal import Undo
 from lattice.core.scheduler.tables.snapshot import Shape, Snapshot
 
 Key = tuple[str, str]
-K = TypeVar("K", str, Key)
+K = TypeVar("K", str, int, Key)
 _NO_LIMITS = Tenant(name="")
 _QUOTA = "waiting for quota headroom"
 
 
 class Headroom:
-    """Running totals, starting from what is in use."""
+    """Running totals, starting from what is in use. Only `take` changes them, only an undo takes back."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -24,6 +27,18 @@ class Headroom:
         self._users: dict[Key, int] = dict(snapshot.user_holding)
         self._projects: dict[Key, int] = dict(snapshot.project_nodes)
         self._tasks: dict[int, int] = {number: group.holding for number, group in snapshot.groups.items()}
+        self._before: list[Callable[[], None]] | None = None  # since the first mark: how to take back each change
+
+    def mark(self) -> Undo:
+        """What puts everything back as it is now."""
+        before = self._before = [] if self._before is None else self._before
+        count = len(before)
+
+        def undo() -> None:
+            while len(before) > count:
+                before.pop()()
+
+        return undo
 
     def nodes_left(self, tenant: str) -> int | None:
         """How many nodes the tenant may hold besides those it has; None = no limit."""
@@ -73,13 +88,19 @@ class Headroom:
 
     def take(self, shape: Shape, *, nodes: int, new_nodes: int) -> None:
         """Counts a placement of `nodes` nodes, `new_nodes` of which the tenant did not have."""
-        _add(self._nodes, shape.tenant, new_nodes)
-        _add(self._allocations, shape.tenant, 1)
-        _add(self._users, (shape.tenant, shape.user), 1)
+        self._add(self._nodes, shape.tenant, new_nodes)
+        self._add(self._allocations, shape.tenant, 1)
+        self._add(self._users, (shape.tenant, shape.user), 1)
         if shape.project:
-            _add(self._projects, (shape.tenant, shape.project), nodes)
+            self._add(self._projects, (shape.tenant, shape.project), nodes)
         if shape.group in self._tasks:
-            self._tasks[shape.group] += 1
+            self._add(self._tasks, shape.group, 1)
+
+    def _add(self, counts: dict[K, int], key: K, value: int) -> None:
+        before = counts.get(key)
+        if self._before is not None:
+            self._before.append(partial(_put_back, counts, key, before))
+        counts[key] = (before or 0) + value
 
     def _tenant(self, name: str) -> Tenant:
         return self._snapshot.tenants.get(name, _NO_LIMITS)
@@ -89,5 +110,8 @@ class Headroom:
         return None if project is None else project.max_nodes
 
 
-def _add(counts: dict[K, int], key: K, value: int) -> None:
-    counts[key] = counts.get(key, 0) + value
+def _put_back(counts: dict[K, int], key: K, before: int | None) -> None:
+    if before is None:
+        del counts[key]
+    else:
+        counts[key] = before

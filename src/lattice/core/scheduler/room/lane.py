@@ -6,6 +6,7 @@ One step is a stretch of time in which the free amounts do not change; steps fol
 import numpy as np
 
 from lattice.core.scheduler.feasibility import Demand
+from lattice.core.scheduler.room.journal import Undo
 from lattice.core.scheduler.room.timeline import Openings
 from lattice.core.scheduler.tables.slots import Ints, Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER
@@ -29,9 +30,22 @@ class Lane:
         last = np.empty(count, np.bool_)  # of those that begin at one moment
         np.not_equal(times[1:], times[:-1], out=last[:-1])
         last[-1] = times[-1] < NEVER
-        self._row = row
-        self._times = times[last] if not last.all() else times
-        self._steps = steps[:, last] if not last.all() else steps
+        self._row = row  # the node's, never changed
+        self._times = (
+            times[last] if not last.all() else times
+        )  # when each step begins, rising; replaced, never written into
+        self._steps = steps[:, last] if not last.all() else steps  # free amounts and owner, one column per time
+        self._is_shared = False  # an undo refers to `_steps`: copy it before writing into it
+
+    def mark(self) -> Undo:
+        """What puts everything back as it is now."""
+        times, steps = self._times, self._steps
+        self._is_shared = True
+
+        def undo() -> None:
+            self._times, self._steps, self._is_shared = times, steps, True
+
+        return undo
 
     def openings(self, demand: Demand) -> Openings:
         steps = self._steps
@@ -70,6 +84,8 @@ class Lane:
         """Takes what the demand needs of the node for that time. It must be free."""
         first = self._step_at(start)
         stop = self._step_at(end) if end < NEVER else len(self._times)
+        if self._is_shared:
+            self._steps, self._is_shared = self._steps.copy(), False
         taken = self._steps[:, first:stop]
         if demand.is_whole:
             taken[:_OWNER] = 0

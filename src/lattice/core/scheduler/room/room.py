@@ -2,6 +2,9 @@
 
 `bar` says for each node when the first thing that is kept there begins. Work that has ended by then may always use the node; work
 that ends later may not, except for a share that fits beside what is kept, which the timeline knows.
+
+Four methods change the room: `take` and `keep` make it smaller, `release` and `evict` make it larger. All of them can be undone:
+`mark`, try, then `rollback` or `commit`. See docs/architecture/scheduler.md, "Room" and "Undo".
 """
 
 from dataclasses import dataclass
@@ -13,10 +16,11 @@ from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.core.model.work.allocations import Request
 from lattice.core.scheduler.feasibility import Demand, demand_of, usable_nodes
 from lattice.core.scheduler.room.advance import Calendar
+from lattice.core.scheduler.room.journal import Column, Journal, Undo
 from lattice.core.scheduler.room.lane import Lane
 from lattice.core.scheduler.room.sums import Sum
 from lattice.core.scheduler.room.timeline import Timeline, empty_nodes, shared_nodes
-from lattice.core.scheduler.tables.slots import Bools, Ints, Rows
+from lattice.core.scheduler.tables.slots import Bools, Ints, Records, Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER, Shape, Snapshot
 
 OVERDUE_MS = 1_000  # work past its end is expected to be gone after so long
@@ -40,33 +44,111 @@ class _Kept(NamedTuple):
     end: int
 
 
+class Mark(NamedTuple):
+    """A state of the room to go back to. It ends by `rollback` or `commit`, or with a mark around it."""
+
+    place: int  # in the journal of the columns
+    depth: int  # how many marks were open before it
+    has_bars: bool
+    taken: int
+    kept: dict[int, _Kept]
+    holdings: Holdings | None
+    timeline: Timeline | Lane | None
+    others: tuple[Undo, ...]  # of the timeline and of the sums
+
+
 class Room:
-    """Copies of the snapshot's columns that shrink as a plan places work."""
+    """Copies of the snapshot's columns that change as a plan places work. Others read the fields; only this class writes them."""
 
     def __init__(self, snapshot: Snapshot, now: int) -> None:
         nodes = snapshot.nodes
+        # Fixed for the whole plan.
         self.snapshot = snapshot
         self.now = now
-        self.usable = usable_nodes(nodes)
+        self.usable = usable_nodes(nodes)  # nodes that may be given work at all
+        self.calendar = Calendar(snapshot.reservations, nodes, now)
+        self.drifted = _mask(snapshot, snapshot.signals.drifted)  # None = no node differs from its baseline
+        # What is free now, one entry per node row, changed by `take` and `evict` through the journal. `free` = usable and held by
+        # nobody; a node that is held whole has amounts of 0; `vcluster` is whose shares are on it, NO_VCLUSTER where there are none.
         self.free: Bools = nodes.is_free & self.usable
         self.cpus = nodes.cpus.copy()
         self.memory_mb = nodes.memory_mb.copy()
         self.gpus = nodes.gpus.copy()
         self.vcluster = nodes.vcluster.copy()
+        # The earliest start of what is kept on each node, NEVER where nothing is: always the minimum over `_kept`. Changed by
+        # `keep` and `release`. `has_bars` is False only while `bar` is NEVER everywhere.
         self.bar: Ints = np.full(len(nodes.ids), NEVER, np.int64)
         self.has_bars = False
-        self.calendar = Calendar(snapshot.reservations, nodes, now)
-        self.drifted = _mask(snapshot, snapshot.signals.drifted)
+        self._kept: dict[
+            int, _Kept
+        ] = {}  # reservations of this plan by number, in the order in which they were entered
+        # What is in use: the rows of `snapshot.held` less those marked in `_gone` (by `evict`), and what `take` gave away.
+        self._gone: Bools = np.zeros(len(snapshot.held), np.bool_)
+        self._taken: list[Holdings] = []
+        self._holdings: Holdings | None = None  # both joined; None = not made since the last change
+        # Shares by tenant and node row, made on first use and then changed by `take` and `evict` through the journal.
+        self._shares: dict[str, Ints] = {}
+        # The machine ahead: made on first use from what is in use and what is kept, then kept true by `take` and `keep`.
+        # `release` and `evict` give back, which a timeline cannot do: they throw it away.
+        self._timeline: Timeline | Lane | None = None
+        # Functions of the snapshot alone, remembered; a rollback leaves them.
         self._usable_by: dict[str, Bools] = {}
         self._demands: dict[tuple[Request, str], Demand] = {}
         self._memory_needs: dict[tuple[int, int], Ints] = {}
-        self._present: dict[str, Bools] = {}
-        self._taken: list[Holdings] = []
-        self._holdings: Holdings | None = None
-        self._timeline: Timeline | Lane | None = None
-        self._kept: dict[int, _Kept] = {}
+        # Sums over the machine, charged by `take` and `keep`, given back by `release` and `evict`; None = no limit.
         self.power = self._power_sum() if snapshot.budgets.power_w else None
         self.storage = self._storage_sum() if snapshot.budgets.storage_gbps else None
+        # Every write to a column above is saved here first.
+        self._journal = Journal()
+        self._marks: list[Mark] = []  # open ones, each inside the one before it
+
+    # undo
+
+    def mark(self) -> Mark:
+        """The state as it is now, to `rollback` to, or to `commit` when what follows shall stay. Marks nest."""
+        parts = (self._timeline, self.power, self.storage)
+        mark = Mark(
+            place=self._journal.open(),
+            depth=len(self._marks),
+            has_bars=self.has_bars,
+            taken=len(self._taken),
+            kept=dict(self._kept),
+            holdings=self._holdings,
+            timeline=self._timeline,
+            others=tuple(part.mark() for part in parts if part is not None),
+        )
+        self._marks.append(mark)
+        return mark
+
+    def rollback(self, mark: Mark) -> None:
+        """Puts everything back as it was at the mark, to the last bit. The mark ends, and those inside it."""
+        self._check_open(mark)
+        self._journal.undo(mark.place)
+        for undo in mark.others:
+            undo()
+        del self._taken[mark.taken :]
+        self._kept = dict(mark.kept)
+        self.has_bars, self._holdings, self._timeline = mark.has_bars, mark.holdings, mark.timeline
+        self._end(mark)
+
+    def commit(self, mark: Mark) -> None:
+        """Lets what happened since the mark stay. The mark ends, and those inside it; marks around it can still be used."""
+        self._check_open(mark)
+        self._end(mark)
+
+    def _check_open(self, mark: Mark) -> None:
+        if mark.depth >= len(self._marks) or self._marks[mark.depth] is not mark:
+            raise ValueError("the mark has ended already")
+
+    def _end(self, mark: Mark) -> None:
+        del self._marks[mark.depth :]
+        self._journal.close(mark.depth)
+
+    def _save(self, rows: Rows, *columns: Column) -> None:
+        for column in columns:
+            self._journal.save(column, rows)
+
+    # what fits
 
     def demand(self, request: Request, vcluster: Vcluster) -> Demand:
         key = (request, vcluster.name)
@@ -139,13 +221,19 @@ class Room:
 
     def present(self, tenant: str) -> Bools:
         """Nodes on which the tenant has a share; such a node does not count again towards its quota."""
-        if tenant not in self._present:
+        return self._shares_of(tenant) > 0
+
+    def _shares_of(self, tenant: str) -> Ints:
+        if tenant not in self._shares:
             held, names = self.snapshot.held, self.snapshot.tenant_names
-            rows = np.zeros(len(self.free), np.bool_)
+            counts: Ints = np.zeros(len(self.free), np.int64)
             if tenant in names:
-                rows[held["node"][(held["tenant"] == names.index(tenant)) & (held["cpus"] > 0)]] = True
-            self._present[tenant] = rows
-        return self._present[tenant]
+                own = (held["tenant"] == names.index(tenant)) & (held["cpus"] > 0) & ~self._gone
+                np.add.at(counts, held["node"][own], 1)
+            self._shares[tenant] = counts
+        return self._shares[tenant]
+
+    # changes
 
     def take(self, demand: Demand, rows: Rows, end: int, tenant: str) -> int:
         """Gives the rows away; returns by how many nodes the tenant's use grows."""
@@ -156,6 +244,7 @@ class Room:
             count = len(rows)
             amounts = (np.full(count, demand.cpus), demand.memory_mb[kinds], np.full(count, demand.gpus))
         self._charge(demand, rows, self.now, end)
+        self._save(rows, self.free, self.cpus, self.memory_mb, self.gpus, self.vcluster)
         self.free[rows] = False
         self.cpus[rows] -= amounts[0]
         self.memory_mb[rows] -= amounts[1]
@@ -168,16 +257,18 @@ class Room:
         if demand.is_whole:
             return len(rows)
         self.vcluster[rows] = demand.vcluster
-        present = self.present(tenant)
-        grown = int(np.count_nonzero(~present[rows]))
-        present[rows] = True
+        shares = self._shares_of(tenant)
+        self._save(rows, shares)
+        grown = int(np.count_nonzero(shares[rows] == 0))
+        shares[rows] += 1
         return grown
 
     def keep(self, number: int, demand: Demand, rows: Rows, start: int, end: int) -> None:
         """Reserves what the demand takes of the rows for the allocation or group of that number, which starts at `start`."""
-        self._kept[number] = _Kept(demand, rows, start, end)
         self.timeline.occupy(demand, rows, start, end)
+        self._kept[number] = _Kept(demand, rows, start, end)
         self._charge(demand, rows, start, end)
+        self._save(rows, self.bar)
         self.bar[rows] = np.minimum(self.bar[rows], start)
         self.has_bars = True
 
@@ -185,11 +276,59 @@ class Room:
         """Takes back what was kept for the number. Slow: the rest is entered anew."""
         gone = self._kept.pop(number)
         self._charge(gone.demand, gone.rows, gone.start, gone.end, sign=-1)
+        self._save(np.flatnonzero(self.bar < NEVER), self.bar)
         self.bar[:] = NEVER
-        self._timeline = self._look_ahead()
         for kept in self._kept.values():
-            self._timeline.occupy(kept.demand, kept.rows, kept.start, kept.end)
             self.bar[kept.rows] = np.minimum(self.bar[kept.rows], kept.start)
+        self._timeline = self._look_ahead()
+
+    def evict(self, number: int) -> Rows:
+        """Takes away what the allocation of that number held before this plan, as if it ended now; returns its node rows.
+
+        Nothing is decided by that: it tells a search what would be free. An allocation that holds nothing changes nothing.
+        """
+        held, kinds = self.snapshot.held, self.snapshot.nodes.kind_table
+        gone = np.flatnonzero((held["number"] == number) & ~self._gone)
+        rows: Rows = held["node"][gone].astype(np.intp)
+        if not len(gone):
+            return rows
+        shares = self._shares_of(self.snapshot.tenant_names[int(held["tenant"][gone[0]])])
+        until, whole = self._busy_until(), held["cpus"][gone] == 0
+        self._save(gone, self._gone)
+        self._save(rows, self.free, self.cpus, self.memory_mb, self.gpus, self.vcluster, shares)
+        self._gone[gone] = True
+        shares[rows[~whole]] -= 1
+        kind = self.snapshot.nodes.kind[rows]
+        for column, name, full in (
+            (self.cpus, "cpus", kinds.cpus[kind]),
+            (self.memory_mb, "memory_mb", kinds.memory_mb[kind]),
+            (self.gpus, "gpus", kinds.gpus[kind]),
+        ):
+            column[rows] = np.where(whole, full, np.minimum(full, column[rows] + held[name][gone]))
+        self._holdings = self._timeline = None
+        left = self._busy_until()
+        empty = rows[left[rows] == 0]
+        self.free[empty], self.vcluster[empty] = self.usable[empty], NO_VCLUSTER
+        self._give_back(gone, rows, until, np.maximum(left, self.now))
+        return rows
+
+    def _give_back(self, gone: Rows, rows: Rows, until: Ints, left: Ints) -> None:
+        """Takes the evicted rows of `held` out of the sums; `until`, `left` = until when each node was busy, and is now."""
+        if self.power is not None:
+            power_w = self.snapshot.nodes.kind_table.power_w[self.snapshot.nodes.kind]
+            for row in rows[left[rows] < until[rows]].tolist():
+                self.power.take(int(left[row]), int(until[row]), -int(power_w[row]))
+        if self.storage is not None:
+            mbps, ends = self.snapshot.held["storage_mbps"][gone], self._ends()[gone]
+            for amount, end in zip(mbps.tolist(), ends.tolist(), strict=True):
+                self.storage.take(self.now, end, -amount)
+
+    def _busy_until(self) -> Ints:
+        """For each node, when the last that is in use of it ends; 0 where nothing is."""
+        held = self.holdings()
+        until: Ints = np.zeros(len(self.free), np.int64)
+        np.maximum.at(until, held.node, held.end)
+        return until
 
     # the sums of the whole machine
 
@@ -229,9 +368,7 @@ class Room:
         return int(nodes.kind_table.power_w[nodes.kind[rows]].sum())
 
     def _power_sum(self) -> Sum:
-        nodes, held = self.snapshot.nodes, self.holdings()
-        end: Ints = np.zeros(len(nodes.ids), np.int64)
-        np.maximum.at(end, held.node, held.end)
+        nodes, end = self.snapshot.nodes, self._busy_until()
         busy = np.flatnonzero(end)
         return Sum(self.snapshot.budgets.power_w, self.now, end[busy], nodes.kind_table.power_w[nodes.kind[busy]])
 
@@ -249,6 +386,13 @@ class Room:
         return self._timeline
 
     def _look_ahead(self) -> Timeline | Lane:
+        """The timeline made anew: what is in use, then what is kept."""
+        ahead = self._in_use_ahead()
+        for kept in self._kept.values():
+            ahead.occupy(kept.demand, kept.rows, kept.start, kept.end)
+        return ahead
+
+    def _in_use_ahead(self) -> Timeline | Lane:
         if len(self.free) == 1 and self.usable[0] and self.vcluster[0] != NO_VCLUSTER:
             return self._lane()
         nodes, held = self.snapshot.nodes, self.holdings()
@@ -269,10 +413,9 @@ class Room:
         return Timeline(segments, nodes.kind, has_shares=bool(len(shared)))
 
     def _lane(self) -> Lane:
-        held, kind = self.snapshot.held, self.snapshot.nodes.kinds[0]
+        (held, ends), kind = self._still_held(), self.snapshot.nodes.kinds[0]
         free = np.array([self.cpus[0], self.memory_mb[0], self.gpus[0]], np.int64)
         full = np.array([kind.cpus, kind.memory_mb, kind.gpus], np.int64)
-        ends = self._ends()
         amounts = np.stack([held["cpus"], held["memory_mb"], held["gpus"]])
         if self._taken:
             ends = np.concatenate([ends, *(t.end for t in self._taken)])
@@ -291,8 +434,13 @@ class Room:
         end = self.snapshot.held["end"]
         return np.maximum(np.where(end < 0, self.now - end, end), self.now + OVERDUE_MS)
 
+    def _still_held(self) -> tuple[Records, Ints]:
+        """What was held at the start and was not evicted, with its ends."""
+        held, ends = self.snapshot.held, self._ends()
+        return (held[~self._gone], ends[~self._gone]) if self._gone.any() else (held, ends)
+
     def _join_holdings(self) -> Holdings:
-        held, nodes = self.snapshot.held, self.snapshot.nodes
+        (held, ends), nodes = self._still_held(), self.snapshot.nodes
         node = held["node"].astype(np.intp)
         kind, kinds = nodes.kind[node], nodes.kind_table
         whole = held["cpus"] == 0
@@ -302,7 +450,7 @@ class Room:
         gpus = np.where(whole, kinds.gpus[kind], held["gpus"])
         return Holdings(
             node=np.concatenate([node, *(t.node for t in taken)]),
-            end=np.concatenate([self._ends(), *(t.end for t in taken)]),
+            end=np.concatenate([ends, *(t.end for t in taken)]),
             cpus=np.concatenate([cpus, *(t.cpus for t in taken)]),
             memory_mb=np.concatenate([memory_mb, *(t.memory_mb for t in taken)]),
             gpus=np.concatenate([gpus, *(t.gpus for t in taken)]),

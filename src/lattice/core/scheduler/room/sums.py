@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from lattice.core.scheduler.room.journal import Undo
 from lattice.core.scheduler.room.timeline import Openings
 from lattice.core.scheduler.tables.slots import Ints
 from lattice.core.scheduler.tables.snapshot import NEVER
@@ -13,8 +14,19 @@ class Sum:
     def __init__(self, limit: int, now: int, ends: Ints, amounts: Ints) -> None:
         self.limit = limit
         self.now = now
+        # Starts, ends and amounts; what is given back is an entry below 0. Only `take` appends, only an undo shortens.
         self._entries: list[tuple[Ints, Ints, Ints]] = [(np.full(len(ends), now, np.int64), ends, amounts)]
-        self._steps: tuple[Ints, Ints] | None = None
+        self._steps: tuple[Ints, Ints] | None = None  # the profile of `_entries`; None = not made since the last entry
+
+    def mark(self) -> Undo:
+        """What puts everything back as it is now."""
+        count, steps = len(self._entries), self._steps
+
+        def undo() -> None:
+            del self._entries[count:]
+            self._steps = steps
+
+        return undo
 
     def take(self, start: int, end: int, amount: int) -> None:
         if amount:

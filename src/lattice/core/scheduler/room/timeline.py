@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lattice.core.scheduler.feasibility import Demand
+from lattice.core.scheduler.room.journal import Undo
 from lattice.core.scheduler.tables.slots import Bools, Ints, Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER
 
@@ -39,12 +40,25 @@ class Timeline:
     """All segments. `has_shares` = some have an owner; then they are kept in the order of node and start."""
 
     def __init__(self, segments: Ints, kind: Rows, *, has_shares: bool) -> None:
+        # One column per segment, one line per field. Only the first `_size` columns count; those behind are room to grow.
+        # Segments of one node never overlap; one that is used up stays as a hole with START behind END until the next sort.
         self._table = segments
         self._size = segments.shape[1]
-        self._kind = kind
-        self._has_shares = has_shares
+        self._kind = kind  # of each node row, from the snapshot; never changed
+        self._has_shares = has_shares  # turns on with the first share and never off, except by undo
+        self._is_shared = False  # an undo refers to `_table`: copy it before writing into it
         if has_shares:
             self._sort()
+
+    def mark(self) -> Undo:
+        """What puts everything back as it is now. Costs nothing until the next change in place, which copies the table."""
+        table, size, has_shares = self._table, self._size, self._has_shares
+        self._is_shared = True
+
+        def undo() -> None:
+            self._table, self._size, self._has_shares, self._is_shared = table, size, has_shares, True
+
+        return undo
 
     def openings(self, demand: Demand) -> Openings:
         table = self._table[:, : self._size]
@@ -105,6 +119,8 @@ class Timeline:
 
     def _cut(self, hit: Rows, start: int, end: int) -> None:
         """Takes the time out of empty segments, in place where it can be."""
+        if self._is_shared:
+            self._table, self._is_shared = self._table.copy(), False
         table = self._table
         if len(hit) == 1:
             self._cut_one(int(hit[0]), start, end)
@@ -164,7 +180,7 @@ class Timeline:
             table[MEMORY, middle] -= demand.memory_mb[self._kind[table[NODE, middle]]]
         table[OWNER, middle] = demand.vcluster
         table[START, right] = end
-        self._table = table
+        self._table, self._is_shared = table, False
         self._size = table.shape[1]
 
     def _append(self, more: Ints) -> None:
@@ -179,7 +195,7 @@ class Timeline:
     def _sort(self) -> None:
         table = self._table[:, : self._size]
         table = table[:, table[END] > table[START]]
-        self._table = table[:, np.lexsort((table[START], table[NODE]))]
+        self._table, self._is_shared = table[:, np.lexsort((table[START], table[NODE]))], False
         self._size = self._table.shape[1]
 
 

@@ -1,0 +1,324 @@
+# mypy: ignore-errors
+"""As it was before plans could be taken back; kept to compare with, never changed. What is left of the machine while a plan is made: free nodes and shares now, and what becomes free or is kept later.
+
+`bar` says for each node when the first thing that is kept there begins. Work that has ended by then may always use the node; work
+that ends later may not, except for a share that fits beside what is kept, which the timeline knows.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lattice.core.model.site.tenants import NodeSharing, Vcluster
+from lattice.core.model.work.allocations import Request
+from lattice.core.scheduler.feasibility import Demand, demand_of, usable_nodes
+from lattice.core.scheduler.room.advance import Calendar
+from lattice.core.scheduler.tables.slots import Bools, Ints, Rows
+from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER, Shape, Snapshot
+from tests.properties.reference.lane import Lane
+from tests.properties.reference.sums import Sum
+from tests.properties.reference.timeline import Timeline, empty_nodes, shared_nodes
+
+OVERDUE_MS = 1_000  # work past its end is expected to be gone after so long
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holdings:
+    """Shares in use, one per entry: on which node row, until when, how much."""
+
+    node: Rows
+    end: Ints
+    cpus: Ints
+    memory_mb: Ints
+    gpus: Ints
+
+
+class _Kept(NamedTuple):
+    demand: Demand
+    rows: Rows
+    start: int
+    end: int
+
+
+class Room:
+    """Copies of the snapshot's columns that shrink as a plan places work."""
+
+    def __init__(self, snapshot: Snapshot, now: int) -> None:
+        nodes = snapshot.nodes
+        self.snapshot = snapshot
+        self.now = now
+        self.usable = usable_nodes(nodes)
+        self.free: Bools = nodes.is_free & self.usable
+        self.cpus = nodes.cpus.copy()
+        self.memory_mb = nodes.memory_mb.copy()
+        self.gpus = nodes.gpus.copy()
+        self.vcluster = nodes.vcluster.copy()
+        self.bar: Ints = np.full(len(nodes.ids), NEVER, np.int64)
+        self.has_bars = False
+        self.calendar = Calendar(snapshot.reservations, nodes, now)
+        self.drifted = _mask(snapshot, snapshot.signals.drifted)
+        self._usable_by: dict[str, Bools] = {}
+        self._demands: dict[tuple[Request, str], Demand] = {}
+        self._memory_needs: dict[tuple[int, int], Ints] = {}
+        self._present: dict[str, Bools] = {}
+        self._taken: list[Holdings] = []
+        self._holdings: Holdings | None = None
+        self._timeline: Timeline | Lane | None = None
+        self._kept: dict[int, _Kept] = {}
+        self.power = self._power_sum() if snapshot.budgets.power_w else None
+        self.storage = self._storage_sum() if snapshot.budgets.storage_gbps else None
+
+    def demand(self, request: Request, vcluster: Vcluster) -> Demand:
+        key = (request, vcluster.name)
+        if key not in self._demands:
+            self._demands[key] = demand_of(self.snapshot, request, vcluster, self.usable_by(vcluster.name))
+        return self._demands[key]
+
+    def usable_by(self, vcluster: str) -> Bools:
+        """Nodes that work of the vCluster may be given, as far as the nodes themselves and their configuration go."""
+        if vcluster not in self._usable_by:
+            excluded = _mask(self.snapshot, self.snapshot.signals.excluded.get(vcluster, frozenset()))
+            self._usable_by[vcluster] = self.usable if excluded is None else self.usable & ~excluded
+        return self._usable_by[vcluster]
+
+    def candidates(self, demand: Demand, shape: Shape) -> Rows:
+        """Rows, by id, that could be given to the work now without delaying anything that is kept."""
+        rows = self.unkept(demand, shape)
+        end = shape.end_if_started(self.now)
+        if self.calendar:
+            closing = self.calendar.closing(shape.tenant, shape.user)
+            if closing is not None:
+                rows = rows[closing[rows] >= end]
+        return rows
+
+    def unkept(self, demand: Demand, shape: Shape) -> Rows:
+        """The same, whatever advance reservations say."""
+        rows = self.unheld(demand)
+        return self._clear_of_kept(demand, rows, shape.end_if_started(self.now)) if self.has_bars else rows
+
+    def unheld(self, demand: Demand) -> Rows:
+        """Rows, by id, that nobody holds too much of now, whatever they are kept for."""
+        given = self.free if demand.is_whole else self.share_fits(demand) & self.shareable(demand)
+        rows: Rows = np.flatnonzero(demand.usable & given)
+        return rows
+
+    def _clear_of_kept(self, demand: Demand, rows: Rows, end: int) -> Rows:
+        is_clear: Bools = self.bar[rows] >= end
+        if demand.is_whole or is_clear.all():
+            return rows[is_clear]
+        open_now = self.timeline.openings(demand)
+        beside = np.zeros(len(self.bar), np.bool_)
+        beside[open_now.node[(open_now.start <= self.now) & (open_now.end >= end)]] = True
+        return rows[is_clear | beside[rows]]
+
+    def share_fits(self, demand: Demand) -> Bools:
+        """Nodes with enough left for the share."""
+        fits: Bools = self.cpus >= demand.cpus
+        fits &= self.memory_mb >= self._memory_need(demand)
+        if demand.gpus:
+            fits &= self.gpus >= demand.gpus
+        return fits
+
+    def shareable(self, demand: Demand) -> Bools:
+        """Nodes that are empty or shared by the demand's own vCluster."""
+        shareable: Bools = (self.vcluster == NO_VCLUSTER) | (self.vcluster == demand.vcluster)
+        return shareable
+
+    def _memory_need(self, demand: Demand) -> Ints:
+        key = (demand.cpus, demand.request.memory_mb)
+        if key not in self._memory_needs:
+            self._memory_needs[key] = demand.memory_mb[self.snapshot.nodes.kind]
+        return self._memory_needs[key]
+
+    def has_any(self, vcluster: Vcluster) -> bool:
+        """Whether anything at all could still be given to work of the vCluster."""
+        shared = vcluster.node_sharing is NodeSharing.SHARED
+        left: Bools = self.usable & (self.cpus > 0) if shared else self.free
+        members = self.snapshot.members.get(vcluster.name)
+        return bool(left.any() if members is None else (left & members).any())
+
+    def present(self, tenant: str) -> Bools:
+        """Nodes on which the tenant has a share; such a node does not count again towards its quota."""
+        if tenant not in self._present:
+            held, names = self.snapshot.held, self.snapshot.tenant_names
+            rows = np.zeros(len(self.free), np.bool_)
+            if tenant in names:
+                rows[held["node"][(held["tenant"] == names.index(tenant)) & (held["cpus"] > 0)]] = True
+            self._present[tenant] = rows
+        return self._present[tenant]
+
+    def take(self, demand: Demand, rows: Rows, end: int, tenant: str) -> int:
+        """Gives the rows away; returns by how many nodes the tenant's use grows."""
+        kinds = self.snapshot.nodes.kind[rows]
+        if demand.is_whole:
+            amounts = (self.cpus[rows], self.memory_mb[rows], self.gpus[rows])
+        else:
+            count = len(rows)
+            amounts = (np.full(count, demand.cpus), demand.memory_mb[kinds], np.full(count, demand.gpus))
+        self._charge(demand, rows, self.now, end)
+        self.free[rows] = False
+        self.cpus[rows] -= amounts[0]
+        self.memory_mb[rows] -= amounts[1]
+        self.gpus[rows] -= amounts[2]
+        self._holdings = None
+        if self._timeline is not None:
+            self._timeline.occupy(demand, rows, self.now, end)
+        ends = np.full(len(rows), end, np.int64)
+        self._taken.append(Holdings(node=rows, end=ends, cpus=amounts[0], memory_mb=amounts[1], gpus=amounts[2]))
+        if demand.is_whole:
+            return len(rows)
+        self.vcluster[rows] = demand.vcluster
+        present = self.present(tenant)
+        grown = int(np.count_nonzero(~present[rows]))
+        present[rows] = True
+        return grown
+
+    def keep(self, number: int, demand: Demand, rows: Rows, start: int, end: int) -> None:
+        """Reserves what the demand takes of the rows for the allocation or group of that number, which starts at `start`."""
+        self._kept[number] = _Kept(demand, rows, start, end)
+        self.timeline.occupy(demand, rows, start, end)
+        self._charge(demand, rows, start, end)
+        self.bar[rows] = np.minimum(self.bar[rows], start)
+        self.has_bars = True
+
+    def release(self, number: int) -> None:
+        """Takes back what was kept for the number. Slow: the rest is entered anew."""
+        gone = self._kept.pop(number)
+        self._charge(gone.demand, gone.rows, gone.start, gone.end, sign=-1)
+        self.bar[:] = NEVER
+        self._timeline = self._look_ahead()
+        for kept in self._kept.values():
+            self._timeline.occupy(kept.demand, kept.rows, kept.start, kept.end)
+            self.bar[kept.rows] = np.minimum(self.bar[kept.rows], kept.start)
+
+    # the sums of the whole machine
+
+    def charges(self, demand: Demand) -> list[tuple[Sum, int]]:
+        """What the demand adds to each limited sum, on the thirstiest of the nodes it may use."""
+        found = []
+        if self.power is not None:
+            power_w = self.snapshot.nodes.kind_table.power_w[self.snapshot.nodes.kind[demand.usable]]
+            found.append((self.power, demand.least * int(power_w.max(initial=0))))
+        if self.storage is not None:
+            found.append((self.storage, _mbps(demand.request)))
+        return [(total, amount) for total, amount in found if amount]
+
+    def shortage(self, demand: Demand, rows: Rows, end: int) -> str | None:
+        """Which sum, with figures, would be exceeded if the rows were given away; None when none would."""
+        if self.power is not None:
+            more = self._power_of(demand, rows, self.now)
+            if not self.power.fits(more, end):
+                return f"waiting for power: busy nodes draw {self.power.used()} of {self.power.limit} W, {more} W more needed"
+        if self.storage is not None and not self.storage.fits(_mbps(demand.request), end):
+            used, limit = self.storage.used() / 1000, self.storage.limit / 1000
+            asked = demand.request.storage_gbps
+            return f"waiting for storage bandwidth: {used:g} of {limit:g} GB/s in use, {asked:g} requested"
+        return None
+
+    def _charge(self, demand: Demand, rows: Rows, start: int, end: int, *, sign: int = 1) -> None:
+        if self.power is not None:
+            self.power.take(start, end, sign * self._power_of(demand, rows, start))
+        if self.storage is not None:
+            self.storage.take(start, end, sign * _mbps(demand.request))
+
+    def _power_of(self, demand: Demand, rows: Rows, start: int) -> int:
+        """What the rows draw more than now. A share on a node that is busy already costs nothing."""
+        if not demand.is_whole and start == self.now:
+            rows = rows[self.free[rows]]
+        nodes = self.snapshot.nodes
+        return int(nodes.kind_table.power_w[nodes.kind[rows]].sum())
+
+    def _power_sum(self) -> Sum:
+        nodes, held = self.snapshot.nodes, self.holdings()
+        end: Ints = np.zeros(len(nodes.ids), np.int64)
+        np.maximum.at(end, held.node, held.end)
+        busy = np.flatnonzero(end)
+        return Sum(self.snapshot.budgets.power_w, self.now, end[busy], nodes.kind_table.power_w[nodes.kind[busy]])
+
+    def _storage_sum(self) -> Sum:
+        held = self.snapshot.held
+        limit = round(self.snapshot.budgets.storage_gbps * 1000)
+        return Sum(limit, self.now, self._ends(), held["storage_mbps"].astype(np.int64))
+
+    # the machine ahead
+
+    @property
+    def timeline(self) -> Timeline | Lane:
+        if self._timeline is None:
+            self._timeline = self._look_ahead()
+        return self._timeline
+
+    def _look_ahead(self) -> Timeline | Lane:
+        if len(self.free) == 1 and self.usable[0] and self.vcluster[0] != NO_VCLUSTER:
+            return self._lane()
+        nodes, held = self.snapshot.nodes, self.holdings()
+        kinds = nodes.kind_table
+        full = np.stack([kinds.cpus, kinds.memory_mb, kinds.gpus], axis=1)[nodes.kind]
+        is_shared: Bools = self.usable & (self.vcluster != NO_VCLUSTER)
+        free_at: Ints = np.where(self.free, self.now, 0)
+        np.maximum.at(free_at, held.node, held.end)
+        rows = np.flatnonzero(self.usable & ~is_shared & (free_at > 0) & (free_at < NEVER))
+        segments = empty_nodes(rows, free_at[rows], full[rows])
+        shared = np.flatnonzero(is_shared)
+        if len(shared):
+            free = np.stack([self.cpus, self.memory_mb, self.gpus], axis=1)[shared]
+            on = is_shared[held.node]
+            shares = np.stack([held.node, held.end, held.cpus, held.memory_mb, held.gpus])[:, on]
+            more = shared_nodes(self.now, shared, free, full[shared], self.vcluster[shared], shares)
+            segments = np.concatenate([segments, more], axis=1)
+        return Timeline(segments, nodes.kind, has_shares=bool(len(shared)))
+
+    def _lane(self) -> Lane:
+        held, kind = self.snapshot.held, self.snapshot.nodes.kinds[0]
+        free = np.array([self.cpus[0], self.memory_mb[0], self.gpus[0]], np.int64)
+        full = np.array([kind.cpus, kind.memory_mb, kind.gpus], np.int64)
+        ends = self._ends()
+        amounts = np.stack([held["cpus"], held["memory_mb"], held["gpus"]])
+        if self._taken:
+            ends = np.concatenate([ends, *(t.end for t in self._taken)])
+            more = [np.stack([t.cpus, t.memory_mb, t.gpus]) for t in self._taken]
+            amounts = np.concatenate([amounts, *more], axis=1)
+        return Lane(self.now, 0, int(self.vcluster[0]), free, full, ends, amounts)
+
+    def holdings(self) -> Holdings:
+        """All that is in use, by what ran before and by this plan, with ends that lie ahead."""
+        if self._holdings is None:
+            self._holdings = self._join_holdings()
+        return self._holdings
+
+    def _ends(self) -> Ints:
+        """When each row of what was held at the start is given back, always ahead."""
+        end = self.snapshot.held["end"]
+        return np.maximum(np.where(end < 0, self.now - end, end), self.now + OVERDUE_MS)
+
+    def _join_holdings(self) -> Holdings:
+        held, nodes = self.snapshot.held, self.snapshot.nodes
+        node = held["node"].astype(np.intp)
+        kind, kinds = nodes.kind[node], nodes.kind_table
+        whole = held["cpus"] == 0
+        taken = self._taken
+        cpus = np.where(whole, kinds.cpus[kind], held["cpus"])
+        memory_mb = np.where(whole, kinds.memory_mb[kind], held["memory_mb"])
+        gpus = np.where(whole, kinds.gpus[kind], held["gpus"])
+        return Holdings(
+            node=np.concatenate([node, *(t.node for t in taken)]),
+            end=np.concatenate([self._ends(), *(t.end for t in taken)]),
+            cpus=np.concatenate([cpus, *(t.cpus for t in taken)]),
+            memory_mb=np.concatenate([memory_mb, *(t.memory_mb for t in taken)]),
+            gpus=np.concatenate([gpus, *(t.gpus for t in taken)]),
+        )
+
+
+def _mbps(request: Request) -> int:
+    return round(request.storage_gbps * 1000)
+
+
+def _mask(snapshot: Snapshot, names: frozenset[str]) -> Bools | None:
+    """The rows of these nodes; None when there are none."""
+    rows = [snapshot.nodes.rows[name] for name in names if name in snapshot.nodes.rows]
+    if not rows:
+        return None
+    mask: Bools = np.zeros(len(snapshot.nodes.ids), np.bool_)
+    mask[rows] = True
+    return mask
