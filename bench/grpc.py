@@ -15,7 +15,7 @@ from lattice.quorum.trust.certificates import CertificateFolder, create_authorit
 from lattice.wire.pb import allocations_pb2 as pb
 from lattice.wire.pb import allocations_pb2_grpc as stubs
 
-AT_ONCE = 64
+BATCH = 64
 SECONDS = 8.0
 BATCH = 64
 
@@ -77,7 +77,7 @@ async def _measured(folder: Path, port: int) -> dict[str, float]:
             answer = await service.SubmitBatch(batch, metadata=metadata)
             return sum(item.ok for item in answer.items)
 
-        rate, sent = await _rate(submit, SECONDS, AT_ONCE)
+        rate, sent = await _rate(submit, SECONDS, BATCH)
         batch_rate, more = await _rate(submit_batch, SECONDS / 2, 2)
         there = await service.Count(pb.CountAllocationsRequest(), metadata=metadata)
         if there.total < sent + more:

@@ -17,9 +17,9 @@ def squeue_command() -> dict[str, float]:
     with start_cluster(nodes=1) as cluster:
         cluster.cli("compat-aliases")
         with client_of(cluster) as client:
-            wishes = [Submission(entrypoint=["sleep", "600"], name=f"work-{count}") for count in range(QUEUED)]
+            requests = [Submission(entrypoint=["sleep", "600"], name=f"work-{count}") for count in range(QUEUED)]
             for start in range(0, QUEUED, 500):
-                client.submit_batch(wishes[start : start + 500])
+                client.submit_batch(requests[start : start + 500])
         return {
             "squeue_10k_ms": _taken_ms(cluster, QUEUED, "-h"),
             "squeue_one_ms": _taken_ms(cluster, 1, "-h", "-j", str(QUEUED // 2)),

@@ -56,7 +56,7 @@ class Generator:
             self._submit(chance, {"entrypoint": command, "lifecycle": {"type": "bounded", **lifecycle}})
 
     def _submit_and_cancel(self, worker: str) -> None:
-        """Many short stories without a node, so that some of them are being written whenever a server dies."""
+        """Many short histories without a node, so that some of them are being written whenever a server dies."""
         chance = random.Random(f"{self._seed}/{worker}")
         while not self._stop.wait(chance.uniform(0, self._pause_s / 2)):
             work = {"entrypoint": recording(self._journal, 0, 0), "hold": True}

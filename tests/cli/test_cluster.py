@@ -47,8 +47,8 @@ def test_a_set_of_nodes_is_ordered_at_once_and_each_tells_its_story(cluster: Loc
     assert (mistyped.returncode, "character 3" in mistyped.stderr) == (2, True)
     assert cluster.cli("node", "drain", "n[1-2]", "--reason=filters").stdout == "2 nodes are Drained: n[1-2]\n"
     assert cluster.cli("node", "undrain", "n[1-2]", "--reason=done").stdout == "2 nodes are Ready: n[1-2]\n"
-    story = json.loads(cluster.cli("node", "events", "n2", "--since=1h", "-o", "json").stdout)
-    told = [(event["trigger"], event["state"], event["reason"]) for event in story if event["trigger"] in TOLD]
+    history = json.loads(cluster.cli("node", "events", "n2", "--since=1h", "-o", "json").stdout)
+    told = [(event["trigger"], event["state"], event["reason"]) for event in history if event["trigger"] in TOLD]
     assert told[-3:] == [
         ("drain", "Draining", "filters"),
         ("emptied", "Drained", "filters"),

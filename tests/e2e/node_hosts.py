@@ -79,6 +79,6 @@ class NodeHosts(HostCluster):
 
         eventually(answers, f"{server} answers again", within_s=60)
 
-    def story(self, node: str) -> list[dict[str, object]]:
+    def history(self, node: str) -> list[dict[str, object]]:
         """What happened to the node, oldest first."""
         return list(self.get(f"/nodes/{node}/events")["items"])

@@ -213,13 +213,13 @@ def test_a_successor_starts_within_a_moment_of_its_predecessors_end(cluster: Loc
 
 
 def test_a_mutex_lets_one_at_a_time_run_in_order(cluster: LocalCluster, tmp_path: Path) -> None:
-    book = tmp_path / "book"
-    book.write_text("")
-    script = f"echo start $LATTICE_ALLOC_ID >> {book}; sleep 0.3; echo end $LATTICE_ALLOC_ID >> {book}"
+    registry = tmp_path / "registry"
+    registry.write_text("")
+    script = f"echo start $LATTICE_ALLOC_ID >> {registry}; sleep 0.3; echo end $LATTICE_ALLOC_ID >> {registry}"
     ids = [cluster.submit(script, mutex="one")["id"] for _ in range(3)]
     for each in ids:
         assert cluster.wait_end(each)["state"] == "Completed"
-    assert book.read_text().split() == [word for each in ids for word in ("start", each, "end", each)]
+    assert registry.read_text().split() == [word for each in ids for word in ("start", each, "end", each)]
 
 
 def test_corresponding_tasks_follow_one_another_and_extra_ones_wait_for_nothing(cluster: LocalCluster) -> None:

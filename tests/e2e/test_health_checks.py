@@ -167,8 +167,8 @@ def test_a_check_that_drains_keeps_the_node_until_it_passes_and_an_operator_says
     assert site.cluster.get("/nodes/n2")["state"] == "Drained"
     site.cluster.cli("node", "undrain", "n2")
     site.wait("n2", "Ready")
-    story = site.cluster.get("/nodes/n2/events")["items"]
-    assert ("check/drive", "check drive: drive 3 is bad") in [(entry["by"], entry["reason"]) for entry in story]
+    history = site.cluster.get("/nodes/n2/events")["items"]
+    assert ("check/drive", "check drive: drive 3 is bad") in [(entry["by"], entry["reason"]) for entry in history]
 
 
 def test_a_node_stays_booting_and_says_why_until_the_checks_that_guard_it_pass(site: Site) -> None:

@@ -59,10 +59,10 @@ def story_of(client: Client, node: str, injection: Injection | None) -> list[Nod
     least = {"silence": 3, "flap": 4}.get(injection.what if injection else "", 2)
 
     def look() -> list[NodeEvent] | None:
-        story = client.node_events(node)
-        return story if len(story) >= least else None
+        history = client.node_events(node)
+        return history if len(history) >= least else None
 
-    return eventually(look, f"the story of {node}", within_s=60)
+    return eventually(look, f"the history of {node}", within_s=60)
 
 
 def test_hollow_nodes_take_work_and_report_how_it_ended(servers: LocalCluster, client: Client) -> None:
@@ -102,8 +102,8 @@ def test_what_the_server_records_of_many_nodes_is_what_was_done_to_them(servers:
         wait_all(client, nodes.names, "Degraded")
 
 
-def _check(story: list[NodeEvent], injection: Injection | None) -> None:
-    told = [event.trigger for event in story]
+def _check(history: list[NodeEvent], injection: Injection | None) -> None:
+    told = [event.trigger for event in history]
     match injection.what if injection else "":
         case "silence":
             assert told == [*UP, "silent"]
@@ -111,13 +111,13 @@ def _check(story: list[NodeEvent], injection: Injection | None) -> None:
             assert told[:4] == [*UP, "silent", "resumed"]
         case "slow-boot":
             assert told == UP
-            assert _seconds(story[1]) - _seconds(story[0]) >= 4.9
+            assert _seconds(history[1]) - _seconds(history[0]) >= 4.9
         case "drift":
             assert told in (UP, [*UP, "drifted"])
         case _:
             assert told == UP
     if injection is not None and "silent" in told:
-        silent_for_s = _seconds(story[2]) - injection.at
+        silent_for_s = _seconds(history[2]) - injection.at
         assert silent_for_s > TIMEOUT_S - 2 * INTERVAL_S
 
 

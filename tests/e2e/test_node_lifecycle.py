@@ -29,7 +29,7 @@ class Site:
     def orders(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.folder / "orders").read_text().splitlines()]
 
-    def story(self, node: str) -> list[str]:
+    def history(self, node: str) -> list[str]:
         """How the node went from state to state."""
         entries = self.cluster.get(f"/nodes/{node}/events")["items"]
         return [entry["trigger"] for entry in entries if entry["previous"] != entry["state"]]
@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     wiper = folder / "wiper"
     wiper.write_text(WIPER.format(folder=folder))
     wiper.chmod(wiper.stat().st_mode | stat.S_IXUSR)
-    patient = {"node_agent.heartbeat_timeout_s": "60"}  # a busy machine must not add to the stories
+    patient = {"node_agent.heartbeat_timeout_s": "60"}  # a busy machine must not add to the histories
     with LocalCluster(nodes=2, settings={**patient, "sensitive.wiper": json.dumps([str(wiper)])}) as cluster:
         cluster.post("/vclusters", {"name": "secret", "scheduler": "sensitive-reservation", "default_walltime_s": 600})
         required = "/settings/sensitive.require_wipe"
@@ -58,11 +58,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_a_node_is_wiped_after_sensitive_work_and_registers_anew(site: Site) -> None:
     done = site.cluster.run("true", vcluster="secret", within_s=60)
     node = done["nodes"][0]
-    eventually(lambda: site.story(node)[-1] == "confirmed" and "wiped" in site.story(node), "wiped", within_s=60)
+    eventually(lambda: site.history(node)[-1] == "confirmed" and "wiped" in site.history(node), "wiped", within_s=60)
     site.cluster.wait_node(node, "Ready", within_s=60)
     order = site.orders()[-1]
     assert (order["node"], order["why"]) == (node, f"sensitive work {done['id']} has left it")
-    assert site.story(node)[-4:] == ["wipe", "emptied", "wiped", "confirmed"]
+    assert site.history(node)[-4:] == ["wipe", "emptied", "wiped", "confirmed"]
     told = [entry for entry in site.cluster.get(f"/nodes/{node}/events")["items"] if entry["trigger"] == "wiped"]
     assert (told[-1]["by"], told[-1]["reason"]) == ("wiping", "2 disks erased")
 
@@ -105,4 +105,4 @@ def test_a_node_whose_hardware_failed_is_down_at_once_and_returns_by_enable(site
     assert (down["state"], down["down_cause"], down["reason"]) == ("Down", "hardware", "power supply 2")
     site.cluster.post("/nodes/n1/enable", {})
     site.cluster.wait_node("n1", "Ready", within_s=60)
-    assert site.story("n1")[-3:] == ["hardware_failed", "enable", "confirmed"]
+    assert site.history("n1")[-3:] == ["hardware_failed", "enable", "confirmed"]

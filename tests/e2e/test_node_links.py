@@ -90,14 +90,14 @@ def grace_of(hosts: NodeHosts, *, seconds: int) -> Iterator[None]:
 
 
 def moment(entry: dict[str, object]) -> int:
-    """When an entry of a story was, in milliseconds since 1970."""
+    """When an entry of a history was, in milliseconds since 1970."""
     return round(datetime.fromisoformat(str(entry["at"])).timestamp() * 1000)
 
 
-def since_degraded(story: list[dict[str, object]]) -> list[dict[str, object]]:
+def since_degraded(history: list[dict[str, object]]) -> list[dict[str, object]]:
     """What followed the silence that made the node Down."""
-    down = max(place for place, entry in enumerate(story) if entry["state"] == "Down")
-    return story[down - 1 :]
+    down = max(place for place, entry in enumerate(history) if entry["state"] == "Down")
+    return history[down - 1 :]
 
 
 def test_a_cut_node_is_given_up_and_its_stale_run_is_dead_before_it_is_ready_again(
@@ -112,9 +112,9 @@ def test_a_cut_node_is_given_up_and_its_stale_run_is_dead_before_it_is_ready_aga
         again = work.running(2)
         assert work.node not in again["nodes"]
         assert again["requeue_count"] == 1
-        work.wait_beats_after(1, moment(hosts.story(work.node)[-1]))  # nobody could have told it to end
+        work.wait_beats_after(1, moment(hosts.history(work.node)[-1]))  # nobody could have told it to end
     hosts.wait_node(work.node, "Ready", within_s=LONG_S)
-    degraded, down, booting, ready = since_degraded(hosts.story(work.node))[:4]
+    degraded, down, booting, ready = since_degraded(hosts.history(work.node))[:4]
     assert [entry["state"] for entry in (degraded, down, booting, ready)] == ["Degraded", "Down", "Booting", "Ready"]
     assert down["allocations"] == [work.id]
     assert not is_running(work.pid(1))
@@ -125,13 +125,13 @@ def test_a_cut_node_is_given_up_and_its_stale_run_is_dead_before_it_is_ready_aga
 
 def test_a_cut_that_heals_inside_the_grace_period_disturbs_nothing(hosts: NodeHosts, scratch: Path) -> None:
     work = Beating(hosts, scratch)
-    before = len(hosts.story(work.node))
+    before = len(hosts.history(work.node))
     with hosts.unplugged(work.node):
         hosts.wait_node(work.node, "Degraded", within_s=LONG_S)
     hosts.wait_node(work.node, "Ready", within_s=LONG_S)
-    story = hosts.story(work.node)
-    assert {entry["state"] for entry in story[before:]} == {"Degraded", "Ready"}
-    work.wait_beats_after(1, moment(story[-1]))
+    history = hosts.history(work.node)
+    assert {entry["state"] for entry in history[before:]} == {"Degraded", "Ready"}
+    work.wait_beats_after(1, moment(history[-1]))
     seen = hosts.allocation(work.id)
     assert (seen["state"], seen["run"], seen["requeue_count"], seen["nodes"]) == ("Running", 1, 0, [work.node])
     work.end()
@@ -145,7 +145,7 @@ def test_a_drain_outlives_agent_server_and_leader(hosts: NodeHosts, scratch: Pat
     def check(state: str) -> None:
         seen = hosts.wait_node(work.node, state, within_s=LONG_S)
         assert seen["reason"] == "new filters"
-        assert hosts.story(work.node)[-1]["state"] == state
+        assert hosts.history(work.node)[-1]["state"] == state
 
     check("Draining")
     hosts.restart_agent(work.node)
@@ -178,4 +178,4 @@ def test_a_reboot_is_carried_out_by_the_site(hosts: NodeHosts) -> None:
     hosts.restart_agent("h1")
     # Not by another agent on the same boot of the machine.
     assert {hosts.nodes()[node]["state"] for node in ("h1", "h2")} == {"Booting"}
-    assert hosts.story("h1")[-1]["reason"] == "new kernel"
+    assert hosts.history("h1")[-1]["reason"] == "new kernel"

@@ -11,11 +11,11 @@ from lattice.testing import LocalCluster, eventually
 pytestmark = pytest.mark.e2e
 
 PROLOGUE = """#!/bin/sh
-echo "prologue $LATTICE_NODE_ID $LATTICE_ALLOC_ID $LATTICE_RUN" >> {book}
+echo "prologue $LATTICE_NODE_ID $LATTICE_ALLOC_ID $LATTICE_RUN" >> {registry}
 if test -e {folder}/broken-$LATTICE_NODE_ID; then echo "no scratch space"; exit 7; fi
 """
 EPILOGUE = """#!/bin/sh
-echo "epilogue $LATTICE_NODE_ID $LATTICE_ALLOC_ID $LATTICE_RUN" >> {book}
+echo "epilogue $LATTICE_NODE_ID $LATTICE_ALLOC_ID $LATTICE_RUN" >> {registry}
 """
 
 
@@ -23,10 +23,10 @@ class Site:
     def __init__(self, cluster: LocalCluster, folder: Path) -> None:
         self.cluster = cluster
         self.folder = folder
-        self.book = folder / "book"
+        self.registry = folder / "registry"
 
     def entries(self, allocation_id: str) -> list[str]:
-        lines = [line.split() for line in self.book.read_text().splitlines()]
+        lines = [line.split() for line in self.registry.read_text().splitlines()]
         return [f"{kind} {node} {run}" for kind, node, number, run in lines if number == allocation_id]
 
     def break_nodes(self, *nodes: str) -> None:
@@ -42,7 +42,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     hooks = []
     for name, text in (("prologue", PROLOGUE), ("epilogue", EPILOGUE)):
         path = folder / name
-        path.write_text(text.format(book=folder / "book", folder=folder))
+        path.write_text(text.format(registry=folder / "registry", folder=folder))
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         hooks += [f"--{name}", str(path)]
     with LocalCluster(nodes=3, arguments=hooks) as cluster:
@@ -51,8 +51,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def test_both_run_around_the_work_and_know_what_it_is(site: Site) -> None:
     site.break_nodes()
-    book = site.book
-    done = site.cluster.run(f"echo work n1 $LATTICE_ALLOC_ID $LATTICE_RUN >> {book}", lifecycle={"requeue": "never"})
+    registry = site.registry
+    done = site.cluster.run(
+        f"echo work n1 $LATTICE_ALLOC_ID $LATTICE_RUN >> {registry}", lifecycle={"requeue": "never"}
+    )
     node = done["nodes"][0]
     assert done["state"] == "Completed"
     assert site.entries(done["id"]) == [f"prologue {node} 1", "work n1 1", f"epilogue {node} 1"]

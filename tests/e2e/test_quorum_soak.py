@@ -20,7 +20,7 @@ from tests.e2e.test_partition import PATIENCE
 FAULTS = int(os.environ.get("LATTICE_SOAK_FAULTS", "50"))
 RANDOM_S = float(os.environ.get("LATTICE_SOAK_S", "3600"))
 SEED = int(os.environ.get("LATTICE_SOAK_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
-AT_ONCE = 5  # faults in one load, which is judged afterwards
+BATCH = 5  # faults in one load, which is judged afterwards
 CLIENTS = 10
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.root, pytest.mark.timeout(4 * 3600)]
@@ -66,10 +66,10 @@ def judge(cluster: HostCluster, load: Load) -> None:
 def test_the_leader_is_struck_again_and_again(hosts: HostCluster, scratch: Path, fault: Fault) -> None:
     chance = random.Random(SEED)
     gaps: list[float] = []
-    for done in range(0, FAULTS, AT_ONCE):
+    for done in range(0, FAULTS, BATCH):
         with Load(hosts, scratch, clients=CLIENTS, pause_s=0.5) as load:
             load.wait_for_more(CLIENTS)
-            for _ in range(min(AT_ONCE, FAULTS - done)):
+            for _ in range(min(BATCH, FAULTS - done)):
                 leader = hosts.leader()
                 load.fault(f"{fault.__name__} {leader}", loses_work=fault is not kill)
                 fault(hosts, leader, chance)
@@ -88,7 +88,7 @@ def test_random_schedules(hosts: HostCluster, scratch: Path) -> None:
     while time.monotonic() < until:
         with Load(hosts, scratch, clients=CLIENTS, pause_s=0.5) as load:
             load.wait_for_more(CLIENTS, within_s=60)
-            for _ in range(AT_ONCE):
+            for _ in range(BATCH):
                 # The next one may come before the last is over, and for a while there may be no majority.
                 fault = chance.choice((kill, kill, terminate, stand_still, cut_off))
                 victim = hosts.leader() if chance.random() < 0.6 else chance.choice(hosts.names)

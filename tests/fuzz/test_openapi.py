@@ -22,7 +22,7 @@ MadeUp = Any
 LATE_S = 15.0
 # These write where the request says, or wait on purpose.
 LEFT_OUT = frozenset({"create_backup", "restore_backup", "verify_backup", "wait"})
-AT_ONCE = 12
+BATCH = 12
 
 
 def ask(target: LocalCluster, case: Case) -> None:
@@ -45,7 +45,7 @@ def ask(target: LocalCluster, case: Case) -> None:
 def throw(target: LocalCluster, operation: MadeUp, number: int) -> None:
     @seed(number)
     @settings(
-        max_examples=AT_ONCE,
+        max_examples=BATCH,
         deadline=None,
         database=None,
         phases=[Phase.generate],

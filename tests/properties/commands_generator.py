@@ -58,7 +58,7 @@ class CommandGenerator:
             (4, self.cancel),
             (4, self.tasks_wish),
             (4, self.fold),
-            (3, self.wish),
+            (3, self.notify),
             (6, self.register),
             (6, self.confirm),
             (4, self.node_trouble),
@@ -107,13 +107,13 @@ class CommandGenerator:
 
     def audit(self) -> cmd.AnyCommand:
         """Seals and shortens the audit chain, now and then wrongly."""
-        rnd, book = self.random, self.state.audit
-        last = rnd.choice((book.head.last, book.head.last, book.head.sealed + 1))
+        rnd, registry = self.random, self.state.audit
+        last = rnd.choice((registry.head.last, registry.head.last, registry.head.sealed + 1))
         seal = AuditSeal(
-            first=book.head.sealed + 1,
+            first=registry.head.sealed + 1,
             last=last,
-            previous=book.head.sealed_link,
-            head=book.link_at(last) or "",
+            previous=registry.head.sealed_link,
+            head=registry.link_at(last) or "",
             key=rnd.choice((AUDIT_KEY.id, AUDIT_KEY.id, AUDIT_KEY.id, "unknown")),
             sealed_at=self.at,
         )
@@ -121,7 +121,7 @@ class CommandGenerator:
             (
                 cmd.SealAudit(seal=seal),
                 cmd.SealAudit(seal=seal),
-                cmd.ArchiveAudit(last=rnd.choice((book.head.sealed, last))),
+                cmd.ArchiveAudit(last=rnd.choice((registry.head.sealed, last))),
                 cmd.RecordAudit(notes=(AuditNote(kind="login.refused", count=rnd.randrange(1, 9)),)),
             )
         )
@@ -221,7 +221,7 @@ class CommandGenerator:
     def cancel(self) -> cmd.AnyCommand:
         return cmd.CancelAllocation(number=self.some_number())
 
-    def wish(self) -> cmd.AnyCommand:
+    def notify(self) -> cmd.AnyCommand:
         rnd, number = self.random, self.some_number()
         return rnd.choice(
             (

@@ -45,7 +45,7 @@ class PlanWitness:
         self.uses = {node: [] for node in self.state.nodes}
         for record in self.state.allocations.values():
             if record.is_holding:
-                self._book(record, record.shares, self._end(record))
+                self._registry(record, record.shares, self._end(record))
 
     def judge(self, plan: Plan, *, nothing_promised: bool) -> list[str]:
         """`nothing_promised` = no earlier plan had reservations that this one had to keep."""
@@ -101,7 +101,7 @@ class PlanWitness:
                 findings.append(f"{label}: {share.node} is reserved")
         if request.require_conformance and len(names) > 1 and len({self.fingerprints.get(n, n) for n in names}) > 1:
             findings.append(f"{label}: not alike")
-        self._book(record, placement.shares, self._end_from(record, self.now))
+        self._registry(record, placement.shares, self._end_from(record, self.now))
         self.started.append(record)
         return findings + [f"{label}: {broken}" for broken in self._broken_limits(record)]
 
@@ -218,7 +218,7 @@ class PlanWitness:
         if len(fitting) < first.request.nodes:
             return []
         shares = tuple(fresh.share(first, name) for name in fitting[: first.request.nodes])
-        fresh._book(first, shares, FOREVER)
+        fresh._registry(first, shares, FOREVER)
         fresh.started.append(first)
         return [] if fresh._broken_limits(first) else [f"{first.number} could start on {fitting} and did not"]
 
@@ -294,7 +294,7 @@ class PlanWitness:
 
     # books
 
-    def _book(self, record: Allocation, shares: tuple[Share, ...], end: int) -> None:
+    def _registry(self, record: Allocation, shares: tuple[Share, ...], end: int) -> None:
         for s in shares:
             hardware = self.state.nodes[s.node].hardware
             whole = (hardware.cpus, hardware.memory_mb, hardware.gpus)

@@ -58,7 +58,8 @@ class Machine(RuleBasedStateMachine):
         self._do("confirm", seed)
 
     @rule(
-        maker=st.sampled_from(["report", "cancel", "wish", "archive", "lose", "dag", "deadline", "telling"]), seed=SEEDS
+        maker=st.sampled_from(["report", "cancel", "notify", "archive", "lose", "dag", "deadline", "telling"]),
+        seed=SEEDS,
     )
     def live(self, maker: str, seed: int) -> None:
         self._do(maker, seed)

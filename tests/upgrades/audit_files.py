@@ -14,11 +14,11 @@ async def record_audit(target: Path) -> None:
     (folder / SEGMENTS).mkdir(parents=True)
     world = World()
     await world.start()
-    async with auditing(world) as desk:
+    async with auditing(world) as service:
         for _ in range(4):
             await drain(world, "n1")
-            await desk.seal()
-        await desk.archive_due()
+            await service.seal()
+        await service.archive_due()
         old = (await world.call("GET", "/audit/keys", token=world.admin)).json()["items"]
         new = (await world.call("POST", "/audit/keys", {}, token=world.admin)).json()
         await drain(world, "n2")

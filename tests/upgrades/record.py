@@ -31,7 +31,7 @@ from lattice.core.model.work.allocations import PartPhase, Request
 from lattice.core.model.work.notifications import Notify, NotifyDefault, Occasion
 from lattice.core.model.work.steps import StepRecord
 from lattice.quorum.backup.objects import pack
-from lattice.quorum.backup.service import BackupDesk
+from lattice.quorum.backup.service import BackupService
 from lattice.quorum.replica import LogReplica
 from tests.upgrades.api_examples import record_api
 from tests.upgrades.audit_files import record_audit
@@ -149,7 +149,7 @@ async def record_cluster(target: Path) -> None:
     group = await propose(replica, submission("group", tasks=((1, 10, 1),), concurrency=2))
     await propose(replica, cmd.ArchiveAllocations(numbers=(finished,)))
     flow = await propose(replica, *rarities(running))
-    await BackupDesk(replica, data, target, "server", "sqlite").create(str(target / "backup"))
+    await BackupService(replica, data, target, "server", "sqlite").create(str(target / "backup"))
     held = await propose(replica, submission("held"))
     await propose(replica, cmd.HoldAllocation(number=held), cmd.CancelAllocation(number=waiting))
     expected = {

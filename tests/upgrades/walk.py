@@ -15,7 +15,7 @@ from lattice.core.machine.codec import decode_batch, encode_batch
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.levels import NEWEST
 from lattice.core.machine.state import State
-from lattice.quorum.backup.service import BackupDesk
+from lattice.quorum.backup.service import BackupService
 from lattice.quorum.logs.sqlite import SqliteLog
 from tests.properties.commands_generator import CommandGenerator
 from tests.upgrades.replicas import remove_locks, replica_of
@@ -78,7 +78,7 @@ async def record_walk(target: Path) -> None:
     await append(data, everything[:half])
     replica = replica_of(data, now_ms=0)
     await replica.start()
-    await BackupDesk(replica, data, target, "server", "sqlite").create(str(target / "unused"))
+    await BackupService(replica, data, target, "server", "sqlite").create(str(target / "unused"))
     await replica.stop()
     shutil.rmtree(target / "unused")
     await append(data, everything[half:])

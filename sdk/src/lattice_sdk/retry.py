@@ -35,7 +35,7 @@ class RetryPolicy:
 
 
 class Attempts:
-    """The story of one call: when it began, how often it failed, whether anybody was told."""
+    """The history of one call: when it began, how often it failed, whether anybody was told."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy

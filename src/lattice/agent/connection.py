@@ -23,7 +23,7 @@ LONGEST_PATIENCE_S = 80.0
 SHORT_STREAM_S = 1.0
 CONTROL_LIMIT = 4096
 OUTPUT_LIMIT = 16
-REPORTS_AT_ONCE = 128
+REPORT_BATCH = 128
 # How long the report of a start waits for company: short work has often ended by then, and both go in one message.
 SOON_S = 0.005
 
@@ -110,7 +110,7 @@ class Outbox:
         if not (self.takes_batches and message.HasField("run_report") and self._is_report_next()):
             return message
         reports = [message.run_report]
-        while self._is_report_next() and len(reports) < REPORTS_AT_ONCE:
+        while self._is_report_next() and len(reports) < REPORT_BATCH:
             reports.append(self._control.popleft().run_report)
         return pb.AgentMessage(run_reports=pb.RunReports(reports=reports))
 

@@ -60,7 +60,7 @@ from lattice.agent.machine.state import (
     Welcomed,
 )
 from lattice.agent.messages import key_of, stimulus_of
-from lattice.agent.runs.account_cache import Familiar
+from lattice.agent.runs.account_cache import AccountCache
 from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.runs.folders import STREAMS, RunFolders
 from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeCannotWrite, offer_programs, prepare
@@ -115,7 +115,7 @@ class Driver:
         facts = settings.facts
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
-        self._familiar = Familiar(settings.policy)
+        self._account_cache = AccountCache(settings.policy)
         self._tasks: set[asyncio.Task[None]] = set()
         self._stimuli: deque[Stimulus] = deque()
         self._feeding = False
@@ -423,7 +423,7 @@ class Driver:
         shim_id = self._shim_id
         try:
             devices = self._devices.assign(order, self._is_alive)
-            account = self._familiar.recall(order)
+            account = self._account_cache.recall(order)
             if account is not None:
                 request = self._prepare(order, shim_id, devices, account)
             else:
@@ -452,7 +452,7 @@ class Driver:
     def _prepare(
         self, order: RunOrder, shim_id: str, devices: Devices, account: Account | None = None
     ) -> dict[str, object]:
-        account = account or self._familiar.meet(order)
+        account = account or self._account_cache.meet(order)
         about = (order, self._folders, self._settings.policy, self._facts.node_id, shim_id, self._programs)
         return prepare(*about, devices, self._devices.environment(devices), account)
 

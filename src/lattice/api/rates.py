@@ -17,7 +17,7 @@ from lattice.ports.site.identity import Identity
 PREFIX = "rate_limits."
 REQUESTS = "requests_per_second"
 BURST = "requests_burst"
-MOST_BUCKETS = 20_000
+MAX_BUCKETS = 20_000
 # The limit that each operation counts against.
 PER_MINUTE = {
     "query_metrics": "query_metrics_per_minute",
@@ -26,7 +26,7 @@ PER_MINUTE = {
     "query_audit": "audit_per_minute",
     "export_audit": "audit_per_minute",
 }
-AT_ONCE = {
+CONCURRENCY = {
     "attach": "attach_max_concurrent",
     "stream_logs": "stream_logs_max_concurrent",
     "stream_metrics": "stream_metrics_max_concurrent",
@@ -107,12 +107,12 @@ class RateLimits:
 
     def _make_room(self, now: float) -> None:
         """Forgets those who have not asked for a minute, which is as good as a full bucket."""
-        if len(self._buckets) >= MOST_BUCKETS:
+        if len(self._buckets) >= MAX_BUCKETS:
             self._buckets = {key: each for key, each in self._buckets.items() if now - each.at < 60}
 
     def enter(self, identity: Identity, operation: str) -> "Lease":
         """Counts a stream until the lease is closed; raises ApiError."""
-        name = AT_ONCE.get(operation)
+        name = CONCURRENCY.get(operation)
         most = self.figure(name) if name is not None else 0
         if name is None or not most:
             return _FREE

@@ -19,15 +19,15 @@ from lattice.observe.metrics import Metrics
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.agents import AgentLinks
 from lattice.ports.nodes.conformance import ConformanceView
-from lattice.ports.nodes.health import HealthDesk
-from lattice.ports.nodes.inventories import InventoryBook
-from lattice.ports.nodes.steps import StepDesk
+from lattice.ports.nodes.health import HealthService
+from lattice.ports.nodes.inventories import InventoryRegistry
+from lattice.ports.nodes.steps import StepService
 from lattice.ports.quorum.backups import Backups
 from lattice.ports.quorum.object_store import ObjectStore
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.quorum.servers import Membership, QuorumView
 from lattice.ports.scheduling import SchedulingView
-from lattice.ports.site.audit import AuditDesk
+from lattice.ports.site.audit import AuditService
 from lattice.ports.site.identity import Verifier
 from lattice.ports.site.submit_filter import SubmitFilter
 
@@ -52,11 +52,11 @@ class Services:
     membership: Membership | None = None
     before_read: Callable[[], Awaitable[None]] | None = None
     backups: Backups | None = None
-    audit: AuditDesk | None = None  # None on a server that follows
-    steps: StepDesk | None = None  # None on a server that follows
+    audit: AuditService | None = None  # None on a server that follows
+    steps: StepService | None = None  # None on a server that follows
     conformance: ConformanceView | None = None  # None on a server that follows
-    health: HealthDesk | None = None  # None on a server that follows
-    inventories: InventoryBook | None = None  # None on a server that follows
+    health: HealthService | None = None  # None on a server that follows
+    inventories: InventoryRegistry | None = None  # None on a server that follows
     memberships: Memberships = field(default_factory=Memberships)
     discovery: Discovery = field(default_factory=Discovery)
     revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed

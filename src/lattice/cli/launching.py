@@ -21,18 +21,18 @@ from lattice_sdk.step_streams import OutputGap, StepStream, TaskOutput
 
 INPUT_BYTES = 1 << 16
 INPUT_AGAIN_S = 0.02
-INPUT_AGAIN_MOST_S = 0.5
+MAX_INPUT_AGAIN_S = 0.5
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
 
 
-class Attendance:
+class AttachedStep:
     """One step and whoever launched it."""
 
     def __init__(self, context: Context, allocation: str, step: Step) -> None:
         self._context = context
         self._allocation = allocation
         self._step = step
-        self._wishes: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
         self._interrupts = 0
 
     def attend(self, targets: dict[int, BinaryIO], *, label: bool, is_fed: bool, is_terminal: bool) -> int:
@@ -41,8 +41,8 @@ class Attendance:
         output = MergedOutput(targets, self._step.tasks, label=label, raw=is_terminal)
         with self._signals(is_terminal=is_terminal), _raw_terminal(enabled=is_terminal):
             if is_terminal:
-                self._wishes.put(("window", 0))
-            threading.Thread(target=self._carry_out_wishes, daemon=True).start()
+                self._requests.put(("window", 0))
+            threading.Thread(target=self._carry_out_requests, daemon=True).start()
             if is_fed:
                 threading.Thread(target=self._feed, daemon=True).start()
             stream = client.follow_step(self._allocation, self._step.step)
@@ -88,7 +88,7 @@ class Attendance:
         handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGINT: self._interrupted}
         handlers |= dict.fromkeys(FORWARDED, self._forwarded)
         if is_terminal:
-            handlers[signal.SIGWINCH] = lambda _number, _frame: self._wishes.put(("window", 0))
+            handlers[signal.SIGWINCH] = lambda _number, _frame: self._requests.put(("window", 0))
         before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             yield
@@ -99,29 +99,29 @@ class Attendance:
     def _interrupted(self, number: int, _frame: FrameType | None) -> None:
         """Once for the tasks, twice ends the step, thrice leaves it."""
         self._interrupts += 1
-        self._wishes.put(("signal", number) if self._interrupts == 1 else ("end", 0))
+        self._requests.put(("signal", number) if self._interrupts == 1 else ("end", 0))
         if self._interrupts > 2:
             raise KeyboardInterrupt
 
     def _forwarded(self, number: int, _frame: FrameType | None) -> None:
-        self._wishes.put(("signal", number))
+        self._requests.put(("signal", number))
 
-    def _carry_out_wishes(self) -> None:
+    def _carry_out_requests(self) -> None:
         client = self._context.connect()
         while True:
-            wish, number = self._wishes.get()
+            request, number = self._requests.get()
             try:
-                self._carry_out(client, wish, number)
+                self._carry_out(client, request, number)
             except LatticeError as error:
                 self._context.warn(str(error))
 
-    def _carry_out(self, client: Client, wish: str, number: int) -> None:
+    def _carry_out(self, client: Client, request: str, number: int) -> None:
         about = (self._allocation, self._step.step)
-        if wish == "window":
+        if request == "window":
             size = _terminal_size()
             if size is not None:
                 client.resize_step(*about, size.lines, size.columns)
-        elif wish == "signal":
+        elif request == "signal":
             try:
                 client.signal_step(*about, number)
             except ApiError as error:
@@ -157,7 +157,7 @@ class Attendance:
             if offset >= end and not taken.waiting:
                 return end
             time.sleep(pause_s)
-            pause_s = min(pause_s * 2, INPUT_AGAIN_MOST_S) if taken.waiting else INPUT_AGAIN_S
+            pause_s = min(pause_s * 2, MAX_INPUT_AGAIN_S) if taken.waiting else INPUT_AGAIN_S
 
 
 def _terminal_size() -> os.terminal_size | None:

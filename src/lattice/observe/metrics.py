@@ -353,12 +353,12 @@ class _CollectorFigures(Collector):
         yield CounterMetricFamily(
             "lattice_collector_strays", "Nodes that were not heard through their collectors", counts.get("stray", 0)
         )
-        knocks = CounterMetricFamily(
+        probes = CounterMetricFamily(
             "lattice_probes", "Knocks at nodes that are Down, answered by their agent or not", labels=["outcome"]
         )
         for outcome in ("answered", "silent"):
-            knocks.add_metric([outcome], counts.get(outcome, 0))
-        yield knocks
+            probes.add_metric([outcome], counts.get(outcome, 0))
+        yield probes
         members = GaugeMetricFamily("lattice_collector_members", "Nodes that a collector gathers", labels=["node"])
         for collector, count in self._shares().items():
             members.add_metric([collector], count)

@@ -24,11 +24,11 @@ async def auditing(world: World, settings: AuditSettings = SETTINGS) -> AsyncIte
     with TemporaryDirectory() as folder:
         objects = DirectoryStore(Path(folder) / "objects")
         signer = Signer(Path(folder) / "audit.key", "s1")
-        desk = Auditing(world.replica, world.clock, signer, objects, settings)
-        await desk.begin()
-        world.services.audit = desk
+        service = Auditing(world.replica, world.clock, signer, objects, settings)
+        await service.begin()
+        world.services.audit = service
         world.services.objects = objects
-        yield desk
+        yield service
 
 
 async def kinds(world: World, query: str = "", token: str | None = None) -> list[str]:
@@ -74,26 +74,26 @@ async def test_administration_is_found_by_who_what_where_and_when(world: World) 
 
 @in_world
 async def test_refused_callers_are_recorded_once_and_counted(world: World) -> None:
-    async with auditing(world) as desk:
+    async with auditing(world) as service:
         for _ in range(500):
             assert (await world.call("GET", "/nodes", token="nonsense")).status == 401
             assert (await world.call("POST", "/nodes/n1/drain", {}, token=world.alice)).status == 403
-        await desk.record_refusals()
+        await service.record_refusals()
         found = (await world.call("GET", "/audit?type=login", token=world.admin)).json()["items"]
         assert [(item["outcome"], item["count"], item["actor"]) for item in found] == [("refused", 500, "")]
         found = (await world.call("GET", "/audit?type=role", token=world.admin)).json()["items"]
         assert [(item["actor"], item["subject"], item["count"]) for item in found] == [("alice", "drain_node", 500)]
         await world.call("GET", "/nodes", token="nonsense")
-        await desk.record_refusals()
+        await service.record_refusals()
         assert len(await kinds(world, "?type=login")) == 1
         world.clock.ms += 61_000
-        await desk.record_refusals()
+        await service.record_refusals()
         assert len(await kinds(world, "?type=login")) == 2
         # Whoever has a thousand names fills nothing.
         for number in range(1000):
             token = world.token(f"user{number}")
             await world.call("POST", "/nodes/n1/drain", {}, token=token)
-        await desk.record_refusals()
+        await service.record_refusals()
         assert len(await kinds(world, "?type=role&limit=1000")) < 100
 
 
@@ -131,11 +131,11 @@ async def test_everybody_sees_what_is_theirs_and_no_more(world: World) -> None:
 
 @in_world
 async def test_an_export_verifies_also_across_the_archive_and_a_change_of_keys(world: World) -> None:
-    async with auditing(world) as desk:
+    async with auditing(world) as service:
         for _ in range(4):
             await drain(world, "n1")
-            await desk.seal()
-        await desk.archive_due()
+            await service.seal()
+        await service.archive_due()
         head = world.state.audit.head
         assert head.archived > 0
         assert len(world.state.audit.entries) <= SETTINGS.keep + 2
@@ -155,9 +155,9 @@ async def test_an_export_verifies_also_across_the_archive_and_a_change_of_keys(w
 
 @in_world
 async def test_every_flipped_byte_and_every_cut_is_found(world: World) -> None:
-    async with auditing(world) as desk:
+    async with auditing(world) as service:
         await drain(world, "n1")
-        await desk.seal()
+        await service.seal()
         data = await export(world)
         part = await export(world, "?type=node")
         assert not verify_export(lines(part)).complete
@@ -183,14 +183,14 @@ async def test_every_flipped_byte_and_every_cut_is_found(world: World) -> None:
 @in_world
 async def test_old_segments_are_forgotten_and_the_rest_still_verifies(world: World) -> None:
     settings = AuditSettings(seal_every_s=0, keep=1, archive_after_s=1, retention_s=3600)
-    async with auditing(world, settings) as desk:
+    async with auditing(world, settings) as service:
         await drain(world, "n1")
-        await desk.seal()
+        await service.seal()
         world.clock.ms += 2_000
-        await desk.archive_due()
+        await service.archive_due()
         world.clock.ms += 2 * 3_600_000
         await drain(world, "n1")
-        await desk.forget_old()
+        await service.forget_old()
         verdict = verify_export(lines(await export(world)))
         assert verdict.complete
         assert verdict.first == 4

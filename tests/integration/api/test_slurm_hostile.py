@@ -83,11 +83,11 @@ async def test_no_line_outweighs_its_job(world: World) -> None:
 async def test_a_listing_has_an_end(world: World) -> None:
     await world.submit(tasks="0-19999")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answering, "MOST_CHARACTERS", 1 << 20)
+        patch.setattr(answering, "MAX_CHARACTERS", 1 << 20)
         wide = await ask(world, "squeue", "-r", "-o", "%1000i")
         assert (wide["code"], wide["stdout"]) == (1, "")
         assert "too much for one listing" in wide["stderr"]
-        patch.setattr(answering, "MOST_ROWS", 100)
+        patch.setattr(answering, "MAX_ROWS", 100)
         long = await ask(world, "sacct", "--array")
         assert "too much for one listing" in long["stderr"]
     again = await ask(world, "squeue", "-h", "-r", "-o", "%i", "-j", ",".join(["1"] * 10_000))

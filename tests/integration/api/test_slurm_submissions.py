@@ -1,4 +1,4 @@
-"""sbatch and scancel over a real state: who may, what becomes of each wish, and that nothing wrong is ever a failure of ours."""
+"""sbatch and scancel over a real state: who may, what becomes of each request, and that nothing wrong is ever a failure of ours."""
 
 from typing import Any
 

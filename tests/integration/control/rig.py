@@ -11,13 +11,13 @@ import grpc
 from lattice.api.auth.tokens import TokenVerifier, sign_token
 from lattice.api.grpc.agents.links import AgentLinkTable
 from lattice.api.grpc.agents.service import AgentService
-from lattice.api.grpc.agents.session import DeskReception
+from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.grpc.server import build_server
 from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults
 from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.nodes.watch import NodeWatch
-from lattice.control.steps.registry import StepBook, StepSettings
+from lattice.control.steps.registry import StepRegistry, StepSettings
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.machine.commands import AnyCommand, SubmitAllocation
@@ -85,11 +85,11 @@ class Rig:
             settings=SessionSettings(heartbeat_interval_s=0.05),
             timers=timers,
             on_opened=self._opened,
-            steps=StepBook(replica, links, clock, StepSettings(), lambda allocation: "token", lambda node: None),
+            steps=StepRegistry(replica, links, clock, StepSettings(), lambda allocation: "token", lambda node: None),
         )
         self.watch = NodeWatch(replica, links, self.observations, clock, timers)
         verifier = TokenVerifier(SECRET, clock)
-        service = self.service = AgentService(verifier, DeskReception(verifier, self.sessions, links))
+        service = self.service = AgentService(verifier, LocalRegistrar(verifier, self.sessions, links))
         server, port = build_server(service, "127.0.0.1:0")
         self.endpoint = f"127.0.0.1:{port}"
         replica.subscribe(lambda index, envelope, events: self._changed.set())

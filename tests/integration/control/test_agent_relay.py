@@ -13,7 +13,7 @@ from lattice.api.auth.tokens import TokenVerifier
 from lattice.api.grpc.agents import service as agent_service
 from lattice.api.grpc.agents import session as agent_session
 from lattice.api.grpc.agents.service import AgentService
-from lattice.api.grpc.agents.session import DeskReception
+from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.grpc.server import build_server
 from lattice.core.model.nodes.nodes import NodeState as N
 from lattice.core.model.work.allocations import AllocationState as A
@@ -88,9 +88,9 @@ class World:
         """That server leads from now on."""
         before = self.servers.get(self.leader.leader_name)
         rig = self.rigs[name]
-        reception = DeskReception(TokenVerifier(SECRET, SystemClock()), rig.sessions, rig.links)
+        registrar = LocalRegistrar(TokenVerifier(SECRET, SystemClock()), rig.sessions, rig.links)
         self.leader.becomes(name)
-        self.servers[name].relay.receive_at(reception)
+        self.servers[name].relay.receive_at(registrar)
         if before is not None:
             before.relay.leave()
         return rig

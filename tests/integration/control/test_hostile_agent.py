@@ -2,7 +2,7 @@
 
 from lattice.control.steps.plan import StepPlan, encode_plan
 from lattice.core.model.work.allocations import AllocationState
-from lattice.core.model.work.layout import Layout, StepWish
+from lattice.core.model.work.layout import Layout, TaskRequest
 from lattice.ports.nodes.steps import LaunchRequest
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, served
@@ -37,8 +37,10 @@ def test_an_agent_ends_no_step_of_another_node_and_makes_none_up() -> None:
         async with FakeAgent("good", rig.endpoint).connected() as good:
             number = await begun(rig, good)
             allocation = rig.state.allocations[number]
-            book = rig.sessions.steps
-            step = await book.launch(allocation, LaunchRequest(launch_id="mine", argv=("work",), wish=StepWish()))
+            registry = rig.sessions.steps
+            step = await registry.launch(
+                allocation, LaunchRequest(launch_id="mine", argv=("work",), task_request=TaskRequest())
+            )
             liar = Liar("evil", rig.endpoint)
             liar.steps = (
                 forged(number, Layout(nodes=("evil",), counts=(1,))),
@@ -49,9 +51,11 @@ def test_an_agent_ends_no_step_of_another_node_and_makes_none_up() -> None:
                 key = pb.StepKey(run=pb.RunKey(number=number, run=1), step=step.step)
                 lie = pb.StepReport(key=key, launch_id="mine", ended=True, tasks=[pb.TaskEnd(rank=0, exit_code=1)])
                 await liar.send(step_report=lie)
-                await liar.until(lambda: book.counts["foreign_steps"] == 4)
-                assert [(view.step, view.has_ended) for view in book.live(number)] == [(step.step, False)]
-                request = LaunchRequest(launch_id="next", argv=("work",), wish=StepWish(tasks=1), overlap=True)
-                assert (await book.launch(allocation, request)).step == step.step + 1
+                await liar.until(lambda: registry.counts["foreign_steps"] == 4)
+                assert [(view.step, view.has_ended) for view in registry.live(number)] == [(step.step, False)]
+                request = LaunchRequest(
+                    launch_id="next", argv=("work",), task_request=TaskRequest(tasks=1), overlap=True
+                )
+                assert (await registry.launch(allocation, request)).step == step.step + 1
 
     served(scenario)

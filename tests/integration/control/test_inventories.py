@@ -14,29 +14,29 @@ def told(inventory: Inventory) -> pb.Inventory:
 
 
 def kept_by(rig: Rig) -> Inventories:
-    book = rig.sessions.inventories = Inventories(rig.links, SystemClock())
-    return book
+    registry = rig.sessions.inventories = Inventories(rig.links, SystemClock())
+    return registry
 
 
 def test_what_a_node_says_before_it_is_confirmed_is_known() -> None:
     async def scenario(rig: Rig) -> None:
-        book = kept_by(rig)
+        registry = kept_by(rig)
         async with FakeAgent("n1", rig.endpoint).connected(confirm=False) as agent:
             await agent.send(inventory=told(KNOWN))
-            await agent.until(lambda: book.fingerprints() == {"n1": inventory_fingerprint(KNOWN)})
+            await agent.until(lambda: registry.fingerprints() == {"n1": inventory_fingerprint(KNOWN)})
 
     served(scenario)
 
 
 def test_garbage_costs_the_node_nothing_but_its_inventory() -> None:
     async def scenario(rig: Rig) -> None:
-        book = kept_by(rig)
+        registry = kept_by(rig)
         async with FakeAgent("n1", rig.endpoint).connected() as agent:
             for document in (b"", b"\xff" * 1000, b"{" * 1000, b'{"x": "' + b"x" * (1 << 20) + b'"}'):
                 await agent.send(inventory=pb.Inventory(document=document, fingerprint="?"))
             await agent.send(inventory=told(KNOWN))
-            await agent.until(lambda: "n1" in book.fingerprints())
-            assert (book.counts["refused"], agent.closed.is_set()) == (4, False)
+            await agent.until(lambda: "n1" in registry.fingerprints())
+            assert (registry.counts["refused"], agent.closed.is_set()) == (4, False)
             await rig.submit()
             assert (await agent.order()).HasField("start_run")
 
@@ -45,15 +45,15 @@ def test_garbage_costs_the_node_nothing_but_its_inventory() -> None:
 
 def test_a_heartbeat_of_another_fingerprint_makes_the_leader_ask() -> None:
     async def scenario(rig: Rig) -> None:
-        book = kept_by(rig)
+        registry = kept_by(rig)
         async with FakeAgent("n1", rig.endpoint).connected() as agent:
             await agent.send(inventory=told(KNOWN))
             mark = bytes.fromhex(inventory_fingerprint(KNOWN))[:8]
             await agent.send(heartbeat=pb.Heartbeat(seq=1, fingerprint=mark))
             await agent.send(heartbeat=pb.Heartbeat(seq=2, fingerprint=b"otherone"))
             assert (await agent.order()).HasField("refresh_inventory")
-            assert book.refresh("n1")
+            assert registry.refresh("n1")
             assert (await agent.order()).HasField("refresh_inventory")
-        assert not book.refresh("n9")
+        assert not registry.refresh("n9")
 
     served(scenario)

@@ -38,7 +38,7 @@ class LateClock(SystemClock):
 
 
 class Desk:
-    """Implements `PeerDesk`."""
+    """Implements `PeerService`."""
 
     async def is_member(self, name: str) -> bool:
         return name in ("s1", "s2")
@@ -78,7 +78,7 @@ def certificates(folder: Path, *names: str) -> dict[str, CertificateFolder]:
 @asynccontextmanager
 async def listening(folder: CertificateFolder, clock: Clock | None = None) -> AsyncIterator[tuple[str, PeerTls]]:
     app = PeerApp(users, clock or SystemClock())
-    app.desk = Desk()
+    app.service = Desk()
     tls = PeerTls(folder)
     listener = PeerListener(app, tls)
     bound = bind(Address("127.0.0.1", 0), "test")

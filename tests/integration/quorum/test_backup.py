@@ -12,7 +12,7 @@ from lattice.ports.quorum.log import Conflict, LogCorrupt, LogError
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.backup import folder as backup
 from lattice.quorum.backup import restore
-from lattice.quorum.backup.service import BackupDesk
+from lattice.quorum.backup.service import BackupService
 from lattice.quorum.logs.etcd import EtcdLog
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
@@ -31,8 +31,8 @@ def server_at(data: Path) -> LogReplica:
     )
 
 
-def desk_of(replica: LogReplica, data: Path) -> BackupDesk:
-    return BackupDesk(replica, data, data / "backups", "s1", "sqlite")
+def step_service_of(replica: LogReplica, data: Path) -> BackupService:
+    return BackupService(replica, data, data / "backups", "s1", "sqlite")
 
 
 async def backed_up(data: Path, target: Path) -> tuple[str, int]:
@@ -42,7 +42,7 @@ async def backed_up(data: Path, target: Path) -> tuple[str, int]:
             await submit(replica)
         await finish(replica, 3)
         digest = replica.state.digest()
-        made = await desk_of(replica, data).create(str(target))
+        made = await step_service_of(replica, data).create(str(target))
         assert made.digest == digest
         await finish(replica, 4)
         await submit(replica, "after the backup")
@@ -172,10 +172,10 @@ def test_a_restore_on_request_keeps_what_was_there(made: tuple[Path, str, int], 
     async def scenario() -> None:
         async with founded(server_at(data)) as replica:
             await submit(replica, "will be set aside")
-            desk = desk_of(replica, data)
+            service = step_service_of(replica, data)
             with pytest.raises(BackupError):
-                await desk.restore_at_start(str(tmp_path / "nowhere"))
-            await desk.restore_at_start(str(source))
+                await service.restore_at_start(str(tmp_path / "nowhere"))
+            await service.restore_at_start(str(source))
             former = replica.epoch
         done = await asyncio.to_thread(restore.carry_out_request, data)
         assert done is not None
@@ -195,19 +195,19 @@ def test_backups_are_named_listed_and_found(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with founded(server_at(data)) as replica:
-            desk = desk_of(replica, data)
+            service = step_service_of(replica, data)
             with pytest.raises(BackupMissing, match="no backup in"):
-                await desk.verify("")
-            first = await desk.create("")
+                await service.verify("")
+            first = await service.create("")
             await submit(replica)
-            second = await desk.create("evening")
+            second = await service.create("evening")
             assert second.path == str(data / "backups" / "evening")
             with pytest.raises(BackupError, match="exists already"):
-                await desk.create("evening")
+                await service.create("evening")
             with pytest.raises(BackupError, match="not the name"):
-                await desk.create("../elsewhere")
-            assert [each.path for each in await desk.list()] == [first.path, second.path]
-            assert (await desk.verify("")).index == second.index
+                await service.create("../elsewhere")
+            assert [each.path for each in await service.list()] == [first.path, second.path]
+            assert (await service.verify("")).index == second.index
 
     run(scenario())
 

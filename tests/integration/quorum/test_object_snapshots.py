@@ -13,7 +13,7 @@ from lattice.ports.quorum.object_store import ObjectStoreError
 from lattice.quorum.backup import restore
 from lattice.quorum.backup.folder import Source
 from lattice.quorum.backup.objects import ObjectSnapshots, SnapshotUploads, name_of, time_of
-from lattice.quorum.backup.service import BackupDesk
+from lattice.quorum.backup.service import BackupService
 from tests.integration.quorum.test_backup import server_at
 from tests.unit.quorum.world import founded, run, running, submit, until
 
@@ -28,10 +28,10 @@ async def uploaded(folder: Path, count: int) -> list[str]:
     """So many snapshots an hour apart, each with one allocation more; the digests of their states."""
     snapshots, digests = store_at(folder), []
     async with founded(server_at(folder / "data")) as replica:
-        desk = BackupDesk(replica, folder / "data", folder / "backups", "s1", "sqlite")
+        service = BackupService(replica, folder / "data", folder / "backups", "s1", "sqlite")
         for hour in range(count):
             await submit(replica)
-            source = await desk.source()
+            source = await service.source()
             digests.append(source.digest)
             await snapshots.upload(source, AT + timedelta(hours=hour))
     return digests
@@ -100,13 +100,13 @@ def test_uploads_come_in_time_whichever_server_made_the_last(tmp_path: Path) -> 
         for days in (95, 8.0, 8.1):
             await old.put(name_of(datetime.now(UTC) - timedelta(days=days)), b"old")
         async with founded(server_at(tmp_path / "data")) as replica:
-            desk = BackupDesk(replica, tmp_path / "data", tmp_path / "backups", "s1", "sqlite")
-            uploads = SnapshotUploads(snapshots, desk.source, every_s=3600)
+            service = BackupService(replica, tmp_path / "data", tmp_path / "backups", "s1", "sqlite")
+            uploads = SnapshotUploads(snapshots, service.source, every_s=3600)
             task = asyncio.create_task(uploads.run())
             await until(lambda: uploads.uploaded == 1, "one is uploaded at once")
             task.cancel()
             # The next server to lead finds that it was done.
-            second = SnapshotUploads(snapshots, desk.source, every_s=3600)
+            second = SnapshotUploads(snapshots, service.source, every_s=3600)
             task = asyncio.create_task(second.run())
             await asyncio.sleep(0.1)
             task.cancel()
@@ -121,13 +121,13 @@ def test_uploads_come_in_time_whichever_server_made_the_last(tmp_path: Path) -> 
 def test_a_failed_upload_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with founded(server_at(tmp_path / "data")) as replica:
-            desk = BackupDesk(replica, tmp_path / "data", tmp_path / "backups", "s1", "sqlite")
+            service = BackupService(replica, tmp_path / "data", tmp_path / "backups", "s1", "sqlite")
             troubles: list[Exception] = [ObjectStoreError("the store is away"), BackupError("no snapshot")]
 
             async def source() -> Source:
                 if troubles:
                     raise troubles.pop()
-                return await desk.source()
+                return await service.source()
 
             uploads = SnapshotUploads(store_at(tmp_path), source, every_s=3600, retry_s=0.01)
             task = asyncio.create_task(uploads.run())

@@ -24,7 +24,7 @@ from lattice.wire.agents.collecting import (
     GatheredShare,
     Hello,
     encode,
-    knock,
+    probe,
     unseal,
 )
 from lattice.wire.pb import agent_pb2 as pb
@@ -235,12 +235,12 @@ def test_over_tcp_a_node_connects_shows_its_ticket_and_is_asked() -> None:
         c1.collect(1)
         await until(lambda: len(c1.brought(1)) > 2, "rounds over TCP")
         assert not n1.collection.is_direct()
-        assert await knock(address, 5.0) == Alive("c1", True)
+        assert await probe(address, 5.0) == Alive("c1", True)
         c1.collection.closed()
         await until(lambda: n1.direct, "a direct heartbeat")
         n1.collection.closed()
         listener.close()
-        assert await knock(address, 5.0) is None
+        assert await probe(address, 5.0) is None
 
     run(scenario())
 
@@ -250,7 +250,7 @@ def test_an_agent_that_listens_everywhere_is_found_at_the_port_it_names() -> Non
         c1 = Node("c1", TcpSwitchboard())
         listener = Listener(c1.collection, lambda: Alive("c1", True))
         port = await listener.listen("", 0)
-        assert await knock(f"127.0.0.1:{port}", 10.0) == Alive("c1", True)
+        assert await probe(f"127.0.0.1:{port}", 10.0) == Alive("c1", True)
         listener.close()
 
     run(scenario())

@@ -1,6 +1,6 @@
 """A collector's rounds with a clock of the test's own: when a round ends, what it holds, and how old that is."""
 
-from lattice.agent.collectors.rounds import MOST_BROUGHT_BYTES, Gatherer
+from lattice.agent.collectors.rounds import MAX_BROUGHT_BYTES, Gatherer
 from lattice.wire.agents.collecting import MAX_BEAT, MAX_SHARES, GatheredShare
 
 
@@ -124,7 +124,7 @@ def test_no_member_spoils_what_the_others_bring() -> None:
     gatherer.bring(1, [GatheredShare("c2", [7], [0], [b"seven"])], 100.0)
     gatherer.bring(2, [GatheredShare("c2", [], [], [])], 100.0)  # in another's name
     gatherer.bring(3, [GatheredShare("c3", [1, 2], [0], [b"x"])], 100.0)  # makes no sense
-    rows_too_many = 1 + MOST_BROUGHT_BYTES // MAX_BEAT
+    rows_too_many = 1 + MAX_BROUGHT_BYTES // MAX_BEAT
     members = list(range(rows_too_many))
     gatherer.bring(4, [GatheredShare("c4", members, [0] * rows_too_many, [b"x" * MAX_BEAT] * rows_too_many)], 100.0)
     gatherer.bring(5, [GatheredShare("c5", [], [], [])] * MAX_SHARES, 100.0)

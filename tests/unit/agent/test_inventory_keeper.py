@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lattice.agent.discovery.hardware_file import MAX_FILE, HardwareFile, overlay
 from lattice.agent.discovery.keeper import InventoryKeeper, document_of, in_thread
-from lattice.agent.discovery.tools import MOST_OUTPUT, ToolFailed, ToolHung, run_tool
+from lattice.agent.discovery.tools import MAX_OUTPUT, ToolFailed, ToolHung, run_tool
 from lattice.core.model.nodes.inventory import (
     MAX_DOCUMENT_BYTES,
     Board,
@@ -59,42 +59,42 @@ def keeping(act: Callable[[InventoryKeeper, Desk], Awaitable[None]], **options: 
     """Runs the keeper of a machine that has FOUND while `act` lasts."""
 
     async def run() -> Desk:
-        desk = Desk()
+        service = Desk()
         given = {"look": lambda: FOUND, "poll_s": 0.01, **options}
-        keeper = InventoryKeeper(FOUND, desk.post, **given)  # type: ignore[arg-type]
+        keeper = InventoryKeeper(FOUND, service.post, **given)  # type: ignore[arg-type]
         task = asyncio.create_task(keeper.run())
         try:
-            await act(keeper, desk)
+            await act(keeper, service)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        return desk
+        return service
 
     return asyncio.run(run())
 
 
 def test_what_is_announced_has_the_fingerprint_of_its_document() -> None:
-    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
+    async def act(keeper: InventoryKeeper, service: Desk) -> None:
         keeper.announce()
-        assert await desk.after(1) == FOUND
-        assert desk.told[0].fingerprint == inventory_fingerprint(FOUND) == keeper.fingerprint
+        assert await service.after(1) == FOUND
+        assert service.told[0].fingerprint == inventory_fingerprint(FOUND) == keeper.fingerprint
         assert keeper.mark == bytes.fromhex(keeper.fingerprint)[:8]
 
     keeping(act)
 
 
 def test_a_request_is_answered_though_nothing_changed() -> None:
-    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
+    async def act(keeper: InventoryKeeper, service: Desk) -> None:
         assert keeper.received(pb.ServerMessage(refresh_inventory=pb.RefreshInventory()))
         assert not keeper.received(pb.ServerMessage(welcome=pb.Welcome()))
-        assert await desk.after(1) == FOUND
+        assert await service.after(1) == FOUND
 
     keeping(act)
 
 
 def test_it_looks_again_after_its_time_and_reports_so_that_the_server_does_not_take_it_for_stale() -> None:
-    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
-        assert await desk.after(3) == FOUND
+    async def act(keeper: InventoryKeeper, service: Desk) -> None:
+        assert await service.after(3) == FOUND
 
     keeping(act, every_s=0.02)
 
@@ -102,8 +102,8 @@ def test_it_looks_again_after_its_time_and_reports_so_that_the_server_does_not_t
 def test_a_change_is_told_without_being_asked() -> None:
     other = replace(FOUND, board=Board(bios_version="2"))
 
-    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
-        assert await desk.after(1) == other
+    async def act(keeper: InventoryKeeper, service: Desk) -> None:
+        assert await service.after(1) == other
         assert keeper.inventory == other
 
     keeping(act, look=lambda: other, every_s=0.02)
@@ -121,20 +121,20 @@ def troubled(*failures: bool) -> Callable[[], Inventory]:
 
 
 def test_a_source_that_fails_for_once_is_asked_again_before_it_is_believed() -> None:
-    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
+    async def act(keeper: InventoryKeeper, service: Desk) -> None:
         keeper.refresh()
-        assert await desk.after(1) == FOUND
+        assert await service.after(1) == FOUND
 
     keeping(act, look=troubled(True, True, False), again_s=0.0)
 
 
 def test_a_source_that_goes_on_failing_is_believed_and_looked_at_more_often() -> None:
-    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
+    async def act(keeper: InventoryKeeper, service: Desk) -> None:
         keeper.refresh()
-        assert (await desk.after(1)).problems == ("the driver does not answer",)
+        assert (await service.after(1)).problems == ("the driver does not answer",)
         async with asyncio.timeout(30):
-            while await desk.after(len(desk.told)) != FOUND:
-                await desk.after(len(desk.told) + 1)
+            while await service.after(len(service.told)) != FOUND:
+                await service.after(len(service.told) + 1)
 
     keeping(act, look=troubled(True, True, True, True, False), again_s=0.0, troubled_s=0.02)
 
@@ -144,13 +144,13 @@ def test_a_synthetic_hardware_file_is_followed_and_a_broken_one_changes_nothing(
     path.write_text('{"board": {"bios_version": "2"}}')
     file = HardwareFile(path)
 
-    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
-        assert (await desk.after(1)).board.bios_version == "2"
+    async def act(keeper: InventoryKeeper, service: Desk) -> None:
+        assert (await service.after(1)).board.bios_version == "2"
         for broken in ("{", "[]", '{"nonsense": 1}', '{"memory_mb": "x"}'):
             path.write_text(broken)
             await until(lambda: not file.has_changed())
         path.write_text('{"board": {"bios_version": "3"}}')
-        found = await desk.after(2)
+        found = await service.after(2)
         assert (found.board.bios_version, found.memory_mb, found.sources) == ("3", 1024, ("file",))
 
     assert len(keeping(act, hardware=file).told) == 2
@@ -172,9 +172,9 @@ def test_looking_that_fails_leaves_what_was_known() -> None:
     def look() -> Inventory:
         raise OSError("the driver is gone")
 
-    async def act(keeper: InventoryKeeper, desk: Desk) -> None:
+    async def act(keeper: InventoryKeeper, service: Desk) -> None:
         keeper.refresh()
-        assert await desk.after(1) == FOUND
+        assert await service.after(1) == FOUND
 
     keeping(act, look=look)
 
@@ -239,7 +239,7 @@ def _is_gone(pid: int) -> bool:
     [
         (["/no/such/program"], "cannot be run"),
         (program("raise SystemExit(3)"), "ended with 3"),
-        (program(f"import sys; sys.stdout.write('x' * {MOST_OUTPUT + 2})"), "said more than"),
+        (program(f"import sys; sys.stdout.write('x' * {MAX_OUTPUT + 2})"), "said more than"),
     ],
 )
 def test_a_program_that_fails_says_how(argv: list[str], complaint: str) -> None:

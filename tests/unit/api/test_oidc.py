@@ -31,7 +31,7 @@ def run(coroutine: Any) -> Any:  # noqa: ANN401 - whatever it returns
 
 @pytest.mark.parametrize(("key", "kid", "algorithm"), [(RSA_KEYS[0], "k1", "RS256"), (EC_KEY, "e1", "ES256")])
 def test_tokens_of_both_algorithms_are_accepted(key: Any, kid: str, algorithm: str) -> None:  # noqa: ANN401 - either kind
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier()
         identity = verifier.verify(
@@ -40,7 +40,7 @@ def test_tokens_of_both_algorithms_are_accepted(key: Any, kid: str, algorithm: s
         assert (identity.user, identity.account, identity.tenants) == ("ada", "ada", ("physics",))
         assert identity.roles == ("Operator",)
 
-    run(story())
+    run(history())
 
 
 def public_pem() -> bytes:
@@ -91,7 +91,7 @@ BAD: dict[str, Any] = {
 
 @pytest.mark.parametrize("case", sorted(BAD))
 def test_refused(case: str) -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier()
         chain = VerifierChain(TokenVerifier(SECRET, provider.clock), verifier)
@@ -100,33 +100,33 @@ def test_refused(case: str) -> None:
                 each.verify(BAD[case](provider))
             assert "k1" not in str(refusal.value)
 
-    run(story())
+    run(history())
 
 
 def test_clocks_may_differ_a_little() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier()
         now_s = provider.clock.ms // 1000
         assert verifier.verify(provider.token(exp=now_s - 20)).user == "ada"
         assert verifier.verify(provider.token(nbf=now_s + 20, iat=now_s + 20)).user == "ada"
 
-    run(story())
+    run(history())
 
 
 def test_only_configured_algorithms_are_accepted() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier(None, "RS256")
         assert verifier.verify(provider.token()).user == "ada"
         with pytest.raises(Unauthenticated):
             verifier.verify(provider.token(key=EC_KEY, kid="e1", algorithm="ES256"))
 
-    run(story())
+    run(history())
 
 
 def test_a_new_key_is_fetched_when_a_token_names_it_but_not_for_every_stranger() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier()
         provider.keys = [rsa_jwk(RSA_KEYS[1], "k2")]
@@ -143,11 +143,11 @@ def test_a_new_key_is_fetched_when_a_token_names_it_but_not_for_every_stranger()
         with pytest.raises(UnknownKey):
             verifier.verify(provider.token(kid="stranger"))
 
-    run(story())
+    run(history())
 
 
 def test_tokens_of_a_key_that_was_withdrawn_are_refused_although_they_were_remembered() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier()
         old = provider.token()
@@ -158,11 +158,11 @@ def test_tokens_of_a_key_that_was_withdrawn_are_refused_although_they_were_remem
         with pytest.raises(UnknownKey):
             verifier.verify(old)
 
-    run(story())
+    run(history())
 
 
 def test_a_remembered_token_ends_with_its_own_time() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier()
         token = provider.token()
@@ -171,11 +171,11 @@ def test_a_remembered_token_ends_with_its_own_time() -> None:
         with pytest.raises(Unauthenticated, match="expired"):
             verifier.verify(token)
 
-    run(story())
+    run(history())
 
 
 def test_a_provider_that_is_away_changes_nothing_for_keys_that_are_known() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier()
         provider.is_away = True
@@ -184,7 +184,7 @@ def test_a_provider_that_is_away_changes_nothing_for_keys_that_are_known() -> No
         assert verifier.verify(provider.token()).user == "ada"
         assert (await verifier.recheck(provider.token())).user == "ada"
 
-    run(story())
+    run(history())
 
 
 @pytest.mark.parametrize(
@@ -196,17 +196,17 @@ def test_a_provider_that_is_away_changes_nothing_for_keys_that_are_known() -> No
     ],
 )
 def test_a_description_that_cannot_be_right_is_not_believed(change: dict[str, str], complaint: str) -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         provider.description.update(change)
         with pytest.raises(IssuerUnusable, match=complaint):
             await provider.issuer().refresh()
 
-    run(story())
+    run(history())
 
 
 def test_weak_keys_shared_secrets_and_encryption_keys_are_passed_over() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505 - that is the point
         provider.keys = [
@@ -221,11 +221,11 @@ def test_weak_keys_shared_secrets_and_encryption_keys_are_passed_over() -> None:
         await issuer.refresh()
         assert list(issuer.keys) == ["k1"]
 
-    run(story())
+    run(history())
 
 
 def test_user_account_and_tenants_come_from_the_claims_that_the_site_names() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         names = ClaimNames(user="email", account="unix", tenants="groups", default_tenants=("guests",))
         verifier = await provider.verifier(OidcPolicy(client_id="lattice", audiences=("api", "lattice"), names=names))
@@ -235,7 +235,7 @@ def test_user_account_and_tenants_come_from_the_claims_that_the_site_names() -> 
         with pytest.raises(Unauthenticated, match="unix"):
             verifier.verify(provider.token(email="ada@x"))
 
-    run(story())
+    run(history())
 
 
 ROLES = [
@@ -257,17 +257,17 @@ ROLES = [
 
 @pytest.mark.parametrize(("claims", "role"), ROLES)
 def test_roles_come_from_scopes_and_then_from_role_claims(claims: dict[str, Any], role: str) -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier()
         assert verifier.verify(provider.token(**claims)).roles == (role,)
 
-    run(story())
+    run(history())
 
 
 @pytest.mark.parametrize("how", ["userinfo", "introspection"])
 def test_a_token_that_was_revoked_is_found_when_the_provider_is_asked(how: Any) -> None:  # noqa: ANN401 - a literal
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         policy = OidcPolicy(client_id="lattice", recheck=how, client_secret="s")
         chain = VerifierChain(TokenVerifier(SECRET, provider.clock), await provider.verifier(policy))
@@ -278,11 +278,11 @@ def test_a_token_that_was_revoked_is_found_when_the_provider_is_asked(how: Any) 
         with pytest.raises(Unauthenticated, match="revoked"):
             await chain.recheck(token)
 
-    run(story())
+    run(history())
 
 
 def test_tokens_of_the_server_itself_are_accepted_beside_those_of_the_provider() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         own = TokenVerifier(SECRET, provider.clock)
         now_s = provider.clock.ms // 1000
@@ -298,11 +298,11 @@ def test_tokens_of_the_server_itself_are_accepted_beside_those_of_the_provider()
         with pytest.raises(Unauthenticated):
             alone.verify(provider.token())
 
-    run(story())
+    run(history())
 
 
 def test_a_token_without_a_key_id_is_taken_when_only_one_key_can_be_meant() -> None:
-    async def story() -> None:
+    async def history() -> None:
         provider = Provider()
         verifier = await provider.verifier()
         assert verifier.verify(provider.token(kid=None)).user == "ada"
@@ -312,7 +312,7 @@ def test_a_token_without_a_key_id_is_taken_when_only_one_key_can_be_meant() -> N
         with pytest.raises(UnknownKey):
             verifier.verify(provider.token(kid=None))
 
-    run(story())
+    run(history())
 
 
 def test_role_claims_count_in_tokens_of_the_server_as_well() -> None:

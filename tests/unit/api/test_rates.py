@@ -7,7 +7,7 @@ import pytest
 
 from lattice.api.answers import EventAnswer, ServerEvent, TextAnswer, TextPiece
 from lattice.api.errors import ApiError
-from lattice.api.rates import DEFAULTS, GENEROUS, MOST_BUCKETS, RateLimits
+from lattice.api.rates import DEFAULTS, GENEROUS, MAX_BUCKETS, RateLimits
 from lattice.core.model.site.settings import SETTINGS
 from lattice.ports.site.identity import Identity
 
@@ -73,7 +73,7 @@ def test_every_limit_can_be_set_and_dev_mode_lets_loops_run() -> None:
 def test_buckets_do_not_grow_without_end() -> None:
     clock = Clock()
     guard = limits(clock)
-    for number in range(MOST_BUCKETS + 10):
+    for number in range(MAX_BUCKETS + 10):
         clock.now += 1
         guard.spend(Identity(user=f"u{number}", account=""), "get_node")
     assert len(guard._buckets) < 200

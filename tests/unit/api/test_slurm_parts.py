@@ -16,7 +16,7 @@ CALLER = {
 
 
 @pytest.mark.parametrize(
-    ("wish", "handed_on"),
+    ("export", "handed_on"),
     [
         ("", {"PATH": "/bin", "ONE": "1", "SLURM_TIME_FORMAT": "%s", "SBATCH_X": "y"}),
         ("ALL,TWO=2", {"PATH": "/bin", "ONE": "1", "TWO": "2", "SLURM_TIME_FORMAT": "%s", "SBATCH_X": "y"}),
@@ -27,8 +27,8 @@ CALLER = {
         ("LATTICE_TOKEN,=x", {}),
     ],
 )
-def test_export_says_which_variables_go_along(wish: str, handed_on: dict[str, str]) -> None:
-    assert exported(CALLER, wish) == handed_on
+def test_export_says_which_variables_go_along(export: str, handed_on: dict[str, str]) -> None:
+    assert exported(CALLER, export) == handed_on
 
 
 def test_without_a_mapping_every_vcluster_is_a_partition() -> None:

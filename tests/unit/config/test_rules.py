@@ -9,7 +9,7 @@ from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError
 from lattice.core.model.work.allocations import Lifecycle
-from lattice.daemons.server.senders import Outlets
+from lattice.daemons.server.senders import Senders
 from lattice.ports.clock import SystemClock
 
 HEAD = "data_dir: /tmp/x\nmode: dev\napi: {hmac_secret: plain}\n"
@@ -56,12 +56,12 @@ def test_rules_that_make_no_sense_are_named(tmp_path: Path, rule: str, words: st
         intent_rules(written(tmp_path, f"submission: {{rules: [{rule}]}}\n").submission)
 
 
-def outlets(folder: Path, text: str) -> Outlets:
-    return Outlets(written(folder, f"notifications: {text}\n"), SystemClock())
+def senders(folder: Path, text: str) -> Senders:
+    return Senders(written(folder, f"notifications: {text}\n"), SystemClock())
 
 
 def test_without_a_sender_nothing_is_sent(tmp_path: Path) -> None:
-    none = outlets(tmp_path, "{}")
+    none = senders(tmp_path, "{}")
     assert none.senders == {}
     assert none.policy.channels == frozenset()
 
@@ -70,7 +70,7 @@ def test_what_is_configured_is_opened(tmp_path: Path) -> None:
     mail = (
         "{host: mx, sender: l@site.test, user: u, password: p, allowed_domains: [Site.Test], default_domain: site.test}"
     )
-    both = outlets(tmp_path, f"{{mail: {mail}, webhook: {{enabled: true, secret: s, allow_http: true}}}}")
+    both = senders(tmp_path, f"{{mail: {mail}, webhook: {{enabled: true, secret: s, allow_http: true}}}}")
     assert set(both.senders) == {"mail", "webhook"}
     policy = both.policy
     assert policy.own_address("ada") == "mail:ada@site.test"
@@ -92,4 +92,4 @@ def test_what_is_configured_is_opened(tmp_path: Path) -> None:
 )
 def test_what_is_half_configured_is_refused(tmp_path: Path, text: str, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        outlets(tmp_path, text)
+        senders(tmp_path, text)

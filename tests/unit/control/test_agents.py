@@ -2,11 +2,11 @@
 
 import pytest
 
-from lattice.control.nodes.health import HealthBook
+from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.inventories import Inventories
 from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
-from lattice.control.steps.registry import StepBook, StepSettings
+from lattice.control.steps.registry import StepRegistry, StepSettings
 from lattice.core.machine.commands import (
     CancelAllocation,
     ConfirmNode,
@@ -47,7 +47,7 @@ class Desk:
             settings=SessionSettings(server_name="s1", heartbeat_interval_s=10),
             timers=NodeTimers(world.replica, TimerSettings()),
             on_opened=self.opened.append,
-            steps=StepBook(
+            steps=StepRegistry(
                 world.replica, world.links, world.clock, StepSettings(), lambda allocation: "token", lambda node: None
             ),
         )
@@ -72,16 +72,16 @@ def report(number: int, run: int, phase: PartPhase, seq: int, cause: Cause | Non
 async def test_a_new_node_is_ready_only_after_it_confirmed() -> None:
     world = World()
     await world.prepare()
-    desk = Desk(world)
-    greeting = await desk.register("n1")
+    service = Desk(world)
+    greeting = await service.register("n1")
     assert world.node("n1").state is NodeState.BOOTING
     assert greeting.wanted == ()
     assert (greeting.heartbeat_interval_s, greeting.down_after_s) == (10, 90)
-    assert await desk.sessions.confirm("n1", greeting.session)
+    assert await service.sessions.confirm("n1", greeting.session)
     assert world.node("n1").state is NodeState.READY
-    assert desk.opened == []
-    desk.sessions.opened("n1", greeting.session)
-    assert desk.opened == ["n1"]
+    assert service.opened == []
+    service.sessions.opened("n1", greeting.session)
+    assert service.opened == ["n1"]
 
 
 @scenario
@@ -101,10 +101,10 @@ async def test_a_run_that_is_stopping_is_still_wanted_until_it_ended() -> None:
     await world.prepare("n1")
     number = await world.running("n1")
     await world.do(CancelAllocation(number=number))
-    desk = Desk(world)
-    assert (await desk.register("n1", RunKey(number, 1))).wanted == (RunKey(number, 1),)
+    service = Desk(world)
+    assert (await service.register("n1", RunKey(number, 1))).wanted == (RunKey(number, 1),)
     await world.ended(number, "n1")
-    assert (await desk.register("n1")).wanted == ()
+    assert (await service.register("n1")).wanted == ()
 
 
 @scenario
@@ -157,12 +157,12 @@ async def test_a_disabled_node_keeps_its_stream_and_stays_down() -> None:
 async def test_a_node_given_up_between_register_and_confirmed_has_to_register_again() -> None:
     world = World()
     await world.prepare()
-    desk = Desk(world)
-    greeting = await desk.register("n1")
+    service = Desk(world)
+    greeting = await service.register("n1")
     await world.do(DownNode(node="n1"))
-    assert not await desk.sessions.confirm("n1", greeting.session)
+    assert not await service.sessions.confirm("n1", greeting.session)
     assert [node for node, _ in world.links.closed] == ["n1"]
-    await desk.connect("n1")
+    await service.connect("n1")
     assert world.node("n1").state is NodeState.READY
 
 
@@ -170,68 +170,68 @@ async def test_a_node_given_up_between_register_and_confirmed_has_to_register_ag
 async def test_words_of_a_replaced_stream_neither_confirm_nor_count_as_signs_of_life() -> None:
     world = World()
     await world.prepare()
-    desk = Desk(world)
-    old = await desk.register("n1")
-    new = await desk.register("n1")
-    assert not await desk.sessions.confirm("n1", old.session)
+    service = Desk(world)
+    old = await service.register("n1")
+    new = await service.register("n1")
+    assert not await service.sessions.confirm("n1", old.session)
     assert world.node("n1").state is NodeState.BOOTING
     world.clock.pass_s(5)
-    desk.sessions.beat("n1", old.session, Beat(seq=1))
-    desk.sessions.closed("n1", old.session)
-    observation = desk.observations.get("n1")
+    service.sessions.beat("n1", old.session, Beat(seq=1))
+    service.sessions.closed("n1", old.session)
+    observation = service.observations.get("n1")
     assert observation is not None
     assert (observation.seq, observation.connected) == (0, False)
-    assert desk.sessions.counts["stale_heartbeats"] == 1
-    assert await desk.sessions.confirm("n1", new.session)
-    desk.sessions.opened("n1", new.session)
-    desk.sessions.closed("n1", old.session)
-    assert desk.observations.connected() == {"n1"}
+    assert service.sessions.counts["stale_heartbeats"] == 1
+    assert await service.sessions.confirm("n1", new.session)
+    service.sessions.opened("n1", new.session)
+    service.sessions.closed("n1", old.session)
+    assert service.observations.connected() == {"n1"}
 
 
 @scenario
 async def test_a_node_gets_no_work_before_its_agent_takes_orders() -> None:
     world = World()
     await world.prepare()
-    desk = Desk(world)
-    greeting = await desk.register("n1")
-    assert await desk.sessions.confirm("n1", greeting.session)
+    service = Desk(world)
+    greeting = await service.register("n1")
+    assert await service.sessions.confirm("n1", greeting.session)
     assert world.node("n1").state is NodeState.READY
-    assert desk.observations.connected() == frozenset()
-    desk.sessions.opened("n1", greeting.session)
-    assert desk.observations.connected() == {"n1"}
+    assert service.observations.connected() == frozenset()
+    service.sessions.opened("n1", greeting.session)
+    assert service.observations.connected() == {"n1"}
 
 
 @scenario
 async def test_of_two_registrations_at_once_the_newer_wins() -> None:
     world = World()
     await world.prepare()
-    desk = Desk(world)
+    service = Desk(world)
     original = world.replica.propose
 
     async def overtaken(command: object, **kwargs: object) -> object:
         world.replica.propose = original  # type: ignore[method-assign]
-        await desk.register("n1")
+        await service.register("n1")
         return await original(command, **kwargs)  # type: ignore[arg-type]
 
     world.replica.propose = overtaken  # type: ignore[method-assign,assignment]
     with pytest.raises(RegistrationRefused, match="newer stream"):
-        await desk.register("n1")
+        await service.register("n1")
 
 
 @scenario
 async def test_reports_change_the_state_and_late_ones_change_nothing() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
+    service = Desk(world)
+    greeting = await service.connect("n1")
     number = await world.submit()
     await world.place(number, "n1")
-    await desk.sessions.report("n1", greeting.session, [report(number, 1, PartPhase.RUNNING, 1)])
+    await service.sessions.report("n1", greeting.session, [report(number, 1, PartPhase.RUNNING, 1)])
     assert world.allocation(number).state is AllocationState.RUNNING
     ended = report(number, 1, PartPhase.ENDED, 2, Cause.EXIT)
-    await desk.sessions.report("n1", greeting.session, [ended])
+    await service.sessions.report("n1", greeting.session, [ended])
     assert world.allocation(number).state is AllocationState.COMPLETED
-    await desk.sessions.report("n1", greeting.session, [ended, report(number, 1, PartPhase.RUNNING, 1)])
+    await service.sessions.report("n1", greeting.session, [ended, report(number, 1, PartPhase.RUNNING, 1)])
     assert world.allocation(number).state is AllocationState.COMPLETED
 
 
@@ -239,12 +239,12 @@ async def test_reports_change_the_state_and_late_ones_change_nothing() -> None:
 async def test_a_stopped_run_ends_as_cancelled() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
+    service = Desk(world)
+    greeting = await service.connect("n1")
     number = await world.running("n1")
     await world.do(CancelAllocation(number=number))
     stopped = Report(key=RunKey(number, 1), phase=PartPhase.ENDED, seq=2, is_stopped=True)
-    await desk.sessions.report("n1", greeting.session, [stopped])
+    await service.sessions.report("n1", greeting.session, [stopped])
     assert world.allocation(number).state is AllocationState.CANCELLED
 
 
@@ -252,9 +252,9 @@ async def test_a_stopped_run_ends_as_cancelled() -> None:
 async def test_a_run_that_nobody_wants_is_stopped_when_it_says_that_it_runs() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
-    await desk.sessions.report("n1", greeting.session, [report(77, 1, PartPhase.RUNNING, 1)])
+    service = Desk(world)
+    greeting = await service.connect("n1")
+    await service.sessions.report("n1", greeting.session, [report(77, 1, PartPhase.RUNNING, 1)])
     assert world.links.sent == [("n1", StopOrder(number=77, run=1, grace_s=0.0, why="stale"))]
 
 
@@ -262,22 +262,22 @@ async def test_a_run_that_nobody_wants_is_stopped_when_it_says_that_it_runs() ->
 async def test_a_report_that_was_not_committed_is_not_acknowledged() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
+    service = Desk(world)
+    greeting = await service.connect("n1")
     world.replica.failure = LogFull("no room")
     with pytest.raises(LogFull):
-        await desk.sessions.report("n1", greeting.session, [report(1, 1, PartPhase.RUNNING, 1)])
+        await service.sessions.report("n1", greeting.session, [report(1, 1, PartPhase.RUNNING, 1)])
 
 
 @scenario
 async def test_a_report_names_the_node_of_its_stream() -> None:
     world = World()
     await world.prepare("n1", "n2")
-    desk = Desk(world)
+    service = Desk(world)
     number = await world.submit()
     await world.place(number, "n1")
-    greeting = await desk.connect("n2")
-    await desk.sessions.report("n2", greeting.session, [report(number, 1, PartPhase.ENDED, 2, Cause.EXIT)])
+    greeting = await service.connect("n2")
+    await service.sessions.report("n2", greeting.session, [report(number, 1, PartPhase.ENDED, 2, Cause.EXIT)])
     command = world.replica.proposed[-1]
     assert isinstance(command, ReportPart)
     assert command.node == "n2"
@@ -288,13 +288,13 @@ async def test_a_report_names_the_node_of_its_stream() -> None:
 async def test_heartbeats_never_reach_the_log() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
+    service = Desk(world)
+    greeting = await service.connect("n1")
     before = len(world.replica.proposed)
     for seq in (1, 2, 3):
-        desk.sessions.beat("n1", greeting.session, Beat(seq=seq, load1=0.5))
+        service.sessions.beat("n1", greeting.session, Beat(seq=seq, load1=0.5))
     assert len(world.replica.proposed) == before
-    observation = desk.observations.get("n1")
+    observation = service.observations.get("n1")
     assert observation is not None
     assert (observation.seq, observation.load1) == (3, 0.5)
 
@@ -303,40 +303,40 @@ async def test_heartbeats_never_reach_the_log() -> None:
 async def test_a_heartbeat_whose_number_does_not_rise_is_counted_and_ignored() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
-    desk.sessions.beat("n1", greeting.session, Beat(seq=5))
+    service = Desk(world)
+    greeting = await service.connect("n1")
+    service.sessions.beat("n1", greeting.session, Beat(seq=5))
     world.clock.pass_s(10)
-    desk.sessions.beat("n1", greeting.session, Beat(seq=5))
-    observation = desk.observations.get("n1")
+    service.sessions.beat("n1", greeting.session, Beat(seq=5))
+    observation = service.observations.get("n1")
     assert observation is not None
     assert observation.last_heard == world.clock.s - 10
-    assert desk.sessions.counts["stale_heartbeats"] == 1
+    assert service.sessions.counts["stale_heartbeats"] == 1
 
 
 @scenario
 async def test_a_restarted_agent_may_count_its_heartbeats_from_one_again() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    first = await desk.connect("n1")
-    desk.sessions.beat("n1", first.session, Beat(seq=500))
-    second = await desk.connect("n1")
-    desk.sessions.beat("n1", second.session, Beat(seq=1, running=2))
-    assert desk.sessions.counts["stale_heartbeats"] == 0
-    assert desk.sessions.running_of("n1") == 2
+    service = Desk(world)
+    first = await service.connect("n1")
+    service.sessions.beat("n1", first.session, Beat(seq=500))
+    second = await service.connect("n1")
+    service.sessions.beat("n1", second.session, Beat(seq=1, running=2))
+    assert service.sessions.counts["stale_heartbeats"] == 0
+    assert service.sessions.running_of("n1") == 2
 
 
 @scenario
 async def test_a_heartbeat_brings_a_degraded_node_back_once() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
+    service = Desk(world)
+    greeting = await service.connect("n1")
     await world.do(DegradeNode(node="n1"))
     for seq in (1, 2, 3):
-        desk.sessions.beat("n1", greeting.session, Beat(seq=seq))
-    for task in list(desk.sessions._recovering.values()):
+        service.sessions.beat("n1", greeting.session, Beat(seq=seq))
+    for task in list(service.sessions._recovering.values()):
         await task
     assert world.node("n1").state is NodeState.READY
     assert world.replica.proposed.count(RecoverNode(node="n1")) == 1
@@ -346,13 +346,13 @@ async def test_a_heartbeat_brings_a_degraded_node_back_once() -> None:
 async def test_heartbeats_of_a_node_whose_checks_fail_never_reach_the_log() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
+    service = Desk(world)
+    greeting = await service.connect("n1")
     await world.do(DegradeNode(node="n1", cause=DegradeCause.CHECK, reason="scratch is full"))
     before = len(world.replica.proposed)
     for seq in (1, 2, 3):
-        desk.sessions.beat("n1", greeting.session, Beat(seq=seq))
-        for task in list(desk.sessions._recovering.values()):
+        service.sessions.beat("n1", greeting.session, Beat(seq=seq))
+        for task in list(service.sessions._recovering.values()):
             await task
     assert world.replica.proposed[before:] == []
     assert world.node("n1").state is NodeState.DEGRADED
@@ -362,26 +362,26 @@ async def test_heartbeats_of_a_node_whose_checks_fail_never_reach_the_log() -> N
 async def test_nodes_that_are_told_to_beat_more_often_are_heard_as_often() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
+    service = Desk(world)
+    greeting = await service.connect("n1")
     world.state.settings["node.heartbeat_interval_s"] = "0.5"
     for seq in range(1, 101):
         world.clock.pass_s(0.5)
-        desk.sessions.beat("n1", greeting.session, Beat(seq=seq))
-    assert desk.sessions.counts["heartbeats"] >= 99
+        service.sessions.beat("n1", greeting.session, Beat(seq=seq))
+    assert service.sessions.counts["heartbeats"] >= 99
 
 
 @scenario
 async def test_a_degraded_node_is_not_brought_back_by_an_agent_that_has_not_confirmed() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
+    service = Desk(world)
     await world.do(DegradeNode(node="n1"))
-    greeting = await desk.register("n1")
-    desk.sessions.beat("n1", greeting.session, Beat(seq=1))
-    assert desk.sessions._recovering == {}
+    greeting = await service.register("n1")
+    service.sessions.beat("n1", greeting.session, Beat(seq=1))
+    assert service.sessions._recovering == {}
     assert world.node("n1").state is NodeState.DEGRADED
-    assert await desk.sessions.confirm("n1", greeting.session)
+    assert await service.sessions.confirm("n1", greeting.session)
     assert world.node("n1").state is NodeState.READY
 
 
@@ -389,135 +389,135 @@ async def test_a_degraded_node_is_not_brought_back_by_an_agent_that_has_not_conf
 async def test_a_closed_stream_leaves_the_node_unconnected_but_remembered() -> None:
     world = World()
     await world.prepare()
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
-    assert desk.observations.connected() == {"n1"}
-    desk.sessions.closed("n1", greeting.session)
-    assert desk.observations.connected() == frozenset()
-    assert desk.observations.get("n1") is not None
+    service = Desk(world)
+    greeting = await service.connect("n1")
+    assert service.observations.connected() == {"n1"}
+    service.sessions.closed("n1", greeting.session)
+    assert service.observations.connected() == frozenset()
+    assert service.observations.get("n1") is not None
     assert isinstance(world.replica.proposed[0], RegisterNode)
 
 
 async def restored(epoch: int) -> tuple[World, Desk, int]:
-    """A desk of a restored cluster whose state has a run on n1 as running and one that was only placed there, on n2."""
+    """A service of a restored cluster whose state has a run on n1 as running and one that was only placed there, on n2."""
     world = World()
     await world.prepare("n1", "n2")
     running, placed = await world.submit(), await world.submit()
     await world.place(running, "n1")
     await world.place(placed, "n2")
     await world.do(ReportPart(number=running, run=1, node="n1", seq=1, phase=PartPhase.RUNNING))
-    desk = Desk(world)
-    desk.sessions.settings = SessionSettings(server_name="s1", epoch=epoch)
-    return world, desk, placed
+    service = Desk(world)
+    service.sessions.settings = SessionSettings(server_name="s1", epoch=epoch)
+    return world, service, placed
 
 
 @scenario
 async def test_an_agent_of_a_later_history_is_refused_and_changes_nothing() -> None:
-    world, desk, _ = await restored(epoch=10)
+    world, service, _ = await restored(epoch=10)
     before = world.state.digest()
     with pytest.raises(RegistrationRefused, match="later history of this cluster"):
-        await desk.sessions.register(Registration(node="n1", hardware=HARDWARE, boot_id="b2", epoch=11))
+        await service.sessions.register(Registration(node="n1", hardware=HARDWARE, boot_id="b2", epoch=11))
     assert world.state.digest() == before
-    greeting = await desk.sessions.register(Registration(node="n1", hardware=HARDWARE, epoch=10))
+    greeting = await service.sessions.register(Registration(node="n1", hardware=HARDWARE, epoch=10))
     assert greeting.epoch == 10
 
 
 @scenario
 async def test_a_run_of_a_former_history_counts_only_when_the_state_knows_it_as_running() -> None:
-    world, desk, placed = await restored(epoch=20)
+    world, service, placed = await restored(epoch=20)
     mine, same_number = RunKey(1, 1), RunKey(placed, 1)
     known = Registration(node="n1", hardware=HARDWARE, epoch=20, runs=(mine,), run_epochs={mine: 10})
-    assert (await desk.sessions.register(known)).wanted == (mine,)
+    assert (await service.sessions.register(known)).wanted == (mine,)
     known = Registration(node="n2", hardware=HARDWARE, epoch=20, runs=(same_number,), run_epochs={same_number: 10})
-    greeting = await desk.sessions.register(known)
+    greeting = await service.sessions.register(known)
     assert greeting.wanted == ()
     # Gone from the node, it is sent anew.
-    assert await desk.sessions.confirm("n2", greeting.session)
+    assert await service.sessions.confirm("n2", greeting.session)
     assert world.allocation(placed).state is AllocationState.STARTING
     fresh = Registration(node="n2", hardware=HARDWARE, epoch=20, runs=(same_number,), run_epochs={same_number: 20})
-    assert (await desk.sessions.register(fresh)).wanted == (same_number,)
+    assert (await service.sessions.register(fresh)).wanted == (same_number,)
 
 
 @scenario
 async def test_a_heartbeat_of_another_session_is_counted_and_changes_nothing() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    former = await desk.connect("n1")
-    current = await desk.connect("n1")
-    assert desk.sessions.beat("n1", current.session, Beat(seq=9, session=former.session))
-    assert desk.sessions.beat("n1", former.session, Beat(seq=9, session=former.session))
-    assert desk.sessions.beat("elsewhere", current.session, Beat(seq=9, session=current.session))
-    observation = desk.observations.get("n1")
+    service = Desk(world)
+    former = await service.connect("n1")
+    current = await service.connect("n1")
+    assert service.sessions.beat("n1", current.session, Beat(seq=9, session=former.session))
+    assert service.sessions.beat("n1", former.session, Beat(seq=9, session=former.session))
+    assert service.sessions.beat("elsewhere", current.session, Beat(seq=9, session=current.session))
+    observation = service.observations.get("n1")
     assert observation is not None
     assert observation.seq == 0
-    assert (desk.sessions.counts["stale_heartbeats"], desk.sessions.counts["forged_heartbeats"]) == (2, 1)
+    assert (service.sessions.counts["stale_heartbeats"], service.sessions.counts["forged_heartbeats"]) == (2, 1)
     world.clock.pass_s(10)
-    assert desk.sessions.hear("n1", current.session, Beat(seq=9, session=current.session), age_s=4.0)
-    observation = desk.observations.get("n1")
+    assert service.sessions.hear("n1", current.session, Beat(seq=9, session=current.session), age_s=4.0)
+    observation = service.observations.get("n1")
     assert observation is not None
     assert observation.last_heard == world.clock.s - 4
-    assert desk.sessions.counts["heartbeats"] == 1
+    assert service.sessions.counts["heartbeats"] == 1
 
 
 @scenario
 async def test_the_same_agent_process_goes_on_counting_on_its_next_stream() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
+    service = Desk(world)
     registration = Registration(node="n1", hardware=HARDWARE, boot_id="b", process=77)
-    first = await desk.sessions.register(registration)
-    desk.sessions.beat("n1", first.session, Beat(seq=5, session=first.session))
-    second = await desk.sessions.register(registration)
-    desk.sessions.beat("n1", second.session, Beat(seq=5, session=second.session))
-    assert desk.sessions.counts["stale_heartbeats"] == 1
-    desk.sessions.beat("n1", second.session, Beat(seq=6, session=second.session))
-    assert desk.sessions.counts["heartbeats"] == 2
+    first = await service.sessions.register(registration)
+    service.sessions.beat("n1", first.session, Beat(seq=5, session=first.session))
+    second = await service.sessions.register(registration)
+    service.sessions.beat("n1", second.session, Beat(seq=5, session=second.session))
+    assert service.sessions.counts["stale_heartbeats"] == 1
+    service.sessions.beat("n1", second.session, Beat(seq=6, session=second.session))
+    assert service.sessions.counts["heartbeats"] == 2
 
 
 @scenario
 async def test_a_flood_of_heartbeats_is_dropped_whatever_stream_it_comes_on() -> None:
     world = World()
     await world.prepare("n1")
-    desk = Desk(world)
-    greeting = await desk.connect("n1")
-    heard = [desk.sessions.beat("n1", greeting.session, Beat(seq=seq)) for seq in range(1, 101)]
+    service = Desk(world)
+    greeting = await service.connect("n1")
+    heard = [service.sessions.beat("n1", greeting.session, Beat(seq=seq)) for seq in range(1, 101)]
     assert heard == [True] * 20 + [False] * 80
-    again = await desk.connect("n1")
-    assert not desk.sessions.beat("n1", again.session, Beat(seq=1))
-    assert desk.sessions.counts["surplus_heartbeats"] == 81
+    again = await service.connect("n1")
+    assert not service.sessions.beat("n1", again.session, Beat(seq=1))
+    assert service.sessions.counts["surplus_heartbeats"] == 81
     world.clock.pass_s(10)
-    assert desk.sessions.beat("n1", again.session, Beat(seq=2))
-    assert desk.sessions.counts["heartbeats"] == 21
+    assert service.sessions.beat("n1", again.session, Beat(seq=2))
+    assert service.sessions.counts["heartbeats"] == 21
 
 
 @scenario
 async def test_what_a_node_said_of_itself_is_forgotten_when_its_machine_was_booted_and_not_before() -> None:
     world = World()
     await world.prepare()
-    desk = Desk(world)
-    book = desk.sessions.inventories = Inventories(desk, world.clock)  # type: ignore[arg-type]
+    service = Desk(world)
+    registry = service.sessions.inventories = Inventories(service, world.clock)  # type: ignore[arg-type]
     for boot, is_known in (("b1", False), ("b1", True), ("b2", False)):
         registration = Registration(node="n1", hardware=HARDWARE, boot_id=boot)
-        session = (await desk.sessions.register(registration)).session
-        assert ("n1" in book.fingerprints()) is is_known
-        desk.sessions.inventory("n1", session, b'{"software": {"kernel": "6.1"}}', "")
-        assert "n1" in book.fingerprints()
+        session = (await service.sessions.register(registration)).session
+        assert ("n1" in registry.fingerprints()) is is_known
+        service.sessions.inventory("n1", session, b'{"software": {"kernel": "6.1"}}', "")
+        assert "n1" in registry.fingerprints()
 
 
 @scenario
 async def test_a_node_that_boots_with_a_failed_check_is_drained_as_soon_as_its_stream_is_confirmed() -> None:
     world = World()
     await world.prepare()
-    desk = Desk(world)
-    book = desk.sessions.health = HealthBook(world.replica, world.links, world.clock)  # type: ignore[arg-type]
-    session = (await desk.register("n1")).session
+    service = Desk(world)
+    registry = service.sessions.health = HealthRegistry(world.replica, world.links, world.clock)  # type: ignore[arg-type]
+    session = (await service.register("n1")).session
     failed = CheckStanding(name="fans", verdict=Verdict.FAILED, consequence=Consequence.DRAIN)
-    desk.sessions.health_report("n1", session, HealthReport(checks=(failed,)))
-    assert await desk.sessions.confirm("n1", session)
-    await book.settle()
+    service.sessions.health_report("n1", session, HealthReport(checks=(failed,)))
+    assert await service.sessions.confirm("n1", session)
+    await registry.settle()
     assert world.node("n1").state is NodeState.BOOTING
     world.links.open.add("n1")
-    desk.sessions.opened("n1", session)
-    await book.settle()
+    service.sessions.opened("n1", session)
+    await registry.settle()
     assert (world.node("n1").state, world.node("n1").reason_by) == (NodeState.DRAINED, "check/fans")

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
 from lattice.control.audit.keys import Signer, is_signed
-from lattice.control.audit.sealing import MAX_DIFFERENT, MAX_SEALED_AT_ONCE, Auditing, AuditSettings, Refusals
+from lattice.control.audit.sealing import MAX_DIFFERENT, SEAL_BATCH, Auditing, AuditSettings, Refusals
 from lattice.core.machine.commands import RecordAudit, SealAudit
 from lattice.core.model.site.audit import AuditNote, key_id, seal_message
 from lattice.integrations.directory.store import DirectoryStore
@@ -83,64 +83,64 @@ def test_a_key_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 def test_seals_are_made_in_time_in_bounded_segments_and_verify(tmp_path: Path) -> None:
     async def scenario() -> None:
-        desk = Desk(tmp_path, seal_every_s=10)
-        await desk.auditing.begin()
-        await desk.auditing.begin()
-        assert desk.replica.state.audit.head.last == 1
-        assert not desk.auditing._is_seal_due()
-        desk.clock.pass_s(10)
-        assert desk.auditing._is_seal_due()
-        await desk.record(MAX_SEALED_AT_ONCE + 5)
-        await desk.auditing.seal()
-        book = desk.replica.state.audit
-        assert list(book.seals) == [MAX_SEALED_AT_ONCE, MAX_SEALED_AT_ONCE + 6]
-        key = book.keys[desk.auditing._signer.id]
-        assert all(is_signed(key.public, seal_message(seal), seal.signature) for seal in book.seals.values())
-        before = len(desk.replica.proposed)
-        await desk.auditing.seal()
-        assert len(desk.replica.proposed) == before
+        service = Desk(tmp_path, seal_every_s=10)
+        await service.auditing.begin()
+        await service.auditing.begin()
+        assert service.replica.state.audit.head.last == 1
+        assert not service.auditing._is_seal_due()
+        service.clock.pass_s(10)
+        assert service.auditing._is_seal_due()
+        await service.record(SEAL_BATCH + 5)
+        await service.auditing.seal()
+        registry = service.replica.state.audit
+        assert list(registry.seals) == [SEAL_BATCH, SEAL_BATCH + 6]
+        key = registry.keys[service.auditing._signer.id]
+        assert all(is_signed(key.public, seal_message(seal), seal.signature) for seal in registry.seals.values())
+        before = len(service.replica.proposed)
+        await service.auditing.seal()
+        assert len(service.replica.proposed) == before
 
     run(scenario)
 
 
 def test_two_servers_seal_with_keys_of_their_own_and_a_retired_key_is_replaced(tmp_path: Path) -> None:
     async def scenario() -> None:
-        desk = Desk(tmp_path)
-        await desk.auditing.begin()
-        await desk.auditing.seal()
-        second = desk.of("s2", DirectoryStore(tmp_path / "objects"))
+        service = Desk(tmp_path)
+        await service.auditing.begin()
+        await service.auditing.seal()
+        second = service.of("s2", DirectoryStore(tmp_path / "objects"))
         await second.begin()
         await second.seal()
-        book = desk.replica.state.audit
-        assert len({seal.key for seal in book.seals.values()}) == 2
+        registry = service.replica.state.audit
+        assert len({seal.key for seal in registry.seals.values()}) == 2
         old = (tmp_path / "s1.key").read_bytes()
-        new = await desk.auditing.rotate("root")
+        new = await service.auditing.rotate("root")
         assert not new.retired_at
         # A folder brought back from an old copy has a key that is retired.
         (tmp_path / "s1.key").write_bytes(old)
-        back = desk.of("s1", DirectoryStore(tmp_path / "objects"))
+        back = service.of("s1", DirectoryStore(tmp_path / "objects"))
         await back.begin()
         await back.seal()
-        assert sum(not key.retired_at for key in book.keys.values() if key.server == "s1") == 1
-        await desk.record(1)
+        assert sum(not key.retired_at for key in registry.keys.values() if key.server == "s1") == 1
+        await service.record(1)
         with pytest.raises(AuditError, match="does not seal"):
-            await desk.auditing.seal()
+            await service.auditing.seal()
 
     run(scenario)
 
 
 def test_what_cannot_be_archived_stays(tmp_path: Path) -> None:
     async def scenario() -> None:
-        desk = Desk(tmp_path, keep=1)
-        desk.auditing = desk.of("s1", FullStore(tmp_path / "objects"))
-        await desk.auditing.begin()
+        service = Desk(tmp_path, keep=1)
+        service.auditing = service.of("s1", FullStore(tmp_path / "objects"))
+        await service.auditing.begin()
         for _ in range(3):
-            await desk.record(2)
-            await desk.auditing.seal()
-        await desk.auditing.archive_due()
-        assert desk.replica.state.audit.head.archived == 0
-        await desk.of("s1", DirectoryStore(tmp_path / "objects")).archive_due()
-        head = desk.replica.state.audit.head
+            await service.record(2)
+            await service.auditing.seal()
+        await service.auditing.archive_due()
+        assert service.replica.state.audit.head.archived == 0
+        await service.of("s1", DirectoryStore(tmp_path / "objects")).archive_due()
+        head = service.replica.state.audit.head
         assert head.archived == 5
         (name,) = [path.name for path in (tmp_path / "objects" / "audit").iterdir()]
         parsed = parse_segment(f"audit/{name}")
@@ -172,12 +172,12 @@ def test_refusals_are_bounded_whatever_is_tried() -> None:
 
 def test_a_seal_that_comes_too_late_is_no_error(tmp_path: Path) -> None:
     async def scenario() -> None:
-        desk = Desk(tmp_path)
-        await desk.auditing.begin()
-        made = desk.auditing._make_seal()
+        service = Desk(tmp_path)
+        await service.auditing.begin()
+        made = service.auditing._make_seal()
         assert made is not None
-        await desk.replica.propose(SealAudit(seal=made), actor="another leader")
-        await desk.auditing.seal()
-        assert desk.replica.state.audit.head.sealed == 1
+        await service.replica.propose(SealAudit(seal=made), actor="another leader")
+        await service.auditing.seal()
+        assert service.replica.state.audit.head.sealed == 1
 
     run(scenario)

@@ -253,8 +253,8 @@ def test_a_node_that_its_collector_says_nothing_of_is_asked_itself_before_it_is_
         site.clock.pass_s(1)
         site.tree.take("c1", [site.share("c1", [("n2", seq), ("c1", seq)])])
         site.tree.look(site.clock.monotonic_s())
-    assert site.tree.strays.unheard_through == {"n1": "c1"}
-    assert site.tree.counts["stray"] == 1
+    assert site.tree.unreported.unheard_through == {"n1": "c1"}
+    assert site.tree.counts["unreported_node"] == 1
     site.tree.plan()
     assert (site.told("n1").collector, site.told("n1").interval_s) == ("", INTERVAL_S)
     assert site.gathers("c1") == {"n2"}
@@ -273,18 +273,18 @@ def test_nobody_has_gone_astray_when_the_server_was_held_up_or_the_collector_is_
     site = Site("c[1-2]", "c1", "c2", "n1", "n2")
     site.clock.pass_s(60)
     site.tree.look(site.clock.monotonic_s())
-    assert site.tree.strays.count == 0
+    assert site.tree.unreported.count == 0
     for seq in range(1, 27):
         site.clock.pass_s(1)
         site.tree.take("c1", [site.share("c1", [("c1", seq)])])
         site.tree.take("c2", [site.share("c2", [("c2", seq)])])
         site.tree.look(site.clock.monotonic_s())
-    assert site.tree.strays.count == 2
+    assert site.tree.unreported.count == 2
     site.tree.closed("c1")
     site.tree.plan()
-    assert len(site.tree.strays.unheard_through) == 1  # the other one's collector is gone
+    assert len(site.tree.unreported.unheard_through) == 1  # the other one's collector is gone
     site.open("n1", "n2")
-    assert not site.tree.strays.unheard_through
+    assert not site.tree.unreported.unheard_through
 
 
 def test_a_server_that_was_held_up_blames_no_collector() -> None:

@@ -130,7 +130,7 @@ async def test_a_failure_is_counted_and_nothing_is_told_twice() -> None:
 
 @scenario
 async def test_what_there_is_no_room_for_is_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_hooks, "MOST_WAITING", 2)
+    monkeypatch.setattr(node_hooks, "MAX_WAITING", 2)
     world = World()
     hooks, program = await watched(world)
     await world.do(DrainNode(node="n1"))

@@ -190,7 +190,7 @@ async def test_a_node_that_is_not_rebooted_as_ordered_has_failed_to_boot() -> No
     await world.do(ConfirmNode(node="n1"))
     await watch.pass_s(600, "n1")
     assert (world.node("n1").state, world.node("n1").reason) == (NodeState.DOWN, "fan")
-    assert world.state.node_story("n1")[-1].why == "boot 1 of 3 failed: it was not rebooted within 600 s"
+    assert world.state.node_history("n1")[-1].why == "boot 1 of 3 failed: it was not rebooted within 600 s"
     await world.do(RegisterNode(node="n1", hardware=HARDWARE, boot_id="b1"))
     await world.do(ConfirmNode(node="n1"))
     assert world.node("n1").state is NodeState.DRAINED

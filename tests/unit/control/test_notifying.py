@@ -237,8 +237,8 @@ async def test_limits_that_come_near_are_noted_once_each() -> None:
     world, mail = World(), Recording()
     await world.prepare("n1")
     loop, _ = build(world, mail=mail)
-    wish = notify(Occasion.TIME_LIMIT_50, Occasion.TIME_LIMIT_90)
-    number = await begun(world, "n1", walltime_s=100, notify=wish)
+    near_limits = notify(Occasion.TIME_LIMIT_50, Occasion.TIME_LIMIT_90)
+    number = await begun(world, "n1", walltime_s=100, notify=near_limits)
     world.clock.pass_s(49)
     assert await loop.note_limits() == 0
     world.clock.pass_s(1)

@@ -65,7 +65,7 @@ async def test_a_reboot_that_fails_is_a_boot_that_failed() -> None:
     await world.do(RebootNode(node="n1"))
     await rebooting.perform()
     assert world.node("n1").state is NodeState.DOWN
-    assert "it was not rebooted: no power" in world.state.node_story("n1")[-1].why
+    assert "it was not rebooted: no power" in world.state.node_history("n1")[-1].why
 
 
 @scenario

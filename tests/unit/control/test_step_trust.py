@@ -34,7 +34,7 @@ class Cluster(Book):
         known = KnownStep(
             key=key, step=plan.step if step < 0 else step, launch_id=plan.launch_id, plan=encode_plan(plan)
         )
-        self.book.registered(node, (known,))
+        self.registry.registered(node, (known,))
 
 
 @scenario
@@ -43,11 +43,11 @@ async def test_a_report_of_a_node_without_the_step_changes_nothing() -> None:
     await cluster.begin()
     step = await cluster.launch(tasks=2)
     cluster.report("n3", step, TaskEnd(rank=0, exit_code=1, message="killed by n3"))
-    view = cluster.book.find(cluster.number, step)
+    view = cluster.registry.find(cluster.number, step)
     assert view is not None
     assert (view.exit_code, view.closed_nodes, view.failures) == (0, (), ())
     assert cluster.sent(EndOrder) == []
-    assert cluster.book.counts["foreign_steps"] == 1
+    assert cluster.registry.counts["foreign_steps"] == 1
 
 
 @scenario
@@ -59,7 +59,7 @@ async def test_a_node_tells_the_end_of_its_own_tasks_alone() -> None:
     assert cluster.sent(EndOrder) == []
     cluster.report("n1", step, TaskEnd(rank=0))
     cluster.report("n2", step, TaskEnd(rank=1))
-    await cluster.book.record()
+    await cluster.registry.record()
     assert cluster.records() == [(0, 0, 0)]
 
 
@@ -70,7 +70,7 @@ async def test_made_up_steps_of_foreign_allocations_are_not_taken_over() -> None
     cluster.tell("n3", cluster.plan())
     cluster.tell("n3", cluster.plan(layout=Layout(nodes=("n3",), counts=(1,))))
     cluster.tell("n1", cluster.plan(run=9), run=9)
-    assert cluster.book.live(cluster.number) == ()
+    assert cluster.registry.live(cluster.number) == ()
     assert await cluster.launch() == 0, "the numbers of steps go on where they were"
 
 
@@ -93,7 +93,7 @@ def test_layouts_that_no_step_has_are_not_followed(layout: Layout) -> None:
         cluster = Cluster(World())
         await cluster.begin()
         cluster.tell("n1", cluster.plan(layout=layout))
-        assert cluster.book.live(cluster.number) == ()
+        assert cluster.registry.live(cluster.number) == ()
 
     told()
 
@@ -104,7 +104,7 @@ async def test_a_number_far_beyond_the_next_one_does_not_count() -> None:
     await cluster.begin()
     cluster.tell("n1", cluster.plan(step=(1 << 32) - 1))
     cluster.tell("n1", cluster.plan(), step=9)
-    assert cluster.book.live(cluster.number) == ()
+    assert cluster.registry.live(cluster.number) == ()
     assert await cluster.launch() == 0
 
 
@@ -114,7 +114,7 @@ async def test_a_known_step_is_not_replaced_by_another_of_the_same_number() -> N
     await cluster.begin()
     step = await cluster.launch(tasks=2, launch_id="mine")
     cluster.tell("n1", cluster.plan(step=step))
-    view = cluster.book.find(cluster.number, step)
+    view = cluster.registry.find(cluster.number, step)
     assert view is not None
     assert (view.launch_id, view.name) == ("mine", "work")
 
@@ -124,5 +124,5 @@ async def test_the_end_of_a_step_that_nobody_follows_is_acknowledged_so_that_its
     cluster = Cluster(World())
     await cluster.begin()
     report = StepReport(key=RunKey(cluster.number, 9), step=3, launch_id="old", has_ended=True, tasks=())
-    cluster.book.report("n3", report)
+    cluster.registry.report("n3", report)
     assert cluster.sent(AckOrder) == ["n3"]

@@ -1,4 +1,4 @@
-"""The leader's book of steps: room, ends, lost nodes, repeated requests, the next leader."""
+"""The leader's registry of steps: room, ends, lost nodes, repeated requests, the next leader."""
 
 import asyncio
 from itertools import count
@@ -6,28 +6,28 @@ from itertools import count
 import pytest
 
 from lattice.control.steps.plan import decode_plan
-from lattice.control.steps.registry import ADOPT_WITHIN_S, StepBook, StepSettings
+from lattice.control.steps.registry import ADOPT_WITHIN_S, StepRegistry, StepSettings
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode
-from lattice.core.model.work.layout import StepWish
+from lattice.core.model.work.layout import TaskRequest
 from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, LaunchRequest, SignalOrder, StepRefused
 from tests.unit.control.world import World, scenario
 
 
 class Book:
-    """A running allocation on two nodes of 4 CPUs, and the book."""
+    """A running allocation on two nodes of 4 CPUs, and the registry."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.cleared: list[str] = []
-        self.book = self.make()
+        self.registry = self.make()
         self.number = 0
         self._launches = count(1)
 
-    def make(self) -> StepBook:
+    def make(self) -> StepRegistry:
         world = self.world
-        return StepBook(
+        return StepRegistry(
             world.replica, world.links, world.clock, StepSettings(grace_s=7), lambda _: "token", self.cleared.append
         )
 
@@ -37,10 +37,10 @@ class Book:
 
     async def launch(self, tasks: int = 2, launch_id: str = "", **more: object) -> int:
         allocation = self.world.replica.state.allocations[self.number]
-        wish = StepWish(tasks=tasks)
+        task_request = TaskRequest(tasks=tasks)
         made = launch_id or f"launch-{next(self._launches)}"
-        request = LaunchRequest(launch_id=made, argv=("work",), wish=wish, **more)  # type: ignore[arg-type]
-        return (await self.book.launch(allocation, request)).step
+        request = LaunchRequest(launch_id=made, argv=("work",), task_request=task_request, **more)  # type: ignore[arg-type]
+        return (await self.registry.launch(allocation, request)).step
 
     def orders(self) -> list[tuple[str, object]]:
         return list(self.world.links.step_orders)
@@ -49,13 +49,13 @@ class Book:
         return [node for node, order in self.world.links.step_orders if isinstance(order, kind)]
 
     def launch_id(self, step: int) -> str:
-        view = self.book.find(self.number, step)
+        view = self.registry.find(self.number, step)
         assert view is not None
         return view.launch_id
 
     def report(self, node: str, step: int, *ends: TaskEnd, over: bool = True) -> None:
         run = self.world.replica.state.allocations[self.number].run
-        self.book.report(
+        self.registry.report(
             node,
             StepReport(
                 key=RunKey(self.number, run),
@@ -75,222 +75,226 @@ class Book:
 
 @scenario
 async def test_a_step_is_ordered_from_its_nodes_recorded_at_its_end_and_then_acknowledged() -> None:
-    book = Book(World())
-    await book.begin()
-    step = await book.launch(tasks=4)
-    assert sorted(book.sent(LaunchOrder)) == ["n1", "n2"]
-    book.report("n1", step, TaskEnd(rank=0), TaskEnd(rank=1))
-    assert not book.book.find(book.number, step).has_ended  # type: ignore[union-attr]
-    book.report("n2", step, TaskEnd(rank=2), TaskEnd(rank=3))
-    assert book.book.find(book.number, step).has_ended  # type: ignore[union-attr]
-    assert book.sent(AckOrder) == []
-    await book.book.record()
-    assert book.records() == [(0, 0, 0)]
-    assert sorted(book.sent(AckOrder)) == ["n1", "n2"]
-    assert book.book.live(book.number) == ()
-    [record] = book.world.replica.state.allocations[book.number].steps
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=4)
+    assert sorted(registry.sent(LaunchOrder)) == ["n1", "n2"]
+    registry.report("n1", step, TaskEnd(rank=0), TaskEnd(rank=1))
+    assert not registry.registry.find(registry.number, step).has_ended  # type: ignore[union-attr]
+    registry.report("n2", step, TaskEnd(rank=2), TaskEnd(rank=3))
+    assert registry.registry.find(registry.number, step).has_ended  # type: ignore[union-attr]
+    assert registry.sent(AckOrder) == []
+    await registry.registry.record()
+    assert registry.records() == [(0, 0, 0)]
+    assert sorted(registry.sent(AckOrder)) == ["n1", "n2"]
+    assert registry.registry.live(registry.number) == ()
+    [record] = registry.world.replica.state.allocations[registry.number].steps
     assert (record.cpu_s, record.peak_memory_mb, record.codes, record.tasks) == (3.0, 10, ((0, 4),), 4)
 
 
 @scenario
 async def test_the_first_failure_ends_the_other_nodes_and_its_code_counts() -> None:
-    book = Book(World())
-    await book.begin()
-    step = await book.launch(tasks=2)
-    book.report("n1", step, TaskEnd(rank=0, exit_code=3))
-    assert book.sent(EndOrder) == ["n2"]
-    book.report("n2", step, TaskEnd(rank=1, signal=15))
-    view = book.book.find(book.number, step)
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=2)
+    registry.report("n1", step, TaskEnd(rank=0, exit_code=3))
+    assert registry.sent(EndOrder) == ["n2"]
+    registry.report("n2", step, TaskEnd(rank=1, signal=15))
+    view = registry.registry.find(registry.number, step)
     assert view is not None
     assert (view.exit_code, view.failures) == (3, ("task 0 on n1: exited with code 3",))
 
 
 @scenario
 async def test_a_failure_is_left_alone_when_that_was_asked_for() -> None:
-    book = Book(World())
-    await book.begin()
-    step = await book.launch(tasks=2, no_kill=True)
-    book.report("n1", step, TaskEnd(rank=0, exit_code=3))
-    assert book.sent(EndOrder) == []
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=2, no_kill=True)
+    registry.report("n1", step, TaskEnd(rank=0, exit_code=3))
+    assert registry.sent(EndOrder) == []
 
 
 @scenario
 async def test_a_repeated_request_gives_the_same_step_also_after_its_record() -> None:
-    book = Book(World())
-    await book.begin()
-    first = await book.launch(launch_id="same")
-    assert await book.launch(launch_id="same") == first
+    registry = Book(World())
+    await registry.begin()
+    first = await registry.launch(launch_id="same")
+    assert await registry.launch(launch_id="same") == first
     for node, rank in (("n1", 0), ("n2", 1)):
-        book.report(node, first, TaskEnd(rank=rank))
-    await book.book.record()
-    assert await book.launch(launch_id="same") == first
-    assert len(book.sent(LaunchOrder)) == 2
-    assert await book.launch(launch_id="another") == first + 1
+        registry.report(node, first, TaskEnd(rank=rank))
+    await registry.registry.record()
+    assert await registry.launch(launch_id="same") == first
+    assert len(registry.sent(LaunchOrder)) == 2
+    assert await registry.launch(launch_id="another") == first + 1
 
 
 @scenario
 async def test_steps_wait_for_cpus_in_order_and_overlapping_ones_do_not() -> None:
-    book = Book(World())
-    await book.begin()
-    first = await book.launch(tasks=8)
-    waiting = await book.launch(tasks=2)
-    behind = await book.launch(tasks=1)
-    assert [view.layout is None for view in book.book.live(book.number)] == [False, True, True]
-    await book.launch(tasks=1, overlap=True)
+    registry = Book(World())
+    await registry.begin()
+    first = await registry.launch(tasks=8)
+    waiting = await registry.launch(tasks=2)
+    behind = await registry.launch(tasks=1)
+    assert [view.layout is None for view in registry.registry.live(registry.number)] == [False, True, True]
+    await registry.launch(tasks=1, overlap=True)
     with pytest.raises(StepRefused, match="have its CPUs"):
-        await book.launch(tasks=1, immediate=True)
+        await registry.launch(tasks=1, immediate=True)
     for node in ("n1", "n2"):
-        book.report(node, first)
-    assert all(book.book.find(book.number, step).layout for step in (waiting, behind))  # type: ignore[union-attr]
+        registry.report(node, first)
+    assert all(registry.registry.find(registry.number, step).layout for step in (waiting, behind))  # type: ignore[union-attr]
 
 
 @scenario
 async def test_a_waiting_step_that_is_given_up_is_over() -> None:
-    book = Book(World())
-    await book.begin()
-    await book.launch(tasks=8)
-    waiting = await book.launch(tasks=8)
-    book.book.end(book.number, waiting, "ended by its user")
-    view = book.book.find(book.number, waiting)
+    registry = Book(World())
+    await registry.begin()
+    await registry.launch(tasks=8)
+    waiting = await registry.launch(tasks=8)
+    registry.registry.end(registry.number, waiting, "ended by its user")
+    view = registry.registry.find(registry.number, waiting)
     assert view is not None
     assert (view.has_ended, view.exit_code) == (True, 143)
 
 
 @scenario
 async def test_more_than_fits_is_refused() -> None:
-    book = Book(World())
-    await book.begin()
+    registry = Book(World())
+    await registry.begin()
     with pytest.raises(StepRefused, match="more tasks than fit"):
-        await book.launch(tasks=1000)
+        await registry.launch(tasks=1000)
 
 
 @scenario
 async def test_the_ranks_of_a_lost_node_are_lost_and_the_others_are_ended() -> None:
-    book = Book(World())
-    await book.begin()
-    step = await book.launch(tasks=4)
-    await book.world.do(DegradeNode(node="n2"))
-    await book.world.do(DownNode(node="n2"))
-    assert "n1" in book.sent(EndOrder)
-    book.report("n1", step, TaskEnd(rank=0, signal=15), TaskEnd(rank=1, signal=15))
-    await book.book.record()
-    assert book.records() == [(0, 125, 2)]
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=4)
+    await registry.world.do(DegradeNode(node="n2"))
+    await registry.world.do(DownNode(node="n2"))
+    assert "n1" in registry.sent(EndOrder)
+    registry.report("n1", step, TaskEnd(rank=0, signal=15), TaskEnd(rank=1, signal=15))
+    await registry.registry.record()
+    assert registry.records() == [(0, 125, 2)]
 
 
 @scenario
 async def test_cancel_ends_the_steps_and_nothing_is_started_where_they_linger() -> None:
-    book = Book(World())
-    await book.begin()
-    step = await book.launch(tasks=2)
-    await book.world.do(CancelAllocation(number=book.number))
-    ends = [(node, order) for node, order in book.orders() if isinstance(order, EndOrder)]
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=2)
+    await registry.world.do(CancelAllocation(number=registry.number))
+    ends = [(node, order) for node, order in registry.orders() if isinstance(order, EndOrder)]
     assert [(node, order.grace_s) for node, order in ends] == [("n1", 7), ("n2", 7)]
-    await book.world.ended(book.number, "n1")
-    assert book.book.lingering("n2")
-    assert book.book.held_by("n2") == ()
-    book.report("n2", step, TaskEnd(rank=1, signal=9))
-    assert not book.book.lingering("n2")
-    assert "n2" in book.cleared
+    await registry.world.ended(registry.number, "n1")
+    assert registry.registry.lingering("n2")
+    assert registry.registry.held_by("n2") == ()
+    registry.report("n2", step, TaskEnd(rank=1, signal=9))
+    assert not registry.registry.lingering("n2")
+    assert "n2" in registry.cleared
 
 
 @scenario
 async def test_an_order_that_was_lost_on_the_way_is_sent_again() -> None:
-    book = Book(World())
-    await book.begin()
-    await book.launch(tasks=2)
-    book.book.registered("n2", ())
-    book.book.node_opened("n2")
-    assert sorted(book.sent(LaunchOrder)) == ["n1", "n2", "n2"]
+    registry = Book(World())
+    await registry.begin()
+    await registry.launch(tasks=2)
+    registry.registry.registered("n2", ())
+    registry.registry.node_opened("n2")
+    assert sorted(registry.sent(LaunchOrder)) == ["n1", "n2", "n2"]
 
 
 @scenario
 async def test_the_next_leader_takes_over_what_the_nodes_tell() -> None:
-    book = Book(World())
-    await book.begin()
-    step = await book.launch(tasks=2, launch_id="mine")
-    order = next(order for _, order in book.orders() if isinstance(order, LaunchOrder))
-    run = book.world.replica.state.allocations[book.number].run
-    known = KnownStep(key=RunKey(book.number, run), step=step, launch_id="mine", plan=order.plan)
-    book.book = book.make()
-    book.book.registered("n1", (known,))
-    view = book.book.find(book.number, step)
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=2, launch_id="mine")
+    order = next(order for _, order in registry.orders() if isinstance(order, LaunchOrder))
+    run = registry.world.replica.state.allocations[registry.number].run
+    known = KnownStep(key=RunKey(registry.number, run), step=step, launch_id="mine", plan=order.plan)
+    registry.registry = registry.make()
+    registry.registry.registered("n1", (known,))
+    view = registry.registry.find(registry.number, step)
     assert view is not None
     assert view.layout is not None
-    assert await book.launch(launch_id="other") == step + 1
-    book.book.registered("n2", (known,))
+    assert await registry.launch(launch_id="other") == step + 1
+    registry.registry.registered("n2", (known,))
     for node, rank in (("n1", 0), ("n2", 1)):
-        book.report(node, step, TaskEnd(rank=rank))
-    await book.book.record()
-    assert book.records() == [(0, 0, 0)]
+        registry.report(node, step, TaskEnd(rank=rank))
+    await registry.registry.record()
+    assert registry.records() == [(0, 0, 0)]
 
 
 @scenario
 async def test_a_node_that_never_got_its_part_gets_it_from_the_repeated_request() -> None:
-    book = Book(World())
-    await book.begin()
-    step = await book.launch(tasks=2, launch_id="mine")
-    order = next(order for _, order in book.orders() if isinstance(order, LaunchOrder))
-    run = book.world.replica.state.allocations[book.number].run
-    known = KnownStep(key=RunKey(book.number, run), step=step, launch_id="mine", plan=order.plan)
-    book.book = book.make()
-    book.book.registered("n1", (known,))
-    book.book.registered("n2", ())
-    book.world.links.step_orders.clear()
-    assert await book.launch(tasks=2, launch_id="mine") == step
-    assert book.sent(LaunchOrder) == ["n2"]
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=2, launch_id="mine")
+    order = next(order for _, order in registry.orders() if isinstance(order, LaunchOrder))
+    run = registry.world.replica.state.allocations[registry.number].run
+    known = KnownStep(key=RunKey(registry.number, run), step=step, launch_id="mine", plan=order.plan)
+    registry.registry = registry.make()
+    registry.registry.registered("n1", (known,))
+    registry.registry.registered("n2", ())
+    registry.world.links.step_orders.clear()
+    assert await registry.launch(tasks=2, launch_id="mine") == step
+    assert registry.sent(LaunchOrder) == ["n2"]
 
 
 @scenario
 async def test_a_part_that_nobody_has_is_given_up_after_a_while() -> None:
-    book = Book(World())
-    await book.begin()
-    step = await book.launch(tasks=2, launch_id="mine")
-    order = next(order for _, order in book.orders() if isinstance(order, LaunchOrder))
-    run = book.world.replica.state.allocations[book.number].run
-    book.book = book.make()
-    book.book.registered("n1", (KnownStep(key=RunKey(book.number, run), step=step, launch_id="mine", plan=order.plan),))
-    loop = asyncio.create_task(book.book.run())
-    book.world.clock.pass_s(ADOPT_WITHIN_S + 1)
-    book.book.registered("n3", ())
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=2, launch_id="mine")
+    order = next(order for _, order in registry.orders() if isinstance(order, LaunchOrder))
+    run = registry.world.replica.state.allocations[registry.number].run
+    registry.registry = registry.make()
+    registry.registry.registered(
+        "n1", (KnownStep(key=RunKey(registry.number, run), step=step, launch_id="mine", plan=order.plan),)
+    )
+    loop = asyncio.create_task(registry.registry.run())
+    registry.world.clock.pass_s(ADOPT_WITHIN_S + 1)
+    registry.registry.registered("n3", ())
     async with asyncio.timeout(5):
-        while not book.sent(EndOrder):
+        while not registry.sent(EndOrder):
             await asyncio.sleep(0.01)
-            book.book.node_opened("n2")
+            registry.registry.node_opened("n2")
     loop.cancel()
-    view = book.book.find(book.number, step)
+    view = registry.registry.find(registry.number, step)
     assert view is not None
     assert view.lost == 1
 
 
 @scenario
 async def test_signals_and_input_go_to_the_nodes_that_need_them() -> None:
-    book = Book(World())
-    await book.begin()
-    step = await book.launch(tasks=4, stdin="3")
-    book.book.signal(book.number, step, 10)
-    assert book.sent(SignalOrder) == ["n1", "n2"]
-    assert await book.book.feed(book.number, step, 0, b"abc", eof=True) == 3
-    assert book.world.links.fed == [("n2", 0, b"abc", True)]
+    registry = Book(World())
+    await registry.begin()
+    step = await registry.launch(tasks=4, stdin="3")
+    registry.registry.signal(registry.number, step, 10)
+    assert registry.sent(SignalOrder) == ["n1", "n2"]
+    assert await registry.registry.feed(registry.number, step, 0, b"abc", eof=True) == 3
+    assert registry.world.links.fed == [("n2", 0, b"abc", True)]
     with pytest.raises(StepRefused, match="is not running"):
-        book.book.signal(book.number, 99, 10)
+        registry.registry.signal(registry.number, 99, 10)
 
 
 @scenario
 async def test_nobody_takes_input_of_a_step_that_waits_or_is_on_its_way() -> None:
-    book = Book(World())
-    await book.begin()
-    first = await book.launch(tasks=8)
-    waiting = await book.launch(tasks=8)
-    assert await book.book.feed(book.number, waiting, 0, b"", eof=True) is None
-    order = next(order for _, order in book.orders() if isinstance(order, LaunchOrder))
-    run = book.world.replica.state.allocations[book.number].run
-    known = KnownStep(key=RunKey(book.number, run), step=first, launch_id=book.launch_id(first), plan=order.plan)
-    book.book = book.make()
-    book.book.registered("n2", (known,))
-    assert await book.book.feed(book.number, first, 0, b"", eof=True) is None
-    book.book.registered("n1", (known,))
-    assert await book.book.feed(book.number, first, 0, b"", eof=True) == 0
-    assert book.world.links.fed == [("n1", 0, b"", True)]
+    registry = Book(World())
+    await registry.begin()
+    first = await registry.launch(tasks=8)
+    waiting = await registry.launch(tasks=8)
+    assert await registry.registry.feed(registry.number, waiting, 0, b"", eof=True) is None
+    order = next(order for _, order in registry.orders() if isinstance(order, LaunchOrder))
+    run = registry.world.replica.state.allocations[registry.number].run
+    known = KnownStep(
+        key=RunKey(registry.number, run), step=first, launch_id=registry.launch_id(first), plan=order.plan
+    )
+    registry.registry = registry.make()
+    registry.registry.registered("n2", (known,))
+    assert await registry.registry.feed(registry.number, first, 0, b"", eof=True) is None
+    registry.registry.registered("n1", (known,))
+    assert await registry.registry.feed(registry.number, first, 0, b"", eof=True) == 0
+    assert registry.world.links.fed == [("n1", 0, b"", True)]
 
 
 def test_a_plan_of_another_kind_is_passed_over() -> None:

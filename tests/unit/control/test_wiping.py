@@ -63,8 +63,8 @@ async def test_a_site_with_a_wiper_has_its_nodes_wiped() -> None:
     assert (order.node, order.tries, limit_s) == ("n1", 1, 1800)
     wiper.answers.put_nowait("3 disks erased")
     await until(state_is(world, NodeState.BOOTING))
-    story = world.state.node_story("n1")[-1]
-    assert (story.trigger, story.by, story.why) == ("wiped", "wiping", "3 disks erased")
+    history = world.state.node_history("n1")[-1]
+    assert (history.trigger, history.by, history.why) == ("wiped", "wiping", "3 disks erased")
     loop.cancel()
 
 
@@ -107,7 +107,7 @@ async def test_without_a_wiper_a_node_is_quarantined_until_an_operator_answers_f
     await until(state_is(world, NodeState.QUARANTINE))
     await world.do(WipeNode(node="n1", force=True), actor="op")
     await until(state_is(world, NodeState.BOOTING))
-    assert world.state.node_story("n1")[-1].why == "wiped by hand, says op"
+    assert world.state.node_history("n1")[-1].why == "wiped by hand, says op"
     loop.cancel()
 
 

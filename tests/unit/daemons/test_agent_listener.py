@@ -10,7 +10,7 @@ import pytest
 from lattice.agent.driver import Driver
 from lattice.daemons.agent.listener import listen, own_host
 from lattice.daemons.programs.agent import build_parser, build_settings
-from lattice.wire.agents.collecting import knock
+from lattice.wire.agents.collecting import probe
 
 
 def options(*words: str, state_dir: Path = Path("/nowhere")) -> argparse.Namespace:
@@ -50,7 +50,7 @@ def test_an_agent_listens_and_tells_who_it_is(tmp_path: Path) -> None:
         driver = Driver(build_settings(options(state_dir=tmp_path)), None)
         listener = await listen(driver, ("127.0.0.1:1",))
         assert listener is not None
-        answer = await knock(driver.collector_address, 10.0)
+        answer = await probe(driver.collector_address, 10.0)
         assert answer is not None
         assert (answer.node, answer.is_served) == ("n1", False)
         listener.close()

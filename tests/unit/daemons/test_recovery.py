@@ -83,6 +83,6 @@ def test_the_program_tells_its_progress_and_its_result(
 def test_recovery_is_for_the_first_start_only(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     options = server.build_parser().parse_args(["--config", "x", "--recover-from", "y"])
     with pytest.raises(Exception, match="only with --bootstrap"):
-        server._beginning(options, settings(tmp_path))
+        server._start_mode(options, settings(tmp_path))
     options = server.build_parser().parse_args(["--config", "x", "--bootstrap", "--from-object-store"])
-    assert server._beginning(options, settings(tmp_path)) == "restart"
+    assert server._start_mode(options, settings(tmp_path)) == "restart"

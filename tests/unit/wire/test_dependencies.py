@@ -7,7 +7,7 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.work.dependencies import (
     AlternativeFields,
     DependencyFields,
-    Wanted,
+    UnresolvedDependency,
     dependencies_text,
     read_dependencies,
 )
@@ -18,23 +18,29 @@ S, F, ANY, AFTER = Condition.SUCCESS, Condition.FAILURE, Condition.ANY, Conditio
 def test_a_text_has_clauses_and_alternatives() -> None:
     assert read_dependencies("") == ()
     assert read_dependencies(" a1:success , a2?a3:any ") == (
-        (Wanted("a1", S),),
-        (Wanted("a2", S), Wanted("a3", ANY)),
+        (UnresolvedDependency("a1", S),),
+        (UnresolvedDependency("a2", S), UnresolvedDependency("a3", ANY)),
     )
-    assert read_dependencies("17:AFTER+2m,a1,a1") == ((Wanted("17", AFTER, 120),), (Wanted("a1", S),))
+    assert read_dependencies("17:AFTER+2m,a1,a1") == (
+        (UnresolvedDependency("17", AFTER, 120),),
+        (UnresolvedDependency("a1", S),),
+    )
 
 
 def test_a_list_says_the_same() -> None:
     either = DependencyFields(any_of=[AlternativeFields(ref="b"), AlternativeFields(ref="c", condition="any")])
     assert read_dependencies([DependencyFields(ref="a"), either]) == (
-        (Wanted("a", S),),
-        (Wanted("b", S), Wanted("c", ANY)),
+        (UnresolvedDependency("a", S),),
+        (UnresolvedDependency("b", S), UnresolvedDependency("c", ANY)),
     )
 
 
 def test_failures_of_a_member_are_alternatives() -> None:
     written = [DependencyFields(ref=ref, condition=c) for ref, c in (("a", "failure"), ("b", "any"), ("c", "failure"))]
-    assert read_dependencies(written, is_catching=True) == ((Wanted("b", ANY),), (Wanted("a", F), Wanted("c", F)))
+    assert read_dependencies(written, is_catching=True) == (
+        (UnresolvedDependency("b", ANY),),
+        (UnresolvedDependency("a", F), UnresolvedDependency("c", F)),
+    )
     assert len(read_dependencies(written)) == 3
 
 

@@ -15,7 +15,7 @@ def asked(**fields: Any) -> StepSubmission:  # noqa: ANN401 - whatever a caller 
 
 def test_a_launch_as_it_is_asked_for() -> None:
     request = launch_request(asked(tasks=4, node_list=["n[1-2]"], time="5m", environment={"A": "1"}), "L")
-    assert (request.argv, request.wish.tasks, request.wish.node_list) == (("work",), 4, ("n1", "n2"))
+    assert (request.argv, request.task_request.tasks, request.task_request.node_list) == (("work",), 4, ("n1", "n2"))
     assert (request.time_s, request.env, request.stdin, request.inherit) == (300.0, {"A": "1"}, "0", True)
 
 

@@ -31,7 +31,7 @@ DISK_SPACE = "disk_space"
 RETRY_S = 0.1
 # A thread beyond those that hang is always there: each built-in check occupies one at most.
 THREADS = len(BUILTINS) + 4
-_MOST_SHIFT = 0.1
+_MAX_SHIFT = 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ class CheckRunner:
                 retry_s *= 1.5
                 continue
             # Spread: nodes that started together need not look at their file servers together.
-            shift = 1.0 + random.uniform(-_MOST_SHIFT, _MOST_SHIFT)  # noqa: S311 - nobody gains by guessing it
+            shift = 1.0 + random.uniform(-_MAX_SHIFT, _MAX_SHIFT)  # noqa: S311 - nobody gains by guessing it
             await asyncio.sleep(period_s * shift)
 
     async def _remind(self) -> None:

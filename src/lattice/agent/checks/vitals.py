@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from lattice.agent.checks.builtins import Surroundings, counted_gpus, memory_error_count, read_number
 
-MOST_C = 200.0  # beyond that a sensor is broken, not a node hot
+MAX_C = 200.0  # beyond that a sensor is broken, not a node hot
 
 
 class Vitals(Struct, frozen=True, kw_only=True):
@@ -23,6 +23,6 @@ def read_vitals(here: Surroundings) -> Vitals:
     shown = [here.gpu_temperature_c, *(read_number(sensor) / 1000 for sensor in sensors)]
     return Vitals(
         gpus=counted_gpus(here.root, here.inventory()) or 0,
-        temperature_c=max((each for each in shown if each < MOST_C), default=0.0),
+        temperature_c=max((each for each in shown if each < MAX_C), default=0.0),
         memory_errors=sum(memory_error_count(here.root)),
     )

@@ -10,9 +10,9 @@ from typing import Protocol
 from lattice.wire.agents.collecting import MAX_SHARES, GatheredShare
 
 # What others brought, in one message to the server. Whoever brings more than there is room for is not heard; the others are.
-MOST_BROUGHT_BYTES = 8 << 20
+MAX_BROUGHT_BYTES = 8 << 20
 _ROW_BYTES = 16
-_MOST_AGE_MS = (1 << 32) - 1
+_MAX_AGE_MS = (1 << 32) - 1
 
 
 class MemberLine(Protocol):
@@ -94,7 +94,7 @@ class Gatherer:
             return
         brought = _Brought(now_s, [share for share in shares if share.is_sound])
         others = [each for name, each in self._brought.items() if name != member]
-        has_room = sum(each.size for each in others) + brought.size <= MOST_BROUGHT_BYTES
+        has_room = sum(each.size for each in others) + brought.size <= MAX_BROUGHT_BYTES
         if has_room and sum(len(each.shares) for each in others) + len(brought.shares) < MAX_SHARES:
             self._brought[member] = brought
         self._settle(member)
@@ -143,10 +143,10 @@ class _Brought:
 
 
 def _age_ms(now_s: float, at_s: float) -> int:
-    return min(_MOST_AGE_MS, max(0, int((now_s - at_s) * 1000)))
+    return min(_MAX_AGE_MS, max(0, int((now_s - at_s) * 1000)))
 
 
 def _older(share: GatheredShare, by_s: float) -> GatheredShare:
     by_ms = _age_ms(by_s, 0.0)
-    ages_ms = [min(_MOST_AGE_MS, age + by_ms) for age in share.ages_ms]
+    ages_ms = [min(_MAX_AGE_MS, age + by_ms) for age in share.ages_ms]
     return GatheredShare(share.collector, share.members, ages_ms, share.beats)

@@ -1,6 +1,6 @@
 """Nodes and collectors over TCP: the agent's listener, and the way to its own collector.
 
-Whoever connects has to show a ticket at once; until then next to nothing is read. A knock is answered without one: it tells no more than
+Whoever connects has to show a ticket at once; until then next to nothing is read. A probe is answered without one: it tells no more than
 that an agent is here, and whether it has a server.
 """
 
@@ -23,7 +23,7 @@ from lattice.wire.agents.collecting import (
     Frames,
     GatheredShare,
     Hello,
-    Knock,
+    Probe,
     encode,
 )
 
@@ -110,8 +110,8 @@ class _Member(_Connection):
                 self._listener.gathering.answered(self._member, beat)
             case Bring(shares=shares) if self._member is not None:
                 self._listener.gathering.brought(self._member, shares)
-            case Knock() if self._member is None:
-                self.send(encode(self._listener.knocked()))
+            case Probe() if self._member is None:
+                self.send(encode(self._listener.probed()))
             case _:
                 super().heard(frame)
 
@@ -120,11 +120,11 @@ class _Member(_Connection):
 
 
 class Listener:
-    """Where others find this agent. `knocked` says who it is."""
+    """Where others find this agent. `probed` says who it is."""
 
-    def __init__(self, gathering: Gathering, knocked: Callable[[], Alive]) -> None:
+    def __init__(self, gathering: Gathering, probed: Callable[[], Alive]) -> None:
         self.gathering = gathering
-        self.knocked = knocked
+        self.probed = probed
         self.strangers: set[_Member] = set()
         self._server: asyncio.Server | None = None
 

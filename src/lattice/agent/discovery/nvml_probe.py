@@ -16,7 +16,7 @@ from lattice.agent.discovery.nvidia import NVLINK_GBPS, plain_address, short_mod
 from lattice.core.model.nodes.gpus import GpuLink, GpuLinkType, GpuVendor
 from lattice.core.model.nodes.inventory import Gpu, GpuPartition
 
-MOST_LINKS = 36
+MAX_LINKS = 36
 _LANE_GBPS = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.97, 5: 3.94, 6: 7.56}
 _FAR = 50  # the way between two GPUs goes over the link between sockets
 _SWITCH = 2
@@ -91,7 +91,7 @@ class Library:
         direct: dict[tuple[int, int], float] = {}
         switched: dict[int, float] = {}
         for gpu, handle in zip(gpus, handles, strict=True):
-            for link in range(MOST_LINKS):
+            for link in range(MAX_LINKS):
                 if self.ask("nvmlDeviceGetNvLinkState", handle, link, default=0) != 1:
                     continue
                 gbps = self._link_gbps(handle, link)

@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-MOST_OUTPUT = 4 << 20
+MAX_OUTPUT = 4 << 20
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/rocm/bin"
 
 
@@ -48,8 +48,8 @@ def run_tool(argv: Sequence[str], timeout_s: float, *, extra: dict[str, str] | N
         said = _read(process, deadline)
         if said is None:
             raise ToolHung(f"{name} did not answer within {timeout_s:g} s")
-        if len(said) > MOST_OUTPUT:
-            raise ToolFailed(f"{name} said more than {MOST_OUTPUT >> 20} MiB")
+        if len(said) > MAX_OUTPUT:
+            raise ToolFailed(f"{name} said more than {MAX_OUTPUT >> 20} MiB")
         code = process.wait(max(1.0, deadline - time.monotonic()))
         ended = True
     except subprocess.TimeoutExpired:
@@ -71,7 +71,7 @@ def _read(process: "subprocess.Popen[bytes]", deadline: float) -> bytes | None:
         return b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while len(said) <= MOST_OUTPUT:
+        while len(said) <= MAX_OUTPUT:
             if not selector.select(max(0.0, deadline - time.monotonic())):
                 return None
             piece = os.read(process.stdout.fileno(), 1 << 16)

@@ -18,7 +18,7 @@ from lattice.core.model.nodes.inventory import UnusableInventory
 
 STREAMS_PER_CHANNEL = 500
 # Registrations under way: more of them would only wait for each other, and then be tried again.
-AT_ONCE = 200
+CONCURRENCY = 200
 TICK_S = 1.0
 PROGRESS_S = 5.0
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 class FleetSettings(Struct, frozen=True, kw_only=True):
     endpoints: tuple[str, ...]
-    at_once: int = AT_ONCE
+    at_once: int = CONCURRENCY
     streams_per_channel: int = STREAMS_PER_CHANNEL
 
 

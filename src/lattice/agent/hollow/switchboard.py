@@ -115,5 +115,5 @@ class HollowSwitchboard:
 
 
 def pretended_address(place: int) -> str:
-    """One that nobody listens at, so that a knock is refused at once."""
+    """One that nobody listens at, so that a probe is refused at once."""
     return f"127.{1 + (place >> 16)}.{place >> 8 & 255}.{place & 255}:1"

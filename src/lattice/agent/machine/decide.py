@@ -55,8 +55,8 @@ from lattice.agent.machine.state import (
     StepsCleared,
     Stimulus,
     StopAsked,
+    StopRequest,
     StopRun,
-    StopWish,
     Tick,
     UpdateAsked,
     UpdateRun,
@@ -84,7 +84,7 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
         case StartAsked(order=order):
             return _start_asked(state, order)
         case StopAsked(key=key, grace_s=grace_s, why=why):
-            return _stop_asked(state, key, StopWish(grace_s, why))
+            return _stop_asked(state, key, StopRequest(grace_s, why))
         case UpdateAsked():
             return _update_asked(state, stimulus)
         case SignalAsked(key=key, signal=signal, to=to):
@@ -151,7 +151,7 @@ def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
         if run.key not in state.stale:
             instructions += _report(state, run.key)
     for key in sorted(state.stale):
-        instructions += _stop(state, key, StopWish(0.0, "stale"))
+        instructions += _stop(state, key, StopRequest(0.0, "stale"))
     return instructions + _confirm(state)
 
 
@@ -180,7 +180,7 @@ def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
     instructions: Instructions = []
     for older in [r for r in state.runs.values() if r.key.number == key.number]:
         if older.phase is not Phase.ENDED:
-            instructions += _stop(state, older.key, StopWish(0.0, "superseded"))
+            instructions += _stop(state, older.key, StopRequest(0.0, "superseded"))
     state.highest[key.number] = key.run
     state.runs[key] = Run(
         key=key,
@@ -205,18 +205,18 @@ def _launch(state: AgentState, number: int) -> Instructions:
     return [LaunchRun(order=order)]
 
 
-def _stop_asked(state: AgentState, key: RunKey, wish: StopWish) -> Instructions:
+def _stop_asked(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
     run = state.find(key)
     if run is None:
-        return _bury(state, key, wish)
+        return _bury(state, key, stop)
     if run.phase is Phase.ENDED:
         return _present_phase(state, run)
-    return _stop(state, key, wish)
+    return _stop(state, key, stop)
 
 
-def _bury(state: AgentState, key: RunKey, wish: StopWish) -> Instructions:
+def _bury(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
     """A stop that came before its start: a tombstone makes the late start harmless."""
-    message = f"stopped before it was started ({wish.why})"
+    message = f"stopped before it was started ({stop.why})"
     if key.run <= state.highest.get(key.number, 0):
         return _refuse(key, Cause.STOPPED, message)
     state.highest[key.number] = key.run
@@ -225,21 +225,21 @@ def _bury(state: AgentState, key: RunKey, wish: StopWish) -> Instructions:
     return _report(state, key)
 
 
-def _stop(state: AgentState, key: RunKey, wish: StopWish) -> Instructions:
+def _stop(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
     run = state.runs[key]
     if not run.launched:
         del state.waiting[key.number]
-        end = End(cause=Cause.STOPPED, message=f"stopped before it was started ({wish.why})")
+        end = End(cause=Cause.STOPPED, message=f"stopped before it was started ({stop.why})")
         return _run_ended(state, key, end)
     if run.phase is Phase.STARTING:
-        # The launch is under way; the wish is carried out by `_run_started`.
-        _change(state, key, stop=_sooner(run.stop, wish))
+        # The launch is under way; the stop is carried out by `_run_started`.
+        _change(state, key, stop=_sooner(run.stop, stop))
         return []
-    _change(state, key, phase=Phase.STOPPING, stop=_sooner(run.stop, wish))
-    return [StopRun(key=key, grace_s=wish.grace_s, why=wish.why)]
+    _change(state, key, phase=Phase.STOPPING, stop=_sooner(run.stop, stop))
+    return [StopRun(key=key, grace_s=stop.grace_s, why=stop.why)]
 
 
-def _sooner(old: StopWish | None, new: StopWish) -> StopWish:
+def _sooner(old: StopRequest | None, new: StopRequest) -> StopRequest:
     return new if old is None or new.grace_s < old.grace_s else old
 
 
@@ -298,10 +298,10 @@ def _run_started(state: AgentState, key: RunKey, started_boot_s: float) -> Instr
     if run is None or run.phase is not Phase.STARTING:
         return []
     _change(state, key, phase=Phase.RUNNING, started_boot_s=started_boot_s)
-    return _report(state, key) + _pass_on_wishes(state, key)
+    return _report(state, key) + _pass_on_requests(state, key)
 
 
-def _pass_on_wishes(state: AgentState, key: RunKey) -> Instructions:
+def _pass_on_requests(state: AgentState, key: RunKey) -> Instructions:
     """What was asked while the shim could not hear it."""
     run = state.runs[key]
     instructions: Instructions = []
@@ -379,7 +379,7 @@ def _found_alive(state: AgentState, key: RunKey, started_boot_s: float) -> Instr
         return []
     if run.phase is Phase.STARTING:
         return _run_started(state, key, started_boot_s)
-    return _pass_on_wishes(state, key)
+    return _pass_on_requests(state, key)
 
 
 def _tick(state: AgentState, tick: Tick) -> Instructions:
@@ -408,7 +408,7 @@ def _fence(state: AgentState) -> Instructions:
     instructions: Instructions = []
     for run in list(state.runs.values()):
         if run.fence and run.phase is not Phase.ENDED and run.stop is None:
-            instructions += _stop(state, run.key, StopWish(0.0, "fenced"))
+            instructions += _stop(state, run.key, StopRequest(0.0, "fenced"))
     return instructions
 
 

@@ -101,7 +101,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     never_ran: bool = False
 
 
-class StopWish(msgspec.Struct, frozen=True):
+class StopRequest(msgspec.Struct, frozen=True):
     """A stop that was asked for and holds until the run is gone."""
 
     grace_s: float
@@ -122,7 +122,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     fence: bool = False
     summary: bool = False
     started_boot_s: float = 0.0
-    stop: StopWish | None = None
+    stop: StopRequest | None = None
     walltime_s: float | None = None
     token: str = ""  # one that came while the launch was under way
     is_paused: bool = False

@@ -16,8 +16,8 @@ from lattice.agent.machine.state import RunOrder
 from lattice.agent.runs.launch import Account, AccountPolicy, choose_directory, is_directory, resolve_account
 
 REMEMBERED_S = 10.0
-REMEMBERED_MOST = 1024
-SCRIPT_MOST = 64 << 10
+MAX_REMEMBERED = 1024
+MAX_SCRIPT_BYTES = 64 << 10
 MOUNTS = Path("/proc/self/mountinfo")
 # Everything else, automounters among it, may have a server behind it.
 LOCAL = frozenset({"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs"})
@@ -29,7 +29,7 @@ class _Known(msgspec.Struct, frozen=True):
     until_s: float
 
 
-class Familiar:
+class AccountCache:
     """Users and the directories in which they started something lately."""
 
     def __init__(self, policy: AccountPolicy, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +40,7 @@ class Familiar:
     def recall(self, order: RunOrder) -> Account | None:
         """The account, when nothing in this launch can wait; None when it has to be made ready elsewhere."""
         known = self._known.get((order.user, order.cwd))
-        if known is None or len(order.script) > SCRIPT_MOST:
+        if known is None or len(order.script) > MAX_SCRIPT_BYTES:
             return None
         if known.until_s < self._now_s() or not is_directory(known.directory):
             del self._known[order.user, order.cwd]
@@ -52,7 +52,7 @@ class Familiar:
         account = resolve_account(order.user, self._policy)
         directory, note = choose_directory(order.cwd, account.home)
         if not note and is_local(directory):
-            if len(self._known) >= REMEMBERED_MOST:
+            if len(self._known) >= MAX_REMEMBERED:
                 self._known.clear()
             known = _Known(account, directory, self._now_s() + REMEMBERED_S)
             self._known[order.user, order.cwd] = known

@@ -20,7 +20,7 @@ from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, Launch, Wiring
 
 CHUNK_BYTES = 1 << 16
 # How long the files may take after the last process of the run has gone.
-MOST_S = 30.0
+MAX_S = 30.0
 READY = b"ready"
 
 

@@ -14,7 +14,7 @@ from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.run import EarlySignal, Group, Key, Run
 from lattice.agent.shim.spawn import integer, seconds
-from lattice.agent.shim.steps import MOST_SIGNAL, StepTable, freeze
+from lattice.agent.shim.steps import MAX_SIGNAL, StepTable, freeze
 
 Body = dict[str, object]
 
@@ -28,7 +28,7 @@ def early_signal(request: Body) -> EarlySignal | None:
         return None
     if not isinstance(asked, dict):
         raise ValueError("early is not an object")
-    return EarlySignal(integer(asked, "signal", 0, MOST_SIGNAL), seconds(asked, "before_s", 0.0), _target(asked))
+    return EarlySignal(integer(asked, "signal", 0, MAX_SIGNAL), seconds(asked, "before_s", 0.0), _target(asked))
 
 
 def _target(request: Body) -> str:
@@ -48,7 +48,7 @@ class Interventions:
 
     def handle(self, operation: str, key: Key, run: Run | None, request: Body) -> Body:
         if operation == "signal":
-            self._send(key, run, integer(request, "signal", 0, MOST_SIGNAL), _target(request))
+            self._send(key, run, integer(request, "signal", 0, MAX_SIGNAL), _target(request))
         elif operation == "pause":
             self.pause(key, run)
         else:

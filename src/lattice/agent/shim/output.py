@@ -25,7 +25,7 @@ BYTES_PER_S = 64 << 20
 BURST_S = 0.05
 DRAIN_BYTES = 16 << 20
 READ_PAUSE_S = 0.0005
-READ_MOST_S = 2.0
+MAX_READ_S = 2.0
 STALE_S = 5.0
 
 
@@ -220,7 +220,7 @@ def read_output(path: str, offset: int, length: int) -> tuple[int, bytes]:
     """Up to `length` bytes from position `offset` of everything that was ever written, and the
     position of the first of them: later than `offset` when those bytes were dropped.
     FileNotFoundError when there is no such output (yet)."""
-    until = time.monotonic() + READ_MOST_S
+    until = time.monotonic() + MAX_READ_S
     while True:
         with open(path, "rb") as file:
             base = read_base(path)

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 
 # Fewer than the descriptors that the shim keeps in reserve.
-PIDFDS_AT_ONCE = 32
+PIDFD_BATCH = 32
 
 
 def open_pidfds(pids: list[int]) -> dict[int, int]:
@@ -35,8 +35,8 @@ def signal_members(members: Callable[[], list[int]], numbers: tuple[int, ...]) -
     membership is read again, so a stranger's pidfd is never used.
     """
     pids = members()
-    for start in range(0, len(pids), PIDFDS_AT_ONCE):
-        fds = open_pidfds(pids[start : start + PIDFDS_AT_ONCE])
+    for start in range(0, len(pids), PIDFD_BATCH):
+        fds = open_pidfds(pids[start : start + PIDFD_BATCH])
         still = set(members())
         for pid, fd in fds.items():
             if pid in still:

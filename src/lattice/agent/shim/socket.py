@@ -17,11 +17,11 @@ from lattice.agent.shim.loop import Loop, boot_now, complain
 
 Body = dict[str, object]
 
-LINE_MOST_BYTES = 8 << 20
-UNSENT_MOST_BYTES = 64 << 20
+MAX_LINE_BYTES = 8 << 20
+MAX_UNSENT_BYTES = 64 << 20
 RECEIVE_BYTES = 1 << 18
 # So that a burst of starts leaves room for output, timers and ends in between.
-REQUESTS_AT_ONCE = 16
+REQUEST_BATCH = 16
 FLUSH_S = 2.0
 ACCEPT_AGAIN_S = 0.5
 
@@ -130,7 +130,7 @@ class Server:
 
     def _serve(self, link: Link) -> None:
         """Answer some of the waiting requests; with more of them left, come back soon."""
-        for _ in range(REQUESTS_AT_ONCE):
+        for _ in range(REQUEST_BATCH):
             if self._link is not link:
                 return
             line = link.next_line()
@@ -144,7 +144,7 @@ class Server:
             self._loop.call_soon(lambda: self._serve(link))
 
     def _all_served(self, link: Link) -> None:
-        if len(link.inbox) > LINE_MOST_BYTES:
+        if len(link.inbox) > MAX_LINE_BYTES:
             self.reply(link.serial, None, {"ok": False, "error": "request is too long"})
             self._drop(link)
         elif link.waiting:
@@ -191,7 +191,7 @@ class Server:
         except OSError:
             self._drop(link)
             return
-        if len(link.outbox) > UNSENT_MOST_BYTES:
+        if len(link.outbox) > MAX_UNSENT_BYTES:
             self._drop(link)
         else:
             self._watch(link)

@@ -22,12 +22,12 @@ from lattice.agent.shim.tree import ProcessTree
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 ALL_SIGNALS = signal.valid_signals()
 EXIT_NOT_STARTED = 127
-MOST_ID = (1 << 32) - 2
-MOST_NUMBER = (1 << 63) - 1
-MOST_S = 1e9
-MOST_CPU = (1 << 16) - 1
+MAX_ID = (1 << 32) - 2
+MAX_NUMBER = (1 << 63) - 1
+MAX_S = 1e9
+MAX_CPU = (1 << 16) - 1
 # Of a file's name in the report of a failure.
-MOST_PATH = 100
+MAX_PATH = 100
 SPARE_DESCRIPTORS = 64
 # Two pipes, two files with their tails, the group's events, the report of exec.
 DESCRIPTORS_PER_RUN = 8
@@ -47,17 +47,17 @@ class Launch:
             raise ValueError("env is not an object")
         self.env = {_encode(name): _encode(value) for name, value in env.items()}
         self.cwd = _encode(request.get("cwd") or "/")
-        self.uid = integer(request, "uid", os.geteuid(), MOST_ID)
-        self.gid = integer(request, "gid", os.getegid(), MOST_ID)
+        self.uid = integer(request, "uid", os.geteuid(), MAX_ID)
+        self.gid = integer(request, "gid", os.getegid(), MAX_ID)
         self.umask = integer(request, "umask", 0o022, 0o777)
-        self.groups = _integers(request, "groups", MOST_ID)
-        self.cpus = _integers(request, "cpus", MOST_CPU)
+        self.groups = _integers(request, "groups", MAX_ID)
+        self.cpus = _integers(request, "cpus", MAX_CPU)
         if os.geteuid() != 0 and self.uid != os.geteuid():
             raise ValueError(f"cannot run as uid {self.uid}: the agent is not root but uid {os.geteuid()}")
         self.candidates = find_candidates(self.argv[0], self.env.get(b"PATH") or DEFAULT_PATH)
 
 
-def integer(request: dict[str, object], key: str, default: int, most: int = MOST_NUMBER) -> int:
+def integer(request: dict[str, object], key: str, default: int, most: int = MAX_NUMBER) -> int:
     value = request.get(key)
     if value is None:
         return default
@@ -77,7 +77,7 @@ def seconds(request: dict[str, object], key: str, default: float) -> float:
     value = request.get(key)
     if value is None:
         return default
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST_S:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MAX_S:
         raise ValueError(f"{key} is not a number of seconds: {value!r}")
     return float(value)
 
@@ -259,7 +259,7 @@ def _become(
     except OSError as error:
         code = error.errno or 0
     except UnopenedFile as error:
-        stage, code = "file:" + error.path[:MOST_PATH].hex(), error.code
+        stage, code = "file:" + error.path[:MAX_PATH].hex(), error.code
     finally:
         os.write(report, f"{stage} {code}".encode())
         os._exit(EXIT_NOT_STARTED)

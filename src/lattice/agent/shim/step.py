@@ -15,7 +15,7 @@ from lattice.agent.shim.tree import ProcessTree
 
 StepKey = tuple[int, int, int]
 
-INPUT_MOST_BYTES = 4 << 20
+MAX_INPUT_BYTES = 4 << 20
 END_OF_INPUT = b"\x04"  # what a terminal takes for it
 
 
@@ -190,7 +190,7 @@ class Step:
         if offset > end or self.has_eof:
             return end
         fresh = data[end - offset :]
-        if len(self.pending) + len(fresh) > INPUT_MOST_BYTES and self.pending:
+        if len(self.pending) + len(fresh) > MAX_INPUT_BYTES and self.pending:
             return end
         self.pending += fresh
         self.has_eof = eof and offset + len(data) >= end

@@ -36,9 +36,9 @@ Body = dict[str, object]
 WINDOW_BYTES = 16 << 20
 HOLD_S = 60.0
 CHECK_AGAIN_S = 0.01
-CHECK_AGAIN_MOST_S = 2.0
-MOST_SIGNAL = 64
-MOST_TASKS_PER_NODE = 4096
+MAX_CHECK_AGAIN_S = 2.0
+MAX_SIGNAL = 64
+MAX_TASKS_PER_NODE = 4096
 
 
 class StepTable:
@@ -90,7 +90,7 @@ class StepTable:
 
     def _command(self, step: Step, operation: str, request: Body) -> None:
         if operation == "signal_step":
-            self._signal(step, integer(request, "signal", 0, MOST_SIGNAL))
+            self._signal(step, integer(request, "signal", 0, MAX_SIGNAL))
         elif operation == "end_step":
             grace_s = seconds(request, "grace_s", step.grace_s)
             self._terminate(step, "stopped", grace_s, str(request.get("why") or ""))
@@ -152,8 +152,8 @@ class StepTable:
         if run is not None and (run.over or run.main_gone or run.ending):
             return {"ok": False, "error": "the allocation is ending"}
         tasks = request.get("tasks")
-        if not isinstance(tasks, list) or not 0 < len(tasks) <= MOST_TASKS_PER_NODE:
-            return {"ok": False, "error": f"a step has 1 to {MOST_TASKS_PER_NODE} tasks on a node"}
+        if not isinstance(tasks, list) or not 0 < len(tasks) <= MAX_TASKS_PER_NODE:
+            return {"ok": False, "error": f"a step has 1 to {MAX_TASKS_PER_NODE} tasks on a node"}
         self._inheritance.check_room(len(self._tasks) + len(tasks))
         step = Step(key, directory, self._limit)
         step.grace_s = seconds(request, "grace_s", 0.0)
@@ -423,7 +423,7 @@ class StepTable:
                 os.kill(task.pid, signal.SIGKILL)  # it may not have joined its group yet
         if step.kill_timer is not None:
             step.kill_timer.cancel()
-        later_s = min(again_s * 2, CHECK_AGAIN_MOST_S)
+        later_s = min(again_s * 2, MAX_CHECK_AGAIN_S)
         step.kill_timer = self._loop.call_at(boot_now() + again_s, lambda: self._kill(step, later_s))
         self._finish_if_empty(step)
 

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import CgroupRoot
-from lattice.agent.shim.files import MOST_S, Files, lay
+from lattice.agent.shim.files import MAX_S, Files, lay
 from lattice.agent.shim.interventions import Interventions, early_signal
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.output import RingFile, Stream
@@ -35,13 +35,13 @@ Body = dict[str, object]
 
 DEFAULT_GRACE_S = 30.0
 KILL_AGAIN_S = 0.1
-KILL_AGAIN_MOST_S = 10.0
+MAX_KILL_AGAIN_S = 10.0
 REMOVE_AGAIN_S = 0.05
 REMOVE_TRIES = 10
 SAVE_AGAIN_S = 5.0
 # Nobody needs the record of a run that is over before anybody could have looked.
 SAVE_RUNNING_S = 0.2
-SHUTDOWN_MOST_S = 15.0
+MAX_SHUTDOWN_S = 15.0
 
 
 class RunTable:
@@ -161,7 +161,7 @@ class RunTable:
         for run in list(self._live.values()):
             self._terminate(run, "stopped", 0.0, "shutdown")
         self._steps.end_all(why="shutdown")
-        self._loop.call_at(boot_now() + SHUTDOWN_MOST_S, self._loop.stop)
+        self._loop.call_at(boot_now() + MAX_SHUTDOWN_S, self._loop.stop)
         self._stop_if_done()
 
     def _stop_if_done(self) -> None:
@@ -319,7 +319,7 @@ class RunTable:
             return
         run.killing = True
         self._steps.end_all(run.key)
-        self._set_kill_timer(run, boot_now() + again_s, min(again_s * 2, KILL_AGAIN_MOST_S))
+        self._set_kill_timer(run, boot_now() + again_s, min(again_s * 2, MAX_KILL_AGAIN_S))
         run.group.kill()
         if run.pid and not run.main_gone:
             # It may not have joined its group yet. Not reaped, so the pid is still its own.
@@ -380,7 +380,7 @@ class RunTable:
     def _await_copier(self, run: Run) -> None:
         """What was written last is on its way into the user's files; a file system that hangs is not waited for long."""
         if run.copier_timer is None:
-            run.copier_timer = self._loop.call_at(boot_now() + MOST_S, lambda: self._give_up_copier(run))
+            run.copier_timer = self._loop.call_at(boot_now() + MAX_S, lambda: self._give_up_copier(run))
 
     def _give_up_copier(self, run: Run) -> None:
         if run.copier:

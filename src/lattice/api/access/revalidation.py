@@ -8,7 +8,7 @@ from lattice.api.services import Services
 from lattice.ports.site.identity import Identity
 
 
-class Standing:
+class StreamAuthorization:
     """One stream's caller, as admitted when it was opened."""
 
     def __init__(self, services: Services, operation: Operation, authorization: str, identity: Identity) -> None:

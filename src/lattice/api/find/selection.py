@@ -21,7 +21,7 @@ from lattice.wire.work.allocations import group_state
 
 _ARCHIVE_PAGE = 1000
 # Records looked at before others get their turn: about a millisecond.
-_AT_ONCE = 1000
+_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ async def hot_records(
     for step, record in enumerate(source(state, wanted, before), start=1):
         if record is not None:
             yield record
-        if step % _AT_ONCE == 0:
+        if step % _BATCH == 0:
             await asyncio.sleep(0)
 
 

@@ -13,7 +13,7 @@ from itertools import count
 import grpc
 
 from lattice.api.access.admission import admit
-from lattice.api.access.revalidation import Standing
+from lattice.api.access.revalidation import StreamAuthorization
 from lattice.api.answers import Drawn, EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
@@ -98,7 +98,7 @@ class Call:
                     async for piece in text:
                         yield self._encoded_piece(piece)
             elif isinstance(answer, EventAnswer):
-                standing = Standing(services, self._operation, caller.authorization, identity)
+                standing = StreamAuthorization(services, self._operation, caller.authorization, identity)
                 events = _while_allowed(answer, standing)
                 async with aclosing(events) as opened:
                     async for event in opened:
@@ -151,7 +151,9 @@ async def refuse(context: CallContext, error: Exception, operation: str, request
     await context.abort(status_of(shown), shown.view.message, sent)
 
 
-async def _while_allowed(answer: EventAnswer[object], standing: Standing) -> AsyncGenerator[ServerEvent[object], None]:
+async def _while_allowed(
+    answer: EventAnswer[object], standing: StreamAuthorization
+) -> AsyncGenerator[ServerEvent[object], None]:
     """The events, as long as the caller may have them."""
     upcoming: asyncio.Future[ServerEvent[object] | None] | None = None
     try:

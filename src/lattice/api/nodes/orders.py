@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, ErrorView
-from lattice.api.limits import BULK_AT_ONCE
+from lattice.api.limits import BULK_BATCH
 from lattice.api.nodes.health import refuse_unhealthy
 from lattice.core.machine.commands import (
     AnyCommand,
@@ -122,8 +122,8 @@ async def order_each(
     Raises like `Context.carry_out` when the log fails: the whole order may be repeated under the same request id.
     """
     answers: list[NodeAnswer] = []
-    for start in range(0, len(names), BULK_AT_ONCE):
-        chunk = names[start : start + BULK_AT_ONCE]
+    for start in range(0, len(names), BULK_BATCH):
+        chunk = names[start : start + BULK_BATCH]
         answers += await asyncio.gather(*(_one(context, name, instruction_for(name), request_id) for name in chunk))
     return answers
 

@@ -73,7 +73,7 @@ def choose_consistency(scope: Scope) -> None:
     scope[STALE] = scope["method"] in ("GET", "HEAD") and b"consistency=stale" in pieces
 
 
-class Entrance:
+class StartupGate:
     """Where clients arrive: tells them to come back until `open` says which application serves them."""
 
     def __init__(self) -> None:

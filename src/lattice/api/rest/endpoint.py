@@ -9,7 +9,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from lattice.api.access.admission import admit
-from lattice.api.access.revalidation import Standing
+from lattice.api.access.revalidation import StreamAuthorization
 from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TextPiece
 from lattice.api.context import Context
 from lattice.api.errors import ErrorAnswer, translated
@@ -51,7 +51,7 @@ class Endpoint:
             if isinstance(answer, TextAnswer):
                 status = await _send_text(send, answer.pieces, request_id)
             elif isinstance(answer, EventAnswer):
-                standing = Standing(self._services, self._operation, headers.authorization, user)
+                standing = StreamAuthorization(self._services, self._operation, headers.authorization, user)
                 await send_events(receive, send, answer.events, request_id, standing)
                 status = 200
             else:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 from starlette.types import Receive, Send
 
-from lattice.api.access.revalidation import Standing
+from lattice.api.access.revalidation import StreamAuthorization
 from lattice.api.answers import ServerEvent
 from lattice.api.errors import ApiError, translated
 from lattice.api.limits import KEEP_ALIVE_S
@@ -25,7 +25,7 @@ async def send_events(
     send: Send,
     events: AsyncGenerator[ServerEvent[object], None],
     request_id: str,
-    standing: Standing,
+    standing: StreamAuthorization,
 ) -> None:
     """Sends events until they end, the caller may not have them any more, or is gone."""
     await send(
@@ -52,7 +52,7 @@ async def _pass_on(
     send: Send,
     events: AsyncGenerator[ServerEvent[object], None],
     gone: "asyncio.Task[None]",
-    standing: Standing,
+    standing: StreamAuthorization,
 ) -> None:
     upcoming: asyncio.Task[ServerEvent[object]] | None = None
     try:

@@ -11,7 +11,7 @@ from starlette.types import Receive, Send
 
 CONNECT_S = 1.0
 _READ = 1 << 16
-_IDLE_MOST = 64
+_MAX_IDLE = 64
 _HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding"})
 
 
@@ -189,7 +189,7 @@ class Pool:
 
     def keep(self, url: str, connection: _Connection) -> None:
         idle = self._idle.setdefault(url, [])
-        if self._is_closed or len(idle) >= _IDLE_MOST:
+        if self._is_closed or len(idle) >= _MAX_IDLE:
             connection.close()
         else:
             idle.append(connection)

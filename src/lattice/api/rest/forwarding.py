@@ -1,4 +1,4 @@
-"""A follower's entrance: hands requests on to the leader as they are, and its answers back piece by piece.
+"""A follower's forwarder: hands requests on to the leader as they are, and its answers back piece by piece.
 
 Every write has a request id before it leaves, given by us where the client gave none, so that it may be sent again, also to the next
 leader, when no answer came. A request is handed on once: a server that another asks and that does not lead refuses.

@@ -12,7 +12,7 @@ from lattice.api.errors import ApiError, starting
 from lattice.api.rest.endpoint import send_error, send_json
 from lattice.api.rest.requests import ClientGone, Headers, read_body
 from lattice.ports.clock import Clock
-from lattice.ports.quorum.servers import MembershipRefused, PeerDesk
+from lattice.ports.quorum.servers import MembershipRefused, PeerService
 from lattice.wire.admin.quorum import replica_view
 
 # Set in the scope of every request that comes in here: the server that asks; None for a caller without a certificate.
@@ -30,7 +30,7 @@ class PeerApp:
     def __init__(self, users: ASGIApp, clock: Clock) -> None:
         self._users = users
         self._clock = clock
-        self.desk: PeerDesk | None = None
+        self.service: PeerService | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -52,10 +52,10 @@ class PeerApp:
             return
         await self._users(scope, receive, send)
 
-    def _desk(self) -> PeerDesk:
-        if self.desk is None:
+    def _service(self) -> PeerService:
+        if self.service is None:
             raise starting()
-        return self.desk
+        return self.service
 
     async def _check(self, scope: Scope) -> None:
         name: str | None = scope.get(PEER)
@@ -65,30 +65,30 @@ class PeerApp:
                 "this address is for the servers of the cluster: a certificate of theirs is needed",
                 hint="clients use the REST address",
             )
-        if not await self._desk().is_member(name):
+        if not await self._service().is_member(name):
             raise ApiError("forbidden", f'server "{name}" does not belong to this cluster, or no longer')
 
     async def _join(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
         if scope["method"] != "POST":
             raise ApiError("method_not_allowed", "an invitation is shown with POST")
-        body = await self._desk().admit(await read_body(receive, headers))
+        body = await self._service().admit(await read_body(receive, headers))
         await _send_bytes(send, body)
 
     async def _answer(self, scope: Scope, send: Send, headers: Headers) -> None:
-        desk = self._desk()
+        service = self._service()
         match scope["method"], scope["path"]:
             case "GET", path if path == REPLICA:
-                view = replica_view(desk.replica_at(_index(scope)), self._clock.now_ms())
+                view = replica_view(service.replica_at(_index(scope)), self._clock.now_ms())
                 await send_json(send, 200, view, headers.request_id)
             case "GET", path if path == SNAPSHOT:
-                await self._hand_over(desk, send)
+                await self._hand_over(service, send)
             case "POST", path if path == RENEW:
-                await send_json(send, 200, await desk.renew(), headers.request_id)
+                await send_json(send, 200, await service.renew(), headers.request_id)
             case _:
                 raise ApiError("not_found", f"nothing at {scope['path'][:80]}")
 
-    async def _hand_over(self, desk: PeerDesk, send: Send) -> None:
-        pieces = desk.hand_over()
+    async def _hand_over(self, service: PeerService, send: Send) -> None:
+        pieces = service.hand_over()
         first = await anext(pieces, b"")
         await send({"type": "http.response.start", "status": 200, "headers": [_OCTETS]})
         await send({"type": "http.response.body", "body": first, "more_body": True})

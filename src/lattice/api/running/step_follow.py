@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lattice.api.errors import ApiError
 from lattice.ports.nodes.agents import AgentUnreachable, OutputUnavailable
-from lattice.ports.nodes.steps import StepDesk, StepView
+from lattice.ports.nodes.steps import StepService, StepView
 from lattice.wire.agents.journals import whole_records
 
 AHEAD = 64  # pieces that wait for a slow caller
@@ -58,13 +58,13 @@ class StepFollower:
 
     def __init__(
         self,
-        desk: StepDesk,
+        service: StepService,
         view: StepView,
         places: dict[int, int],
         look: Callable[[], StepView | None],
         is_ready: Callable[[], bool],
     ) -> None:
-        self._desk = desk
+        self._service = service
         self._view = view
         self._places = places
         self._look = look
@@ -112,7 +112,7 @@ class StepFollower:
     async def _read_on(self, place: int, node: str, offset: int) -> int:
         view = self._view
         rest = b""
-        async for piece in self._desk.read(node, view.number, view.run, view.step, offset=offset):
+        async for piece in self._service.read(node, view.number, view.run, view.step, offset=offset):
             if piece.offset > offset + len(rest):
                 lost = piece.offset - offset
                 rest, offset = b"", piece.offset

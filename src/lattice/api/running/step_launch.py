@@ -8,7 +8,7 @@ from lattice.api.errors import ApiError, starting
 from lattice.api.find.lookup import Found, find
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
-from lattice.ports.nodes.steps import StepDesk, StepRefused
+from lattice.ports.nodes.steps import StepRefused, StepService
 from lattice.wire.work.steps import StepInfo, StepSubmission, launch_request, step_info
 
 
@@ -20,7 +20,7 @@ async def launch(context: Context, request: StepSubmission) -> StepInfo:
     await record_access(context, "allocation.launch", allocation)
     asked = launch_request(request, _launch_id(context, request.request_id, allocation))
     try:
-        return step_info(await desk_of(context).launch(allocation, asked))
+        return step_info(await step_service_of(context).launch(allocation, asked))
     except StepRefused as refusal:
         raise refused(refusal) from None
 
@@ -48,7 +48,7 @@ def single(found: Found) -> Allocation:
     return found.record
 
 
-def desk_of(context: Context) -> StepDesk:
+def step_service_of(context: Context) -> StepService:
     if context.services.steps is None:
         raise starting()
     return context.services.steps

@@ -7,7 +7,7 @@ from functools import lru_cache
 from lattice.slurm.text.numbers import whole
 
 NOBODY = 65534
-MOST_ID = (1 << 32) - 2
+MAX_ID = (1 << 32) - 2
 
 
 @lru_cache(maxsize=4096)
@@ -32,7 +32,7 @@ def user_name(uid: int) -> str:
 def named(text: str) -> str:
     """The user that a name or a number stands for; the text itself when there is none."""
     number = whole(text)
-    return text if number is None or number > MOST_ID else user_name(number) or text
+    return text if number is None or number > MAX_ID else user_name(number) or text
 
 
 @lru_cache(maxsize=4096)

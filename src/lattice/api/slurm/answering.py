@@ -7,8 +7,8 @@ from lattice.slurm.faults import Fault, error
 from lattice.wire.slurm.commands import SlurmAnswer
 
 VERSION = "22.05.8"
-MOST_ROWS = 500_000
-MOST_CHARACTERS = 128 << 20
+MAX_ROWS = 500_000
+MAX_CHARACTERS = 128 << 20
 
 
 class Measure:
@@ -22,10 +22,10 @@ class Measure:
         """One row more."""
         self._rows += 1
         self._characters += characters
-        if self._rows > MOST_ROWS or self._characters > MOST_CHARACTERS:
+        if self._rows > MAX_ROWS or self._characters > MAX_CHARACTERS:
             raise error(
                 self._program,
-                f"too much for one listing (limit {MOST_ROWS} jobs or {MOST_CHARACTERS} characters); "
+                f"too much for one listing (limit {MAX_ROWS} jobs or {MAX_CHARACTERS} characters); "
                 "ask for fewer jobs, a shorter time or a narrower format",
             )
 

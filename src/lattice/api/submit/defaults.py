@@ -15,7 +15,7 @@ from lattice.core.model.work.notifications import Notify
 
 
 @dataclass(slots=True)
-class Intake:
+class PreparedSubmission:
     """The command as it will be proposed. `chosen_by` names the rule that chose its vCluster, if one did."""
 
     command: SubmitAllocation
@@ -23,18 +23,18 @@ class Intake:
     chosen_by: str = ""
 
 
-def take_in(context: Context, command: SubmitAllocation, *, names_vcluster: bool) -> Intake:
+def apply_defaults(context: Context, command: SubmitAllocation, *, names_vcluster: bool) -> PreparedSubmission:
     """Fills in what the submission leaves to the site."""
-    intake = Intake(command)
+    prepared = PreparedSubmission(command)
     if not names_vcluster:
-        _choose_vcluster(context, intake)
+        _choose_vcluster(context, prepared)
     if command.notify is not None and command.notify.on:
-        _settle_notify(context, intake, command.notify)
-    return intake
+        _settle_notifications(context, prepared, command.notify)
+    return prepared
 
 
-def _choose_vcluster(context: Context, intake: Intake) -> None:
-    command = intake.command
+def _choose_vcluster(context: Context, prepared: PreparedSubmission) -> None:
+    command = prepared.command
     intent = Intent(
         tenant=command.tenant,
         user=command.user,
@@ -47,26 +47,26 @@ def _choose_vcluster(context: Context, intake: Intake) -> None:
     )
     rule = choose_rule(context.services.rules, intent, context.state.vclusters)
     if rule is not None:
-        intake.command = replace(command, vcluster=rule.vcluster)
-        intake.chosen_by = rule.name
+        prepared.command = replace(command, vcluster=rule.vcluster)
+        prepared.chosen_by = rule.name
 
 
-def _settle_notify(context: Context, intake: Intake, asked: Notify) -> None:
+def _settle_notifications(context: Context, prepared: PreparedSubmission, asked: Notify) -> None:
     """Keeps the destinations that can be reached, and warns of the others."""
     policy = context.services.notifications
     if not policy.channels:
-        intake.warnings.append(ALL_OFF)
-        intake.command = replace(intake.command, notify=Notify())
+        prepared.warnings.append(ALL_OFF)
+        prepared.command = replace(prepared.command, notify=Notify())
         return
-    default = context.state.notifications.defaults.get(intake.command.user)
+    default = context.state.notifications.defaults.get(prepared.command.user)
     wanted = asked.to or (default.notify.to if default is not None else ())
-    own = policy.own_address(intake.command.user)
+    own = policy.own_address(prepared.command.user)
     if not wanted and own:
         wanted = (own,)
     if not wanted:
         return  # refused by the core, in its words
     problems = {place: policy.problem_with(place) for place in wanted}
-    intake.warnings += list(dict.fromkeys(why for why in problems.values() if why))
+    prepared.warnings += list(dict.fromkeys(why for why in problems.values() if why))
     reachable = tuple(place for place, why in problems.items() if not why)
     notify = replace(asked, to=reachable) if reachable else Notify()
-    intake.command = replace(intake.command, notify=notify)
+    prepared.command = replace(prepared.command, notify=notify)

@@ -19,10 +19,10 @@ from lattice.core.model.intervals import Intervals
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.core.model.work.dependencies import Clause, Condition, Dependency, EndedWork, Ending
 from lattice.ports.quorum.archive import ArchiveFilter
-from lattice.wire.work.dependencies import Wanted, WantedClauses
+from lattice.wire.work.dependencies import UnresolvedClauses, UnresolvedDependency
 
 
-async def with_dependencies(context: Context, command: SubmitAllocation, wanted: WantedClauses) -> SubmitAllocation:
+async def with_dependencies(context: Context, command: SubmitAllocation, wanted: UnresolvedClauses) -> SubmitAllocation:
     """The command with its dependencies. Raises ApiError for an id that does not exist or must not be seen."""
     if not wanted:
         return command
@@ -35,7 +35,7 @@ async def with_dependencies(context: Context, command: SubmitAllocation, wanted:
     return replace(command, depends_on=tuple(clauses), ended=tuple(ended.values()))
 
 
-async def _looked_up(context: Context, wanted: Wanted) -> tuple[Dependency, EndedWork | None]:
+async def _looked_up(context: Context, wanted: UnresolvedDependency) -> tuple[Dependency, EndedWork | None]:
     """What the text stands for, and how that ended if it has."""
     if wanted.ref[:1] == "d" and parse_dag_id(wanted.ref) is not None:
         return await _dag(context, wanted)
@@ -51,7 +51,7 @@ async def _looked_up(context: Context, wanted: Wanted) -> tuple[Dependency, Ende
     return dependency, work
 
 
-async def _dag(context: Context, wanted: Wanted) -> tuple[Dependency, EndedWork | None]:
+async def _dag(context: Context, wanted: UnresolvedDependency) -> tuple[Dependency, EndedWork | None]:
     if wanted.condition not in (Condition.SUCCESS, Condition.FAILURE, Condition.ANY):
         raise ApiError(
             "invalid",
@@ -85,7 +85,7 @@ async def _completed(context: Context, group: TaskGroup, ending: Ending) -> Inte
     return intervals.from_positions(found)
 
 
-async def _found(context: Context, wanted: Wanted) -> Found:
+async def _found(context: Context, wanted: UnresolvedDependency) -> Found:
     try:
         return await find(context, wanted.ref)
     except ApiError as error:
@@ -95,7 +95,7 @@ async def _found(context: Context, wanted: Wanted) -> Found:
         raise _unknown("allocation", wanted, hint) from None
 
 
-def _unknown(what: str, wanted: Wanted, hint: str) -> ApiError:
+def _unknown(what: str, wanted: UnresolvedDependency, hint: str) -> ApiError:
     return ApiError(
         "not_found",
         f'unknown dependency: there is no {what} "{wanted.ref[:60]}"',

@@ -9,7 +9,7 @@ import msgspec
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.submit.defaults import Intake
+from lattice.api.submit.defaults import PreparedSubmission
 from lattice.ports.site.submit_filter import FilterFailed
 from lattice.wire.files.submit_filter import FilterAnswer, changed, filter_question, read_filter_answer
 from lattice.wire.text.problems import BadField
@@ -20,25 +20,25 @@ MAX_WARNINGS = 20
 _log = logging.getLogger(__name__)
 
 
-async def screen(context: Context, intake: Intake) -> None:
+async def screen(context: Context, prepared: PreparedSubmission) -> None:
     """Lets the filter judge and change the submission. Raises ApiError."""
     asked = context.services.submit_filter
     if asked is None:
         return
     try:
-        answer = read_filter_answer(await asked.ask(filter_question(intake.command, context.identity.roles)))
+        answer = read_filter_answer(await asked.ask(filter_question(prepared.command, context.identity.roles)))
         if answer.action == "refuse":
             raise _refused(answer)
-        command = changed(intake.command, answer.changes)
+        command = changed(prepared.command, answer.changes)
     except (FilterFailed, msgspec.MsgspecError, ValueError) as error:
         _log.error("the submit filter failed: %s", error, extra={"user": context.user})
         if not asked.accepts_on_failure:
             raise _unjudged(error) from error
         return
-    if command.vcluster != intake.command.vcluster:
-        intake.chosen_by = ""
-    intake.command = command
-    intake.warnings += [text[:MAX_MESSAGE] for text in answer.warnings[:MAX_WARNINGS]]
+    if command.vcluster != prepared.command.vcluster:
+        prepared.chosen_by = ""
+    prepared.command = command
+    prepared.warnings += [text[:MAX_MESSAGE] for text in answer.warnings[:MAX_WARNINGS]]
 
 
 def _refused(answer: FilterAnswer) -> ApiError:

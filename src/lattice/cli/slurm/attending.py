@@ -57,7 +57,7 @@ class Descriptor:
         return
 
 
-class Attendant:
+class AttachedStep:
     """One step; `about` is the answer's field `attend`."""
 
     def __init__(self, place: Place, about: "dict[str, Any]") -> None:

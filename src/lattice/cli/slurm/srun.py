@@ -1,6 +1,6 @@
 """`srun`: hands its line to the server, attends to the step that comes of it, and ends with its code."""
 
-from lattice.cli.slurm.attending import Attendant, failed_file
+from lattice.cli.slurm.attending import AttachedStep, failed_file
 from lattice.cli.slurm.exchange import Unreachable
 from lattice.cli.slurm.place import Place
 from lattice.cli.slurm.program import Stopped, go
@@ -20,7 +20,7 @@ def _attend(place: Place, answer: "Mapping[str, Any]", noted: list[int]) -> tupl
     """The exit code, and what to tell the server about it."""
     about = answer["attend"]
     try:
-        code = Attendant(place, about).attend(noted)
+        code = AttachedStep(place, about).attend(noted)
     except Unreachable as error:
         raise Stopped(f"srun: error: {error}\n") from None
     except BrokenPipeError:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from lattice.control.audit.keys import Signer, is_signed
 from lattice.control.loop import keep_turning
 from lattice.core.machine.commands import AddAuditKey, ArchiveAudit, RecordAudit, SealAudit
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.parts.audit import AuditBook
+from lattice.core.machine.parts.audit import AuditRegistry
 from lattice.core.model.site.audit import AuditKey, AuditNote, AuditOutcome, AuditSeal, seal_message
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.object_store import ObjectStore, ObjectStoreError
@@ -27,8 +27,8 @@ from lattice.wire.files.audit import ARCHIVE, SegmentName, chain_lines, parse_se
 
 ACTOR = "audit"
 EVERY_S = 1.0
-MAX_SEALED_AT_ONCE = 1000
-MAX_ARCHIVED_AT_ONCE = 10_000
+SEAL_BATCH = 1000
+ARCHIVE_BATCH = 10_000
 REPEAT_MS = 60_000
 MAX_DIFFERENT = 64
 TRIES = 5
@@ -69,7 +69,7 @@ class Refusals:
 
 
 class Auditing:
-    """Implements `AuditDesk`; `begin` has to come before anything is served."""
+    """Implements `AuditService`; `begin` has to come before anything is served."""
 
     def __init__(
         self, replica: Replica, clock: Clock, signer: Signer, objects: ObjectStore | None, settings: AuditSettings
@@ -84,12 +84,12 @@ class Auditing:
         self._looked_for_old_at = 0
 
     @property
-    def _book(self) -> AuditBook:
+    def _registry(self) -> AuditRegistry:
         return self._replica.state.audit
 
     async def begin(self) -> None:
         """Makes this server's key one that seals; raises AuditError."""
-        known = self._book.keys.get(self._signer.id)
+        known = self._registry.keys.get(self._signer.id)
         if known is not None and not known.retired_at:
             return
         if known is not None:
@@ -100,9 +100,9 @@ class Auditing:
         outcome = await self._replica.propose(AddAuditKey(key=self._signer.key), actor=actor)
         if isinstance(outcome, Rejected):
             raise AuditError(f"the audit key was refused: {outcome.message}")
-        return self._book.keys[self._signer.id]
+        return self._registry.keys[self._signer.id]
 
-    # the desk
+    # the service
 
     def tell(self, note: AuditNote) -> None:
         self._refusals.add(note)
@@ -116,12 +116,12 @@ class Auditing:
             return await self._add_key(actor)
 
     async def seal(self) -> None:
-        wanted = self._book.head.last
-        for _ in range(TRIES + wanted // MAX_SEALED_AT_ONCE):
-            if self._book.head.sealed >= wanted:
+        wanted = self._registry.head.last
+        for _ in range(TRIES + wanted // SEAL_BATCH):
+            if self._registry.head.sealed >= wanted:
                 return
             await self._seal_once()
-        if self._book.head.sealed < wanted:
+        if self._registry.head.sealed < wanted:
             raise AuditError("the audit chain could not be sealed")
 
     # the loop
@@ -143,12 +143,12 @@ class Auditing:
             await self._replica.propose(RecordAudit(notes=notes), actor=ACTOR)
 
     def _is_seal_due(self) -> bool:
-        head = self._book.head
+        head = self._registry.head
         if head.last == head.sealed:
             return False
-        oldest = self._book.entries[head.sealed + 1].entry.at
+        oldest = self._registry.entries[head.sealed + 1].entry.at
         waited_ms = self._clock.now_ms() - oldest
-        return head.last - head.sealed >= MAX_SEALED_AT_ONCE or waited_ms >= self._settings.seal_every_s * 1000
+        return head.last - head.sealed >= SEAL_BATCH or waited_ms >= self._settings.seal_every_s * 1000
 
     async def _seal_once(self) -> None:
         async with self._sealing:
@@ -160,15 +160,15 @@ class Auditing:
                 raise AuditError(f"a seal was refused: {outcome.message}")
 
     def _make_seal(self) -> AuditSeal | None:
-        head = self._book.head
-        last = min(head.last, head.sealed + MAX_SEALED_AT_ONCE)
+        head = self._registry.head
+        last = min(head.last, head.sealed + SEAL_BATCH)
         if last == head.sealed:
             return None
         bare = AuditSeal(
             first=head.sealed + 1,
             last=last,
             previous=head.sealed_link,
-            head=self._book.entries[last].link,
+            head=self._registry.entries[last].link,
             key=self._signer.id,
             sealed_at=self._clock.now_ms(),
         )
@@ -183,9 +183,9 @@ class Auditing:
         last = self._last_due()
         if not last or self._objects is None:
             return
-        book, head = self._book, self._book.head
-        leaving = list(islice(book.entries.values(), last - head.archived))
-        lines = b"".join(line + b"\n" for line in chain_lines(leaving, book.seals))
+        registry, head = self._registry, self._registry.head
+        leaving = list(islice(registry.entries.values(), last - head.archived))
+        lines = b"".join(line + b"\n" for line in chain_lines(leaving, registry.seals))
         first, final = leaving[0].entry, leaving[-1].entry
         name = SegmentName(first.seq, final.seq, first.at, final.at, head.archived_link, leaving[-1].link)
         try:
@@ -197,13 +197,13 @@ class Auditing:
 
     def _last_due(self) -> int:
         """The end of the last seal that may leave now; 0 = none."""
-        book, head, settings = self._book, self._book.head, self._settings
+        registry, head, settings = self._registry, self._registry.head, self._settings
         limit = self._clock.now_ms() - int(settings.archive_after_s * 1000)
         ends: Iterator[int] = (
             end
-            for end in sorted(book.seals)
-            if end <= head.archived + MAX_ARCHIVED_AT_ONCE
-            and (head.sealed - end >= settings.keep or book.entries[end].entry.at <= limit)
+            for end in sorted(registry.seals)
+            if end <= head.archived + ARCHIVE_BATCH
+            and (head.sealed - end >= settings.keep or registry.entries[end].entry.at <= limit)
         )
         return max(ends, default=0)
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.control.collectors.assignments import Assignments
-from lattice.control.collectors.unreported import Strays
+from lattice.control.collectors.unreported import UnreportedNodes
 from lattice.control.heartbeats import Allowance, beats_per_s
 from lattice.control.loop import Alarm, keep_turning
 from lattice.control.settings import seconds_setting
@@ -60,7 +60,7 @@ class CollectorSettings(Struct, frozen=True, kw_only=True):
     timeout_s: float = 30.0
 
 
-class Standing(Struct, frozen=True, kw_only=True, gc=False):
+class CollectorStatus(Struct, frozen=True, kw_only=True, gc=False):
     """For the metrics and for whoever asks: one collector, how many it gathers, through whom."""
 
     collector: str
@@ -107,7 +107,7 @@ class CollectorTree:
         self._above: dict[str, str] = {}
         self._given: dict[str, str] = {}
         self._heard: dict[str, float] = {}
-        self.strays = Strays(observations)
+        self.unreported = UnreportedNodes(observations)
         self._generation = 0
         self._named: tuple[str, tuple[str, ...]] = ("", ())
         self._asked: tuple[str, str, float] | None = None
@@ -120,7 +120,7 @@ class CollectorTree:
     def reset(self) -> None:
         """Starts afresh; for a server that takes over."""
         self._assignments.clear()
-        for gone in (self._open, self._above, self._given, self._heard, self.strays, self.suspended):
+        for gone in (self._open, self._above, self._given, self._heard, self.unreported, self.suspended):
             gone.clear()
         self._observations.via.clear()
         self._asked = None
@@ -214,9 +214,9 @@ class CollectorTree:
             self._is_due = True
         self._ask_all(now)
         if is_held_up:
-            self.strays.bear(now, self._timeout_s())
-        if self.strays.search(now, self._timeout_s(), self._given, self._open):
-            self.counts["stray"] = self.strays.count
+            self.unreported.bear(now, self._timeout_s())
+        if self.unreported.search(now, self._timeout_s(), self._given, self._open):
+            self.counts["unreported_node"] = self.unreported.count
             self._is_due = True
         for collector in self._above:
             if is_held_up:
@@ -250,9 +250,9 @@ class CollectorTree:
         fan_out = int(setting_value(self._state.settings, FAN_OUT))
         above = self._above = levels(collectors, fan_out, self._above)
         members = [node for node in self._open if node not in above and node not in self.suspended]
-        self.strays.keep_those_of(above, self._open)
-        shared = shares(collectors, [node for node in members if node not in self.strays], self._given)
-        self._given = shared | dict.fromkeys((node for node in members if node in self.strays), DIRECTLY)
+        self.unreported.keep_those_of(above, self._open)
+        shared = shares(collectors, [node for node in members if node not in self.unreported], self._given)
+        self._given = shared | dict.fromkeys((node for node in members if node in self.unreported), DIRECTLY)
         self._heard = {name: self._heard.get(name, now) for name in above}
         interval_s = self._interval_s()
         fresh = [node for node, target in self._targets() if self._assign(node, target, interval_s)]
@@ -277,10 +277,10 @@ class CollectorTree:
             if target in struck and node in self._open:
                 self._observations.touch(node, now)
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[CollectorStatus]:
         sizes = Counter(self._given.values())
         return [
-            Standing(collector=name, members=sizes[name], through=parent)
+            CollectorStatus(collector=name, members=sizes[name], through=parent)
             for name, parent in sorted(self._above.items())
         ]
 
@@ -404,5 +404,5 @@ class CollectorTree:
         if post is not None:
             self._void(post)
         self.suspended.discard(node)
-        self.strays.discard(node)
+        self.unreported.discard(node)
         self._observations.via.pop(node, None)

@@ -17,7 +17,7 @@ TIMEOUTS = 5.0
 SEARCHES_PER_TIMEOUT = 10
 
 
-class Strays:
+class UnreportedNodes:
     def __init__(self, observations: Observations) -> None:
         self._observations = observations
         self._known: dict[
@@ -46,7 +46,11 @@ class Strays:
 
     def keep_those_of(self, collectors: Container[str], nodes: Container[str]) -> None:
         """Forgets those whose collector is none any more, and those that are not among the nodes."""
-        self._known = {node: stray for node, stray in self._known.items() if stray[0] in collectors and node in nodes}
+        self._known = {
+            node: unreported_node
+            for node, unreported_node in self._known.items()
+            if unreported_node[0] in collectors and node in nodes
+        }
 
     def search(self, now: float, timeout_s: float, given: Mapping[str, str], open_nodes: Container[str]) -> bool:
         """Whether nodes have gone astray, or may be gathered again; `given` says who is to be heard through whom."""

@@ -19,10 +19,10 @@ from lattice.core.model.nodes.drift import ACTOR, Drift, Peers, Verdict, differe
 from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.ports.clock import Clock
-from lattice.ports.nodes.conformance import NO_STANDING, Fingerprints, Standing
+from lattice.ports.nodes.conformance import NO_STANDING, ConformanceStatus, Fingerprints
 from lattice.ports.quorum.replica import Replica
 
-AT_ONCE = 200  # commands: when a baseline turns, there may be thousands
+BATCH = 200  # commands: when a baseline turns, there may be thousands
 _TAKES_WORK = frozenset({NodeState.READY, NodeState.DEGRADED})
 _WAKING = (
     *(ev.NodeMoved, ev.NodeRegistered, ev.VclusterSet, ev.SettingSet, ev.BaselineSet, ev.BaselineUnset),
@@ -75,7 +75,7 @@ class Conformance:
         """A node said something new of itself."""
         self._alarm.ring()
 
-    def standing(self) -> Standing:
+    def standing(self) -> ConformanceStatus:
         return self._standing
 
     def fingerprints(self) -> Mapping[str, str]:
@@ -126,8 +126,8 @@ class Conformance:
         self._majorities, self._verdicts = dict(judgement.majorities), judgement.verdicts
         self._learn_parts(fingerprints)
         commands = [*self._changes(fingerprints), *self._expired()]
-        for start in range(0, len(commands), AT_ONCE):
-            await self._replica.propose_many(commands[start : start + AT_ONCE], ACTOR)
+        for start in range(0, len(commands), BATCH):
+            await self._replica.propose_many(commands[start : start + BATCH], ACTOR)
         self._restate(fingerprints)
 
     def _learn_parts(self, fingerprints: Mapping[str, str]) -> None:
@@ -171,7 +171,7 @@ class Conformance:
         drifted = frozenset(name for name, drift in state.drift.drifts.items() if not drift.verified_at)
         sensitive = (each for each in state.vclusters.values() if each.scheduler == SENSITIVE)
         excluded = {each.name: self._excluded(each, fingerprints) for each in sensitive}
-        standing = Standing(fingerprints, drifted, {name: nodes for name, nodes in excluded.items() if nodes})
+        standing = ConformanceStatus(fingerprints, drifted, {name: nodes for name, nodes in excluded.items() if nodes})
         if standing != self._standing or fingerprints is not self._standing.fingerprints:
             self._standing = standing
             self._on_change()

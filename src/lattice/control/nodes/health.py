@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 RUN_WITHIN_S = 60.0
-AT_ONCE = 256
+BATCH = 256
 
 
 class _Known(Struct, frozen=True, kw_only=True):
@@ -35,8 +35,8 @@ class _Known(Struct, frozen=True, kw_only=True):
     is_current: bool = True  # of the stream that is open now
 
 
-class HealthBook:
-    """Implements `HealthDesk`. `on_failed` is told the name of each check that begins to fail somewhere."""
+class HealthRegistry:
+    """Implements `HealthService`. `on_failed` is told the name of each check that begins to fail somewhere."""
 
     def __init__(
         self, replica: Replica, links: CheckLinks, clock: Clock, on_failed: Callable[[str], None] = lambda check: None
@@ -120,7 +120,7 @@ class HealthBook:
     async def settle(self) -> None:
         """Proposes what the newest reports ask for, many at once: one file server may have failed for all nodes."""
         while self._due:
-            names = list(itertools.islice(self._due, AT_ONCE))
+            names = list(itertools.islice(self._due, BATCH))
             for name in names:
                 del self._due[name]
             done = await asyncio.gather(*map(self._settle, names), return_exceptions=True)

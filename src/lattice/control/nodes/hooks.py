@@ -21,8 +21,8 @@ from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.site_program import ProgramFailed, SiteProgram
 
-MOST_WAITING = 10_000
-MOST_AT_ONCE = 1_000
+MAX_WAITING = 10_000
+MAX_BATCH = 1_000
 UNFIT = "unfit"
 FIT = "fit"
 
@@ -97,7 +97,7 @@ class NodeHooks:
         program = self._program
         if program is None:
             return
-        events = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
+        events = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
         lost, self._lost = self._lost, 0
         self._runs.append(self._clock.monotonic_s())
         try:
@@ -120,8 +120,8 @@ class NodeHooks:
                     pass
 
     def _moved(self, event: NodeMoved, at: int) -> None:
-        story = self._replica.state.node_story(event.node)
-        previous = next((entry.from_state for entry in reversed(story) if entry.to_state is event.state), "")
+        history = self._replica.state.node_history(event.node)
+        previous = next((entry.from_state for entry in reversed(history) if entry.to_state is event.state), "")
         told = NodeEventTold(
             at=at,
             node=event.node,
@@ -157,7 +157,7 @@ class NodeHooks:
         wanted = self._settings.states
         if self._program is None or (wanted and what not in wanted):
             return
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             self._waiting.popleft()
             self._lost += 1
             self.counts["lost"] += 1

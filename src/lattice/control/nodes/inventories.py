@@ -29,7 +29,7 @@ STALE_AFTER_S = 13 * 3600.0
 MARK_BYTES = 8
 # A node whose heartbeats name another fingerprint is asked for its inventory, but not with every beat.
 ASK_AGAIN_S = 30.0
-MOST_KINDS = 256
+MAX_KINDS = 256
 PER_S = 1.0  # inventories of one node, for good
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -57,7 +57,7 @@ class _Report:
 
 
 class Inventories:
-    """Implements `InventoryBook` and `Fingerprints`. `stale_after_s` is asked each time: it can be changed while the cluster runs."""
+    """Implements `InventoryRegistry` and `Fingerprints`. `stale_after_s` is asked each time: it can be changed while the cluster runs."""
 
     def __init__(
         self, links: InventoryLinks, clock: Clock, stale_after_s: Callable[[], float] = lambda: STALE_AFTER_S
@@ -134,7 +134,7 @@ class Inventories:
         memory = memory_topology(inventory)
         near = tuple((domain.id, domain.attached_cpus, domain.attached_gpus) for domain in memory.domains)
         kind = (gpus.links, gpus.indices, tuple(sorted(gpus.nic_affinity.items())), near, memory.interconnects)
-        if len(self._kinds) > MOST_KINDS:
+        if len(self._kinds) > MAX_KINDS:
             self._kinds.clear()
         found = self._kinds.get(kind)
         if found is None:

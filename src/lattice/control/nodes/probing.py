@@ -1,6 +1,6 @@
 """Knocks at nodes that are Down, from time to time: whoever is there says so.
 
-Agents look for their servers themselves and register as soon as they find one; what a knock adds is the difference between a node that is
+Agents look for their servers themselves and register as soon as they find one; what a probe adds is the difference between a node that is
 gone and one whose agent lives and cannot reach the servers, which somebody should look into.
 """
 
@@ -17,21 +17,19 @@ from lattice.wire.agents.collecting import Alive
 _log = logging.getLogger(__name__)
 
 EVERY_S = 60.0
-AT_ONCE = 16
+CONCURRENCY = 16
 WITHIN_S = 3.0
 
-Knocking = Callable[[str, float], Awaitable[Alive | None]]
+Ask = Callable[[str, float], Awaitable[Alive | None]]
 
 
 class Probing:
     """`addresses` is where each node's agent listened when it was last heard."""
 
-    def __init__(
-        self, replica: Replica, addresses: Mapping[str, str], knock: Knocking, *, every_s: float = EVERY_S
-    ) -> None:
+    def __init__(self, replica: Replica, addresses: Mapping[str, str], ask: Ask, *, every_s: float = EVERY_S) -> None:
         self._replica = replica
         self._addresses = addresses
-        self._knock = knock
+        self._ask = ask
         self._every_s = every_s
         self._cut_off: set[str] = set()
         self.counts: Counter[str] = Counter()
@@ -51,7 +49,7 @@ class Probing:
             for name, address in self._addresses.items()
             if address and name in nodes and nodes[name].state is NodeState.DOWN
         ]
-        gate = asyncio.Semaphore(AT_ONCE)
+        gate = asyncio.Semaphore(CONCURRENCY)
         answers = await asyncio.gather(*(self._probe(name, gate) for name in down))
         found = {name: alive for name, alive in zip(down, answers, strict=True) if alive is not None}
         # One that has a server is Down for another reason, which is known.
@@ -67,6 +65,6 @@ class Probing:
 
     async def _probe(self, name: str, gate: asyncio.Semaphore) -> Alive | None:
         async with gate:
-            answer = await self._knock(self._addresses[name], WITHIN_S)
+            answer = await self._ask(self._addresses[name], WITHIN_S)
         # Somebody else may have the address by now.
         return answer if answer is not None and answer.node == name else None

@@ -21,7 +21,7 @@ from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.site_program import ProgramFailed, SiteProgram
 
 ACTOR = "rebooting"
-MOST_AT_ONCE = 1_000
+MAX_BATCH = 1_000
 MERGE_S = 0.05  # a set of nodes comes in several entries of the log
 REPEATED_MS = 60_000
 
@@ -56,8 +56,8 @@ class Rebooting:
         for name, node in self._replica.state.nodes.items():
             # Never one that is back from its reboot already, or that may have work again.
             is_waiting = node.awaits_reboot or (node.state is NodeState.BOOTING and not node.boot_id)
-            story = self._replica.state.node_story(name) if is_waiting else ()
-            for entry in story:
+            history = self._replica.state.node_history(name) if is_waiting else ()
+            for entry in history:
                 if entry.trigger == NodeTrigger.REBOOT and entry.at >= since:
                     self._order(name, entry.why, entry.by)
 
@@ -73,7 +73,7 @@ class Rebooting:
     async def perform(self) -> None:
         """Tells the program of everything ordered so far."""
         while self._ordered and self._program is not None:
-            names = list(self._ordered)[:MOST_AT_ONCE]
+            names = list(self._ordered)[:MAX_BATCH]
             document = RebootDocument(nodes=[self._ordered.pop(name) for name in names])
             try:
                 await self._program.tell(msgspec.json.encode(document))

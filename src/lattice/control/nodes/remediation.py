@@ -138,7 +138,7 @@ class Remediation:
         if drift is not None and not drift.verified_at:
             return False
         since = self._clock.now_ms() - TOLD_AGAIN_MS
-        lately = takewhile(lambda entry: entry.at > since, reversed(self._replica.state.node_story(node)))
+        lately = takewhile(lambda entry: entry.at > since, reversed(self._replica.state.node_history(node)))
         return any(entry.trigger in _ENDS for entry in lately)
 
     def _say_return(self, node: str) -> None:
@@ -152,7 +152,7 @@ class Remediation:
 
     def _is_news(self, node: str) -> bool:
         """Whether something worse than a boot lies between this return of the node and the last one."""
-        for entry in reversed(self._replica.state.node_story(node)[:-1]):
+        for entry in reversed(self._replica.state.node_history(node)[:-1]):
             if entry.trigger in _TROUBLES:
                 return True
             if entry.trigger in _RETURNS:

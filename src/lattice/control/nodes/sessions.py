@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from lattice.control.collectors.tree import INTERVAL, CollectorTree
 from lattice.control.heartbeats import Allowance, beats_per_s
-from lattice.control.nodes.health import HealthBook
+from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.inventories import Inventories
 from lattice.control.nodes.timers import NodeTimers
 from lattice.control.settings import seconds_setting
-from lattice.control.steps.registry import StepBook
+from lattice.control.steps.registry import StepRegistry
 from lattice.control.work.runs import is_wanted, running_runs, strange_runs, wanted_runs
 from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, RegisterNode, ReportPart
 from lattice.core.machine.outcomes import Rejected
@@ -68,7 +68,7 @@ class _Session:
 
 @dataclass
 class AgentSessions:
-    """Implements `AgentDesk`: one session per node, the newest."""
+    """Implements `AgentSink`: one session per node, the newest."""
 
     replica: Replica
     links: AgentLinks
@@ -77,10 +77,10 @@ class AgentSessions:
     settings: SessionSettings
     timers: NodeTimers
     on_opened: Callable[[str], None]
-    steps: StepBook
+    steps: StepRegistry
     counts: Counter[str] = field(default_factory=Counter)
     collectors: CollectorTree | None = None
-    health: HealthBook | None = None
+    health: HealthRegistry | None = None
     inventories: Inventories | None = None
     wall_ms: Callable[[], int] = SystemClock().now_ms  # by which nodes set their clocks, whatever the log's time is
     _sessions: dict[str, _Session] = field(default_factory=dict)

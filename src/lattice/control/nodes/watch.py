@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 ACTOR = "node_watch"
 # As long as a crowd of agents may keep the server from judging silence.
-CROWD_MOST_S = 300.0
+MAX_CROWD_S = 300.0
 _WATCHED = frozenset({NodeState.READY, NodeState.DEGRADED, NodeState.BOOTING, NodeState.DRAINING})
 
 _Verdict = DegradeNode | DownNode | FailBoot
@@ -127,7 +127,7 @@ class NodeWatch:
         self._last_crowd = now
         if self._crowded_since is None:
             self._crowded_since = now
-        if now - self._crowded_since <= CROWD_MOST_S:
+        if now - self._crowded_since <= MAX_CROWD_S:
             self._fresh_since = max(self._fresh_since, now)
 
     def _overdue(self, now: float) -> list[_Verdict]:

@@ -1,4 +1,4 @@
-"""A step in the leader's book, from its launch to its record: what is known of it, how it is shown, what is kept."""
+"""A step in the leader's registry, from its launch to its record: what is known of it, how it is shown, what is kept."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The leader's book of steps: launched inside running allocations, followed to their end, recorded in batches.
+"""The leader's registry of steps: launched inside running allocations, followed to their end, recorded in batches.
 
 What holds: a node gets a step's order until it is known to have it; a step's tasks on a node are over when the node said so, or
 when the node itself is lost; a step is over when all its nodes are; and its nodes are told to forget it only after its record was
@@ -26,7 +26,7 @@ from lattice.control.steps.plan import (
     step_name,
     unknown_step,
 )
-from lattice.control.steps.trust import MOST_STEPS, concerns, is_settled, news, trusted_plan
+from lattice.control.steps.trust import MAX_STEPS, concerns, is_settled, news, trusted_plan
 from lattice.control.work.orders import start_order
 from lattice.core.machine.commands import Envelope, RecordSteps
 from lattice.core.machine.events import (
@@ -63,12 +63,12 @@ _log = logging.getLogger(__name__)
 
 ACTOR = "steps"
 GATHER_S = 1.0
-GATHER_MOST = 100
+MAX_GATHER = 100
 NODES_WITHIN_S = 5.0
 NODES_EVERY_S = 0.05
 # A node that has not got its part of a step from the last leader gets it from the repeated request, or never.
 ADOPT_WITHIN_S = 15.0
-LIVE_MOST = 1000  # of one allocation
+MAX_LIVE = 1000  # of one allocation
 
 
 class StepSettings(Struct, frozen=True, kw_only=True):
@@ -77,8 +77,8 @@ class StepSettings(Struct, frozen=True, kw_only=True):
     slurm: SlurmSettings = SlurmSettings()
 
 
-class StepBook:
-    """Implements `StepDesk`; `mint` makes the token that an allocation gets for itself, `on_cleared` hears of nodes that are free
+class StepRegistry:
+    """Implements `StepService`; `mint` makes the token that an allocation gets for itself, `on_cleared` hears of nodes that are free
     of steps that lingered."""
 
     def __init__(
@@ -115,16 +115,16 @@ class StepBook:
         known = self._repeated(allocation, request)
         if known is not None:
             return known
-        total = lay_out(request.wish, self._cpus(allocation))
+        total = lay_out(request.task_request, self._cpus(allocation))
         if isinstance(total, Misfit):
             raise misfit_refusal(total, allocation)
         if not request.argv and len(programs_of(request, total.size)) < total.size:
             raise StepRefused("invalid", "some ranks have no program", hint="name one for each, or one for `*`")
-        if len(self._of.get(allocation.number, {})) >= LIVE_MOST:
+        if len(self._of.get(allocation.number, {})) >= MAX_LIVE:
             raise StepRefused(
                 "conflict",
                 f"{allocation_id(allocation.number)} has too many steps at once",
-                limit=f"{LIVE_MOST:,} steps",
+                limit=f"{MAX_LIVE:,} steps",
                 hint="wait for some of them to end",
             )
         live = self._enter(allocation, request, total.size)
@@ -249,7 +249,7 @@ class StepBook:
     def _enter(self, allocation: Allocation, request: LaunchRequest, tasks: int) -> LiveStep:
         number = allocation.number
         step = max(allocation.next_step, self._next.get(number, 0))
-        if step >= MOST_STEPS:
+        if step >= MAX_STEPS:
             raise StepRefused("conflict", f"{allocation_id(number)} has no numbers left for further steps")
         self._next[number] = step + 1
         live = LiveStep(
@@ -273,7 +273,7 @@ class StepBook:
         ahead = any(other.plan is None and other.step < live.step for other in self._of[live.number].values())
         if ahead and not request.overlap:
             return False
-        layout = lay_out(request.wish, self._cpus(allocation, is_free=not request.overlap))
+        layout = lay_out(request.task_request, self._cpus(allocation, is_free=not request.overlap))
         if isinstance(layout, Misfit):
             return False
         live.tasks = layout.size
@@ -286,7 +286,7 @@ class StepBook:
             name=live.name,
             layout=layout,
             started_at=live.started_at,
-            cpus_per_task=request.wish.cpus_per_task,
+            cpus_per_task=request.task_request.cpus_per_task,
             stdin=request.stdin,
             no_kill=request.no_kill,
             overlap=request.overlap,
@@ -448,7 +448,7 @@ class StepBook:
         if not live.open_nodes and not live.ended_at:
             live.ended_at = self._clock.now_ms()
             self._over.append(live)
-            if len(self._over) == 1 or len(self._over) >= GATHER_MOST:
+            if len(self._over) == 1 or len(self._over) >= MAX_GATHER:
                 self._alarm.ring()
         if not self.lingering(node):
             self._on_cleared(node)
@@ -546,7 +546,7 @@ class StepBook:
         await self._alarm.wait(None if due is None and not self._over else self._pause_s(due))
         self._give_up_missing()
         if self._over:
-            if len(self._over) < GATHER_MOST:
+            if len(self._over) < MAX_GATHER:
                 await asyncio.sleep(GATHER_S)
             await self.record()
 
@@ -564,7 +564,7 @@ class StepBook:
 
     async def record(self) -> None:
         """Commits what is over, then lets the nodes forget it. What cannot be committed now is tried again."""
-        over, self._over = self._over[:GATHER_MOST], self._over[GATHER_MOST:]
+        over, self._over = self._over[:MAX_GATHER], self._over[MAX_GATHER:]
         by_number: dict[int, list[StepRecord]] = {}
         for live in over:
             by_number.setdefault(live.number, []).append(record_of(live))

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from lattice.control.steps.live import LiveStep
 from lattice.control.steps.plan import StepPlan, decode_plan
 from lattice.core.machine.state import State
-from lattice.core.model.work.steps import MOST_TASKS
+from lattice.core.model.work.steps import MAX_TASKS
 from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
 
 # Numbers of steps that were refused for want of room are skipped, so gaps are possible; not such gaps.
-MOST_AHEAD = 65_536
-MOST_STEPS = (1 << 32) - 1  # of one allocation
+MAX_AHEAD = 65_536
+MAX_STEPS = (1 << 32) - 1  # of one allocation
 MAX_PLAN_BYTES = 4 << 20
 MAX_TEXT = 4096
 
@@ -27,7 +27,7 @@ def trusted_plan(state: State, node: str, known: KnownStep) -> StepPlan | None:
         return None
     allocation = state.allocations[known.key.number]
     plan = decode_plan(known.plan)
-    if plan is None or known.step >= min(allocation.next_step + MOST_AHEAD, MOST_STEPS):
+    if plan is None or known.step >= min(allocation.next_step + MAX_AHEAD, MAX_STEPS):
         return None
     is_same = (plan.number, plan.run, plan.step) == (known.key.number, known.key.run, known.step)
     return plan if is_same and _fits(plan, node, frozenset(allocation.nodes)) else None
@@ -43,13 +43,13 @@ def is_settled(state: State, node: str, report: StepReport) -> bool:
 def _fits(plan: StepPlan, node: str, nodes: frozenset[str]) -> bool:
     """Whether the layout is one of the allocation's nodes, of a size that a step may have."""
     layout = plan.layout
-    if max(len(plan.name), len(plan.launch_id), len(plan.stdin)) > MAX_TEXT or not 0 < plan.cpus_per_task <= MOST_TASKS:
+    if max(len(plan.name), len(plan.launch_id), len(plan.stdin)) > MAX_TEXT or not 0 < plan.cpus_per_task <= MAX_TASKS:
         return False
     if len(layout.nodes) != len(layout.counts) or len(set(layout.nodes)) != len(layout.nodes):
         return False
     if node not in layout.nodes or not nodes.issuperset(layout.nodes):
         return False
-    return all(0 < count <= MOST_TASKS for count in layout.counts) and layout.size <= MOST_TASKS
+    return all(0 < count <= MAX_TASKS for count in layout.counts) and layout.size <= MAX_TASKS
 
 
 def concerns(live: LiveStep, node: str, report: StepReport) -> bool:

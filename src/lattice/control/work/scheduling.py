@@ -48,7 +48,7 @@ from lattice.core.scheduler.plan import plan
 from lattice.core.scheduler.proposals import Explanation, Plan
 from lattice.core.scheduler.tables.snapshot import Snapshot
 from lattice.ports.clock import Clock
-from lattice.ports.nodes.conformance import NO_STANDING, Standing
+from lattice.ports.nodes.conformance import NO_STANDING, ConformanceStatus
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.scheduling import Outlook, SchedulingStatus
 
@@ -109,7 +109,7 @@ class Scheduling:
         settings: SchedulingSettings,
         on_cycle: Callable[[float, int, int], None] = lambda seconds, placements, stale: None,
         energy_price: Callable[[int], float | None] = lambda now: None,
-        standing: Callable[[], Standing] = lambda: NO_STANDING,
+        standing: Callable[[], ConformanceStatus] = lambda: NO_STANDING,
         gpu_fitness: Callable[[], Mapping[tuple[str, int], float]] = dict,
     ) -> None:
         self._replica = replica

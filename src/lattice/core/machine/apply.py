@@ -30,7 +30,7 @@ def apply(state: State, envelope: Envelope) -> Outcome:
     state.last_at = envelope.at
     if not envelope.command_id:
         return _carry_out(state, envelope)
-    fingerprint = blake2b(_encode(_wish(envelope.command)), digest_size=8).digest()
+    fingerprint = blake2b(_encode(_requested(envelope.command)), digest_size=8).digest()
     recent = state.recent.get(envelope.command_id)
     if recent is not None:
         return _answer_again(recent, fingerprint)
@@ -41,7 +41,7 @@ def apply(state: State, envelope: Envelope) -> Outcome:
     return outcome
 
 
-def _wish(command: AnyCommand) -> AnyCommand:
+def _requested(command: AnyCommand) -> AnyCommand:
     """The command as its sender means it: what was looked up for it may differ when it is repeated."""
     match command:
         case SubmitAllocation() if command.ended:

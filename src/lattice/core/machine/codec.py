@@ -14,7 +14,7 @@ from msgspec import Struct
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.parts.folded_tasks import FoldedChunk
-from lattice.core.machine.parts.node_history import NodeStory
+from lattice.core.machine.parts.node_history import NodeHistory
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
 from lattice.core.model.nodes.drift import Baseline, Drift
 from lattice.core.model.nodes.nodes import Node
@@ -27,7 +27,7 @@ from lattice.core.model.work.ledger import Ledger
 from lattice.core.model.work.notifications import Notification, NotifyDefault
 
 RECORDS_PER_CHUNK = 5_000
-STORIES_PER_CHUNK = 200
+HISTORIES_PER_CHUNK = 200
 PAYLOAD_BYTES_PER_CHUNK = 1 << 20
 
 
@@ -129,8 +129,8 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("audit", view.audit, RECORDS_PER_CHUNK)
     yield from _chunks("drifts", view.drifts, RECORDS_PER_CHUNK)
     yield from _chunks("baselines", view.baselines, RECORDS_PER_CHUNK)
-    stories = (NodeStory(node=node, entries=entries) for node, entries in view.stories.items())
-    yield from _chunks("stories", stories, STORIES_PER_CHUNK)
+    histories = (NodeHistory(node=node, entries=entries) for node, entries in view.histories.items())
+    yield from _chunks("stories", histories, HISTORIES_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
 
 
@@ -172,7 +172,7 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "audit": msgspec.msgpack.Decoder(tuple[ChainedEntry, ...]),
     "drifts": msgspec.msgpack.Decoder(tuple[Drift, ...]),
     "baselines": msgspec.msgpack.Decoder(tuple[Baseline, ...]),
-    "stories": msgspec.msgpack.Decoder(tuple[NodeStory, ...]),
+    "stories": msgspec.msgpack.Decoder(tuple[NodeHistory, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
 
@@ -233,22 +233,22 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.put_ledger(record)
             case Recent():
                 state.put_recent(record)
-            case NodeStory():
-                state.stories.load(record)
+            case NodeHistory():
+                state.histories.load(record)
             case Dag():
                 state.dependencies.put_dag(record)
             case Notification() | NotifyDefault() | AuditKey() | AuditSeal() | ChainedEntry() | Drift() | Baseline():
-                _load_book(state, record)
+                _load_registry_record(state, record)
             case (int() as number, bytes() as payload):
                 state.put_payload(number, payload)
             case _:
                 raise ValueError(f"unknown record in chunk of {kind}")
 
 
-_BookRecord = Notification | NotifyDefault | AuditKey | AuditSeal | ChainedEntry | Drift | Baseline
+_RegistryRecord = Notification | NotifyDefault | AuditKey | AuditSeal | ChainedEntry | Drift | Baseline
 
 
-def _load_book(state: State, record: _BookRecord) -> None:
+def _load_registry_record(state: State, record: _RegistryRecord) -> None:
     match record:
         case Notification():
             state.notifications.put(record)

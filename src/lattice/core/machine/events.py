@@ -202,7 +202,7 @@ class NodeMoved(Event, tag="node_moved", frozen=True, kw_only=True):
     reason: str = ""
     by: str = ""  # whose reason it is
     actor: str = ""  # who moved it
-    note: str = ""  # why, in its story alone: the node keeps no reason for being well
+    note: str = ""  # why, in its history alone: the node keeps no reason for being well
     degrade_cause: DegradeCause = DegradeCause.SILENCE
     boot_failures: int = 0
     former_boot: str = ""

@@ -12,7 +12,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.folds.drift import evolve_drift
 from lattice.core.machine.folds.groups import evolve_group, with_use
 from lattice.core.machine.folds.specified import evolve_specification
-from lattice.core.machine.parts.node_history import StoryEntry, registration_entry
+from lattice.core.machine.parts.node_history import NodeHistoryEntry, registration_entry
 from lattice.core.machine.state import SnapshotPointer, State
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.nodes import Node, NodeState, Share, Tenure
@@ -35,7 +35,7 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
         case ev.AllocationPaused():
             _paused(state, event, at)
         case ev.AllocationHeld() | ev.AllocationReleased() | ev.AllocationUpdated() | ev.AllocationsArchived():
-            _evolve_wish(state, event)
+            _evolve_request(state, event)
         case ev.TaskGroupSubmitted() | ev.TaskReleased() | ev.TasksCancelled() | ev.TaskGroupHeld() | ev.TasksFolded():
             evolve_group(state, event, at)
         case ev.NodeRegistered() | ev.NodeMoved():
@@ -71,7 +71,7 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
 
 _EndEvent = ev.AllocationEnded | ev.StepsRecorded | ev.AllocationStopping | ev.AllocationRequeued
 _RunEvent = ev.PartChanged | ev.AllocationSubmitted | ev.AllocationPlaced | ev.AllocationStarted
-_WishEvent = ev.AllocationHeld | ev.AllocationReleased | ev.AllocationUpdated | ev.AllocationsArchived
+_RequestEvent = ev.AllocationHeld | ev.AllocationReleased | ev.AllocationUpdated | ev.AllocationsArchived
 _NodeEvent = ev.NodeRegistered | ev.NodeMoved
 _AdministrationEvent = (
     ev.TenantSet
@@ -141,17 +141,17 @@ _NotificationEvent = (
 
 
 def _evolve_notification(state: State, event: _NotificationEvent) -> None:
-    book = state.notifications
+    registry = state.notifications
     match event:
         case ev.TimeLimitNeared():
             _change(state, event.number, limit_noted=event.percent)
         case ev.NotificationQueued():
-            book.put(event.notification)
+            registry.put(event.notification)
         case ev.NotificationsSettled():
             for number in (*event.delivered, *event.given_up):
-                book.drop(number)
+                registry.drop(number)
         case ev.NotifyDefaultSet():
-            book.put_default(event.default)
+            registry.put_default(event.default)
         case ev.NotificationDropped():
             return  # told to those who count; nothing of it stays
         case _:
@@ -162,7 +162,7 @@ _DependencyEvent = ev.WaitChanged | ev.TasksUnblocked | ev.DagSubmitted | ev.Dag
 
 
 def _evolve_dependency(state: State, event: _DependencyEvent, at: int) -> None:
-    book = state.dependencies
+    registry = state.dependencies
     match event:
         case ev.WaitChanged():
             _wait_changed(state, event)
@@ -170,12 +170,12 @@ def _evolve_dependency(state: State, event: _DependencyEvent, at: int) -> None:
             group = replace(state.groups[event.group], task_waits=event.waits)
             state.put_group(replace(group, blocked=group.blocked_now()))
         case ev.DagSubmitted():
-            book.put_dag(event.dag)
+            registry.put_dag(event.dag)
             state.next_number = event.dag.number + 1
         case ev.DagCancelled():
-            book.put_dag(replace(book.dags[event.dag], cancelled_by=event.by))
+            registry.put_dag(replace(registry.dags[event.dag], cancelled_by=event.by))
         case ev.DagEnded():
-            book.put_dag(replace(book.dags[event.dag], state=event.state, ended_at=at, counts=event.counts))
+            registry.put_dag(replace(registry.dags[event.dag], state=event.state, ended_at=at, counts=event.counts))
         case _:
             assert_never(event)
 
@@ -210,7 +210,7 @@ def _evolve_run(state: State, event: _RunEvent, at: int) -> None:
             assert_never(event)
 
 
-def _evolve_wish(state: State, event: _WishEvent) -> None:
+def _evolve_request(state: State, event: _RequestEvent) -> None:
     match event:
         case ev.AllocationHeld():
             _change(state, event.number, hold=event.hold)
@@ -324,7 +324,7 @@ def _ms(seconds: float) -> int:
     return int(seconds * 1000) if 0 < seconds < LONGEST_S else 0
 
 
-def _book(state: State, record: Allocation, at: int, elapsed_s: float) -> None:
+def _registry(state: State, record: Allocation, at: int, elapsed_s: float) -> None:
     """Enters the time of a run that has ended, from its start, into its user's ledger."""
     if not record.started_at:
         return
@@ -380,7 +380,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
     )
     state.finished[event.state] = state.finished.get(event.state, 0) + 1
     if was_holding:
-        _book(state, old, at, event.elapsed_s)
+        _registry(state, old, at, event.elapsed_s)
         _give_back(state, old)
 
 
@@ -422,7 +422,7 @@ def _requeued(state: State, event: ev.AllocationRequeued, at: int) -> None:
         avoided=(*old.avoided, event.avoid) if event.avoid else old.avoided,
         request=replace(old.request, exclude=(*old.request.exclude, event.avoid)) if event.avoid else old.request,
     )
-    _book(state, old, at, event.elapsed_s)
+    _registry(state, old, at, event.elapsed_s)
     _give_back(state, old)
 
 
@@ -499,7 +499,7 @@ def _node_moved(state: State, event: ev.NodeMoved, at: int) -> None:
             changed_at=at,
         )
     )
-    entry = StoryEntry(
+    entry = NodeHistoryEntry(
         at=at,
         trigger=event.trigger,
         from_state=node.state,
@@ -508,7 +508,7 @@ def _node_moved(state: State, event: ev.NodeMoved, at: int) -> None:
         why=event.note or event.reason,
         allocations=event.lost,
     )
-    state.stories.tell(event.node, entry)
+    state.histories.tell(event.node, entry)
 
 
 def _node_registered(state: State, event: ev.NodeRegistered, at: int) -> None:
@@ -526,4 +526,4 @@ def _node_registered(state: State, event: ev.NodeRegistered, at: int) -> None:
     state.put_node(new)
     entry = registration_entry(old, new, at)
     if entry is not None:
-        state.stories.tell(event.node, entry)
+        state.histories.tell(event.node, entry)

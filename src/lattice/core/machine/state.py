@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from lattice.core.machine.digest import Digest
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.parts.audit import AuditBook
-from lattice.core.machine.parts.dependencies import DependencyBook
-from lattice.core.machine.parts.drift import DriftBook
+from lattice.core.machine.parts.audit import AuditRegistry
+from lattice.core.machine.parts.dependencies import DependencyRegistry
+from lattice.core.machine.parts.drift import DriftRegistry
 from lattice.core.machine.parts.folded_tasks import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
-from lattice.core.machine.parts.node_history import StoryBook, StoryEntry
-from lattice.core.machine.parts.notifications import NotificationBook
+from lattice.core.machine.parts.node_history import NodeHistories, NodeHistoryEntry
+from lattice.core.machine.parts.notifications import NotificationRegistry
 from lattice.core.model.nodes.drift import Baseline, Drift
 from lattice.core.model.nodes.nodes import Hardware, Node
 from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
@@ -85,7 +85,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     audit_seals: tuple[AuditSeal, ...] = ()
     audit_keys: tuple[AuditKey, ...] = ()
     audit_head: AuditHead = AuditHead()
-    stories: dict[str, tuple[StoryEntry, ...]] = {}
+    histories: dict[str, tuple[NodeHistoryEntry, ...]] = {}
     drifts: tuple[Drift, ...] = ()
     baselines: tuple[Baseline, ...] = ()
 
@@ -125,11 +125,11 @@ class State:
         self.hardware_counts: dict[Hardware, int] = {}
         self._group_numbers: list[int] = []
         self._digest = Digest()
-        self.notifications = NotificationBook(self._digest)
-        self.dependencies = DependencyBook(self._digest)
-        self.audit = AuditBook(self._digest)
-        self.stories = StoryBook()
-        self.drift = DriftBook(self._digest)
+        self.notifications = NotificationRegistry(self._digest)
+        self.dependencies = DependencyRegistry(self._digest)
+        self.audit = AuditRegistry(self._digest)
+        self.histories = NodeHistories()
+        self.drift = DriftRegistry(self._digest)
 
     @classmethod
     def empty(cls) -> "State":
@@ -184,9 +184,9 @@ class State:
     def user_use(self, tenant: str, user: str) -> UserUse:
         return self.user_uses.get((tenant, user), _NO_USER_USE)
 
-    def node_story(self, node: str) -> tuple[StoryEntry, ...]:
+    def node_history(self, node: str) -> tuple[NodeHistoryEntry, ...]:
         """The last moves of a node, oldest first."""
-        return self.stories.of(node)
+        return self.histories.of(node)
 
     def frozen_view(self) -> FrozenView:
         return FrozenView(
@@ -216,7 +216,7 @@ class State:
             audit_seals=tuple(self.audit.seals.values()),
             audit_keys=tuple(self.audit.keys.values()),
             audit_head=self.audit.head,
-            stories=dict(self.stories.stories),
+            histories=dict(self.histories.histories),
             drifts=tuple(self.drift.drifts.values()),
             baselines=tuple(self.drift.baselines.values()),
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lattice.agent.hollow.durations import NotASpan
 from lattice.agent.hollow.faults import BadFault, Fault, draw_faults, parse_faults
-from lattice.agent.hollow.fleet import AT_ONCE, Fleet, FleetSettings
+from lattice.agent.hollow.fleet import CONCURRENCY, Fleet, FleetSettings
 from lattice.agent.hollow.hardware import HollowHardware
 from lattice.agent.hollow.injections import InjectionFile
 from lattice.agent.hollow.names import node_names
@@ -54,7 +54,10 @@ def build_parser() -> argparse.ArgumentParser:
     add("--injections", type=Path, metavar="FILE", help="write the injected faults to this file, as JSON lines")
     add("--seed", type=int, default=1, help="seed for faults and durations (default: %(default)s)")
     add(
-        "--at-once", type=int, default=AT_ONCE, help="maximum number of concurrent registrations (default: %(default)s)"
+        "--at-once",
+        type=int,
+        default=CONCURRENCY,
+        help="maximum number of concurrent registrations (default: %(default)s)",
     )
     add("--servers", default="", metavar="LIST", help="[https://]host:port[,...] (default: $LATTICE_AGENT_ENDPOINTS)")
     add(

@@ -1,4 +1,4 @@
-"""Where an agent listens for the nodes whose heartbeats it is to gather, and for whoever knocks."""
+"""Where an agent listens for the nodes whose heartbeats it is to gather, and for whoever probes."""
 
 import argparse
 import asyncio

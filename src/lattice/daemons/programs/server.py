@@ -19,7 +19,7 @@ from lattice.config.load import ConfigError, load, parse_duration
 from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
-from lattice.daemons.quorum.start_mode import Beginning
+from lattice.daemons.quorum.start_mode import StartMode
 from lattice.daemons.server.vaults import vault_of
 from lattice.observe.logging import configure
 
@@ -104,14 +104,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         secret = resolve(config.api.hmac_secret, key="api.hmac_secret", mode=config.mode, vault=vault_of(config))
         if options.agent_token is not None:
             _leave(_print_agent_token(secret, options.agent_token, options.valid_for))
-        beginning = _beginning(options, config)
+        start_mode = _start_mode(options, config)
         check_settings(config)
     except (ConfigError, SecretError) as error:
         _leave(_complain(error, EXIT_USAGE))
     if options.recover_from is not None or options.from_object_store:
         _recover(config, options.recover_from)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    _leave(run(config, secret, beginning, options.join_token_file))
+    _leave(run(config, secret, start_mode, options.join_token_file))
 
 
 def _refuse_plain_secrets(overrides: Sequence[str]) -> None:
@@ -156,7 +156,7 @@ def check_settings(config: ServerConfig) -> None:
     from lattice.daemons.server.guards import submit_filter
     from lattice.daemons.server.identity import check_identity
     from lattice.daemons.server.infrastructure import infrastructure_of
-    from lattice.daemons.server.senders import Outlets
+    from lattice.daemons.server.senders import Senders
     from lattice.daemons.server.tls import check_tls
     from lattice.ports.clock import SystemClock
 
@@ -165,7 +165,7 @@ def check_settings(config: ServerConfig) -> None:
     intent_rules(config.submission)
     submit_filter(config)
     infrastructure_of(config)
-    Outlets(config, SystemClock())
+    Senders(config, SystemClock())
 
 
 def _recover(config: ServerConfig, source: Path | None) -> None:
@@ -180,8 +180,8 @@ def _recover(config: ServerConfig, source: Path | None) -> None:
     _log.warning("recovered from %s: goes on from entry %d, epoch %d", done.source, done.start.index, done.start.epoch)
 
 
-def _beginning(options: argparse.Namespace, config: ServerConfig) -> Beginning:
-    chosen: Beginning = "restart"
+def _start_mode(options: argparse.Namespace, config: ServerConfig) -> StartMode:
+    chosen: StartMode = "restart"
     if options.bootstrap:
         chosen = "bootstrap"
     elif options.join:
@@ -200,16 +200,16 @@ def _beginning(options: argparse.Namespace, config: ServerConfig) -> Beginning:
     return chosen
 
 
-def run(config: ServerConfig, secret: bytes, beginning: Beginning = "restart", token_file: Path | None = None) -> int:
+def run(config: ServerConfig, secret: bytes, start_mode: StartMode = "restart", token_file: Path | None = None) -> int:
     """Serves until a signal or a failure; returns the exit code."""
     import uvloop
 
     gc.disable()  # nothing of what is imported and loaded now is garbage
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, secret, beginning, token_file))
+        return runner.run(_serve(config, secret, start_mode, token_file))
 
 
-async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning, token_file: Path | None) -> int:
+async def _serve(config: ServerConfig, secret: bytes, start_mode: StartMode, token_file: Path | None) -> int:
     from lattice.core.machine.codec import UnreadableBatch
     from lattice.daemons.server.listening import ListenFailed
     from lattice.daemons.server.process import ServerProcess
@@ -232,7 +232,7 @@ async def _serve(config: ServerConfig, secret: bytes, beginning: Beginning, toke
         if config.quorum.kind == "etcd":
             from lattice.daemons.quorum.process import QuorumProcess
 
-            server: ServerProcess = QuorumProcess(config, secret, beginning, token_file)
+            server: ServerProcess = QuorumProcess(config, secret, start_mode, token_file)
         else:
             server = ServerProcess(config, secret)
         starting = asyncio.create_task(server.start())

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 import grpc.aio
 
 from lattice.api.grpc.agents.service import AgentService
-from lattice.api.grpc.agents.session import DeskReception
+from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.grpc.operations import OperationServices
 from lattice.api.grpc.relay.client import CHANNEL_OPTIONS, LeaderPlace, Relaying
 from lattice.api.grpc.relay.service import RelayService
@@ -29,7 +29,7 @@ class KnownCallers:
 
 
 class AgentRelay:
-    """`listen`, `start` once it is known who leads, `receive_at` a desk while this server leads, `stop`.
+    """`listen`, `start` once it is known who leads, `receive_at` a service while this server leads, `stop`.
 
     `address` says where a server of this name takes relays, `is_member` whether it belongs to the cluster.
     """
@@ -47,7 +47,7 @@ class AgentRelay:
         self._callers = KnownCallers(is_member)
         self._service = RelayService(self._callers)
         self._server: grpc.aio.Server | None = None
-        self._reception: DeskReception | None = None
+        self._registrar: LocalRegistrar | None = None
         self.relaying = Relaying(agents, address, leader, self._channel)
         self._task: asyncio.Task[None] | None = None
 
@@ -76,19 +76,19 @@ class AgentRelay:
             await self._server.start()
         self._task = asyncio.create_task(self.relaying.run(), name="relaying")
 
-    def receive_at(self, reception: DeskReception) -> None:
+    def receive_at(self, registrar: LocalRegistrar) -> None:
         """This server leads: agents, its own and those of the others, register there."""
-        self._reception = reception
-        self._service.receive_at(reception)
-        self._agents.receive_at(reception)
+        self._registrar = registrar
+        self._service.receive_at(registrar)
+        self._agents.receive_at(registrar)
 
     def leave(self) -> None:
         """It leads no more: all of them register elsewhere."""
-        reception, self._reception = self._reception, None
+        registrar, self._registrar = self._registrar, None
         self._service.receive_at(None)
-        if reception is not None:
-            self._agents.leave(reception)
-            reception.end()
+        if registrar is not None:
+            self._agents.leave(registrar)
+            registrar.end()
 
     async def stop(self) -> None:
         """The others' agents lose their sessions and nothing else."""

@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class QuorumMembership:
-    """Implements `Membership`, and the admitting and renewing part of `PeerDesk`."""
+    """Implements `Membership`, and the admitting and renewing part of `PeerService`."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from lattice.daemons.quorum.agent_relay import AgentRelay
 from lattice.daemons.quorum.joining import fetch_certificates
 from lattice.daemons.quorum.membership import QuorumMembership
 from lattice.daemons.quorum.peer_listener import PeerListener
-from lattice.daemons.quorum.start_mode import Beginning
+from lattice.daemons.quorum.start_mode import StartMode
 from lattice.daemons.quorum.view import QuorumServers
 from lattice.daemons.server.listening import Address, bind, parse_listen
 from lattice.ports.clock import Clock
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class PeerPlane:
-    """`secure` before the member starts, `publish` when it runs, `close` in the end. Implements `PeerDesk`."""
+    """`secure` before the member starts, `publish` when it runs, `close` in the end. Implements `PeerService`."""
 
     def __init__(self, config: ServerConfig, me: PeerSection, member: EtcdMember, secret: bytes, clock: Clock) -> None:
         self._config = config
@@ -111,14 +111,14 @@ class PeerPlane:
 
     # certificates and listener
 
-    async def secure(self, beginning: Beginning, token_file: Path | None, users: ASGIApp) -> None:
+    async def secure(self, start_mode: StartMode, token_file: Path | None, users: ASGIApp) -> None:
         """Sees to this server's certificates and listens for the others; `users` answers what they hand on."""
         listen = self._listen_at(self._config.quorum.internal_listen, "quorum.internal_listen", 1)
         bound = bind(listen, "quorum.internal_listen")
         try:
             port = bound.getsockname()[1]
             self.entry = entry_of(self._me, internal=str(Address(host_of(self._me.peer), port)))
-            await self._see_to_certificates(beginning, token_file)
+            await self._see_to_certificates(start_mode, token_file)
             self.tls = PeerTls(self._member.settings.certificates)
             self.servers.pool.tls = self.tls.client
             self._app = PeerApp(users, self._clock)
@@ -135,14 +135,14 @@ class PeerPlane:
         host, port = parse_listen(self._config.quorum.peer_listen or self._me.peer, "quorum.peer_listen")
         return Address(host, port + behind)
 
-    async def _see_to_certificates(self, beginning: Beginning, token_file: Path | None) -> None:
+    async def _see_to_certificates(self, start_mode: StartMode, token_file: Path | None) -> None:
         certificates = self._member.settings.certificates
         if certificates.exists():
             return
-        if beginning == "bootstrap":
+        if start_mode == "bootstrap":
             create_authority(certificates)
             install(certificates, issue(certificates, self._hosts(), name=self._me.name))
-        elif beginning == "join" and token_file is not None:
+        elif start_mode == "join" and token_file is not None:
             self.directory.learn(await fetch_certificates(certificates, token_file, self.entry, self._secret))
         else:
             raise CertificateError(
@@ -205,7 +205,7 @@ class PeerPlane:
     def serve(self) -> None:
         """The state is complete: the others may ask."""
         if self._app is not None:
-            self._app.desk = self
+            self._app.service = self
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from lattice.api.errors import ApiError
-from lattice.api.grpc.agents.session import DeskReception
+from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.grpc.forwarding import LeaderCalls
 from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.partitions import slurm_names
@@ -18,7 +18,7 @@ from lattice.core.model.nodes.observations import Observations
 from lattice.daemons.quorum.agent_relay import AgentRelay
 from lattice.daemons.quorum.clock_guard import ClockGuard
 from lattice.daemons.quorum.peer_plane import PeerPlane
-from lattice.daemons.quorum.start_mode import Beginning
+from lattice.daemons.quorum.start_mode import StartMode
 from lattice.daemons.quorum.stepping_down import SteppingDown
 from lattice.daemons.server.following import NoScheduling
 from lattice.daemons.server.gc import keep_what_is_loaded
@@ -54,9 +54,9 @@ class QuorumProcess(ServerProcess):
     """Start it, wait for `failed`, stop it."""
 
     def __init__(
-        self, config: ServerConfig, secret: bytes, beginning: Beginning, token_file: Path | None = None
+        self, config: ServerConfig, secret: bytes, start_mode: StartMode, token_file: Path | None = None
     ) -> None:
-        self._beginning = beginning
+        self._start_mode = start_mode
         self._token_file = token_file
         self._peers = {peer.name: peer for peer in config.quorum.peers}
         if config.name not in self._peers:
@@ -113,14 +113,14 @@ class QuorumProcess(ServerProcess):
     async def _prepare(self) -> None:
         refuse_unfinished(self._data_dir)
         member, quorum = self._member, self._config.quorum
-        beginning = self._beginning
-        if beginning == "bootstrap-if-new":
-            beginning = "restart" if member.settings.origin.exists() else "bootstrap"
-        await self._plane.secure(beginning, self._token_file, self._entrance)
+        start_mode = self._start_mode
+        if start_mode == "bootstrap-if-new":
+            start_mode = "restart" if member.settings.origin.exists() else "bootstrap"
+        await self._plane.secure(start_mode, self._token_file, self._gate)
         self._relay = self._plane.open_relay(self._agents)
         self._relay.offer(self._operations)
         self._calls = self._plane.leader_calls()
-        match beginning:
+        match start_mode:
             case "bootstrap":
                 together = {peer.name: f"https://{peer.peer}" for peer in quorum.peers}
                 await member.bootstrap(quorum.token, together if quorum.token else None)
@@ -171,7 +171,7 @@ class QuorumProcess(ServerProcess):
         await self._grpc.start()
         await self._open_agent_port()
         await self._report_health(is_serving=True)
-        self._entrance.open(self._follower)
+        self._gate.open(self._follower)
         self._plane.serve()
         await self._leadership.open()
         if self._relay is not None:
@@ -205,7 +205,7 @@ class QuorumProcess(ServerProcess):
             server_name=config.name,
             default_tenant=config.defaults.tenant,
             default_vcluster=config.defaults.vcluster,
-            notifications=self._outlets.policy,
+            notifications=self._senders.policy,
             rules=self._rules,
             slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
             ring=self._ring,
@@ -213,7 +213,7 @@ class QuorumProcess(ServerProcess):
             audit=None if loops is None else loops.auditing,
             limits=rate_limits(config, replica),
             submit_filter=self._filter,
-            discovery=self._believer.discovery,
+            discovery=self._verifier_set.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )
 
@@ -255,9 +255,9 @@ class QuorumProcess(ServerProcess):
         services = self._services = self._services_of(term, loops)
         loops.start()
         if self._relay is not None:
-            self._relay.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
+            self._relay.receive_at(LocalRegistrar(self._verifier, loops.sessions, self._links))
         app = RestApp(services)
-        self._entrance.open(app)
+        self._gate.open(app)
         self._operations.serve(services)
         if self._calls is not None:
             self._calls.lead(is_leading=True)
@@ -284,7 +284,7 @@ class QuorumProcess(ServerProcess):
         while self._while_leading:
             self._while_leading.pop().cancel()
         if self._follower is not None:
-            self._entrance.open(self._follower)
+            self._gate.open(self._follower)
         if self._relay is not None:
             self._relay.leave()
         loops, self._loops = self._loops, None

@@ -2,4 +2,4 @@
 
 from typing import Literal
 
-Beginning = Literal["bootstrap", "bootstrap-if-new", "join", "restart"]
+StartMode = Literal["bootstrap", "bootstrap-if-new", "join", "restart"]

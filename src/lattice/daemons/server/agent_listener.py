@@ -1,4 +1,4 @@
-"""The agents' own port, where everybody shows a certificate, and the desk that issues certificates for nodes."""
+"""The agents' own port, where everybody shows a certificate, and the service that issues certificates for nodes."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import grpc.aio
 
 from lattice.api.auth.node_certificates import NodeAuthority, NodeNames, ShownCertificate
 from lattice.api.auth.tokens import sign_token
-from lattice.api.grpc.agents.certificates import CertificateDesk, CertifiedAgents, Refused, nobody_hears
+from lattice.api.grpc.agents.certificates import CertificateIssuer, CertifiedAgents, Refused, nobody_hears
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.server import BindFailed, build_certified_server
 from lattice.config.schema import ApiSection
@@ -16,7 +16,7 @@ from lattice.ports.clock import Clock
 from lattice.ports.site.identity import Verifier
 
 
-class AgentEntrance:
+class AgentListener:
     """`issue_on` the public gRPC server, `open` and `close` the port of its own."""
 
     def __init__(
@@ -33,7 +33,7 @@ class AgentEntrance:
 
     def issue_on(self, server: grpc.aio.Server) -> None:
         """Agents with a token get their first certificate there."""
-        CertificateDesk(self._authority, self._clock, verifier=self._verifier, refused=self._refused).add_to(server)
+        CertificateIssuer(self._authority, self._clock, verifier=self._verifier, refused=self._refused).add_to(server)
 
     async def open(self, agents: AgentService, tls: ServerTls) -> Address:
         """Raises ListenFailed."""
@@ -44,7 +44,7 @@ class AgentEntrance:
         except BindFailed as error:
             raise ListenFailed(f"api.agent_listen: {error}") from error
         CertifiedAgents(agents, self._authority, self._vouch, self._refused).add_to(self._server)
-        CertificateDesk(self._authority, self._clock, refused=self._refused).add_to(self._server)
+        CertificateIssuer(self._authority, self._clock, refused=self._refused).add_to(self._server)
         await self._server.start()
         return Address(listen.host, port)
 

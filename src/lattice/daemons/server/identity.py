@@ -20,7 +20,7 @@ from lattice.ports.clock import Clock
 _log = logging.getLogger(__name__)
 
 
-class Believer:
+class VerifierSet:
     """`verifier` is good at once for what the server signs itself; `start` fetches the provider's keys."""
 
     def __init__(self, config: ServerConfig, secret: bytes, clock: Clock) -> None:

@@ -10,7 +10,7 @@ from lattice.config.schema import ServerConfig
 from lattice.control.audit.sealing import Auditing
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.control.nodes.conformance import Conformance
-from lattice.control.nodes.health import HealthBook
+from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.hooks import HookSettings, NodeHooks
 from lattice.control.nodes.inventories import STALE_AFTER_S, Inventories
 from lattice.control.nodes.probing import Probing
@@ -21,7 +21,7 @@ from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.nodes.watch import NodeWatch
 from lattice.control.nodes.wiping import Wiping
 from lattice.control.settings import seconds_setting
-from lattice.control.steps.registry import StepBook, StepSettings
+from lattice.control.steps.registry import StepRegistry, StepSettings
 from lattice.control.work.archiving import Archiving
 from lattice.control.work.deadlines import Deadlines
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
@@ -48,7 +48,7 @@ from lattice.ports.site.notifications import Sender
 from lattice.ports.site.site_program import SiteProgram
 from lattice.quorum.backup.objects import SnapshotUploads
 from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
-from lattice.wire.agents.collecting import knock
+from lattice.wire.agents.collecting import probe
 from lattice.wire.slurm.variables import SlurmSettings
 
 _log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class Loops:
             lambda: self.conformance.standing(),
             lambda: self.inventories.gpu_fitness(),
         )
-        self.steps = StepBook(replica, links, clock, timings.steps(api_url), mint, self._node_cleared)
+        self.steps = StepRegistry(replica, links, clock, timings.steps(api_url), mint, self._node_cleared)
         self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)
         self.sessions = AgentSessions(
             replica=replica,
@@ -123,7 +123,7 @@ class Loops:
             replica, links, self.observations, clock, timings.collectors, self.sessions.hear
         )
         self.sessions.collectors = self.collectors
-        self.probing = Probing(replica, self.collectors.addresses, knock)
+        self.probing = Probing(replica, self.collectors.addresses, probe)
         metrics.show_collectors(
             lambda: {**self.collectors.counts, **self.probing.counts},
             lambda: {row.collector: row.members for row in self.collectors.standings()},
@@ -138,7 +138,7 @@ class Loops:
         metrics.show_conformance(
             ConformanceFigures(lambda: replica.state, self.inventories.fingerprints, self._conformance_counts)
         )
-        self.health = HealthBook(replica, links, clock, metrics.check_failed)
+        self.health = HealthRegistry(replica, links, clock, metrics.check_failed)
         self.sessions.health = self.health
         self.node_watch = NodeWatch(
             replica,

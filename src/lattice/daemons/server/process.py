@@ -15,12 +15,12 @@ from lattice.api.auditing import refused_login
 from lattice.api.auth.tokens import sign_token
 from lattice.api.grpc.agents.links import AgentLinkTable
 from lattice.api.grpc.agents.service import AgentService
-from lattice.api.grpc.agents.session import DeskReception
+from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.grpc.operations import OperationServices
 from lattice.api.grpc.public import Health, UnusableCertificate, offer, tls_credentials
 from lattice.api.grpc.server import BindFailed, build_server
 from lattice.api.partitions import slurm_names
-from lattice.api.rest.app import Entrance, build_app
+from lattice.api.rest.app import StartupGate, build_app
 from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
 from lattice.config.rules import intent_rules
@@ -31,17 +31,17 @@ from lattice.control.settings import seconds_setting
 from lattice.control.work.orders import token_lifetime_s
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.intent import unknown_targets
-from lattice.daemons.server.agent_listener import AgentEntrance
+from lattice.daemons.server.agent_listener import AgentListener
 from lattice.daemons.server.debug_flags import DebugFlags
 from lattice.daemons.server.gc import keep_what_is_loaded
 from lattice.daemons.server.guards import begin_auditing, rate_limits, submit_filter
-from lattice.daemons.server.identity import Believer
+from lattice.daemons.server.identity import VerifierSet
 from lattice.daemons.server.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.server.local_socket import LocalSocket
 from lattice.daemons.server.loops import Loops
 from lattice.daemons.server.recovery import object_snapshots
 from lattice.daemons.server.rest_server import RestServer, server_settings
-from lattice.daemons.server.senders import Outlets
+from lattice.daemons.server.senders import Senders
 from lattice.daemons.server.tls import ServerTls
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.observe.metrics import Metrics
@@ -51,7 +51,7 @@ from lattice.ports.quorum.replica import Replica
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.backup.objects import SnapshotUploads
 from lattice.quorum.backup.restore import carry_out_request, refuse_unfinished
-from lattice.quorum.backup.service import BackupDesk
+from lattice.quorum.backup.service import BackupService
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica, ReplicaCounters
@@ -71,11 +71,11 @@ class ServerProcess:
         self._config = config
         self._secret = secret
         self._clock = SystemClock()
-        self._believer = Believer(config, secret, self._clock)
-        self._verifier = self._believer.verifier
+        self._verifier_set = VerifierSet(config, secret, self._clock)
+        self._verifier = self._verifier_set.verifier
         self._tls = ServerTls(config.api.tls) if config.api.tls.certificate else None
         self._following_tls: asyncio.Task[None] | None = None
-        self._outlets = Outlets(config, self._clock)
+        self._senders = Senders(config, self._clock)
         self._rules = intent_rules(config.submission)
         self._filter = submit_filter(config)
         self._data_dir = Path(config.data_dir)
@@ -84,10 +84,10 @@ class ServerProcess:
         self._metrics.show_loops(lambda: failures, lambda: repeats)
         self._links = AgentLinkTable()
         self._agents = AgentService(self._verifier, refused=self._agent_refused)
-        self._agent_entrance = AgentEntrance(config.api, secret, self._clock, self._verifier, self._agent_refused)
+        self._agent_listener = AgentListener(config.api, secret, self._clock, self._verifier, self._agent_refused)
         self._agent_port: Address | None = None
         self._metrics.show_agents(lambda: self._agents.count, lambda: self._agents.refusals)
-        self._entrance = Entrance()
+        self._gate = StartupGate()
         self._replica = self._build_replica()
         self._ring = ChangeRing(self._replica)
         self._replica.on_loaded(self._ring.begin)
@@ -119,12 +119,12 @@ class ServerProcess:
             clock_step_limit_s=config.quorum.clock_step_limit,
         )
 
-    def _build_backups(self) -> BackupDesk | None:
+    def _build_backups(self) -> BackupService | None:
         config = self._config
         if config.quorum.kind == "sqlite" and config.log.kind != "sqlite":
             return None
         folder = Path(config.backup.directory) if config.backup.directory else self._data_dir / "backups"
-        return BackupDesk(self._replica, self._data_dir, folder, config.name, config.quorum.kind)
+        return BackupService(self._replica, self._data_dir, folder, config.name, config.quorum.kind)
 
     def _build_uploads(self) -> SnapshotUploads | None:
         settings = self._config.snapshots
@@ -145,7 +145,7 @@ class ServerProcess:
             rest = Address(rest.host, rest_socket.getsockname()[1])
             try:
                 await self._start_rest(rest_socket)
-                await self._believer.start()
+                await self._verifier_set.start()
                 await self._prepare()
                 await self._replica.start()
                 self._endpoints_file.unlink(missing_ok=True)  # left behind by a server that was killed
@@ -181,7 +181,7 @@ class ServerProcess:
             self._metrics,
             mint=self._mint,
             api_url=config.api.advertised_url or own_url,
-            senders=self._outlets.senders,
+            senders=self._senders.senders,
             epoch=self._replica.epoch,
             uploads=self._build_uploads(),
             auditing=auditing,
@@ -192,7 +192,7 @@ class ServerProcess:
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
         loops = await self._begin_loops(self._replica, f"{self._scheme}://{reachable(rest)}")
-        self._agents.receive_at(DeskReception(self._verifier, loops.sessions, self._links))
+        self._agents.receive_at(LocalRegistrar(self._verifier, loops.sessions, self._links))
         try:
             self._grpc, grpc_port = build_server(self._agents, str(grpc), self._grpc_credentials())
         except BindFailed as error:
@@ -205,7 +205,7 @@ class ServerProcess:
         await self._grpc.start()
         await self._open_agent_port()
         await self._report_health(is_serving=True)
-        self._entrance.open(build_app(self._services))
+        self._gate.open(build_app(self._services))
         await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
 
     @property
@@ -218,7 +218,7 @@ class ServerProcess:
     def _offer_operations(self, server: GrpcServer) -> None:
         """The API beside the agents' streams, and with TLS where that is configured. Raises ListenFailed."""
         self._health = offer(server, self._operations)
-        self._agent_entrance.issue_on(server)
+        self._agent_listener.issue_on(server)
         tls = self._config.api.grpc_tls
         if not tls.listen:
             return
@@ -232,7 +232,7 @@ class ServerProcess:
     async def _open_agent_port(self) -> None:
         """Where agents show certificates, if that is configured. Raises ListenFailed."""
         if self._config.api.agent_listen and self._tls is not None:
-            self._agent_port = await self._agent_entrance.open(self._agents, self._tls)
+            self._agent_port = await self._agent_listener.open(self._agents, self._tls)
 
     async def _report_health(self, *, is_serving: bool) -> None:
         if self._health is not None:
@@ -260,7 +260,7 @@ class ServerProcess:
             server_name=config.name,
             default_tenant=config.defaults.tenant,
             default_vcluster=config.defaults.vcluster,
-            notifications=self._outlets.policy,
+            notifications=self._senders.policy,
             rules=self._rules,
             slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
             ring=self._ring,
@@ -268,7 +268,7 @@ class ServerProcess:
             audit=loops.auditing,
             limits=rate_limits(config, self._replica),
             submit_filter=self._filter,
-            discovery=self._believer.discovery,
+            discovery=self._verifier_set.discovery,
             revalidate_every_s=config.api.token_revalidation_interval,
         )
 
@@ -295,8 +295,8 @@ class ServerProcess:
         )
 
     async def _start_rest(self, rest_socket: socket) -> None:
-        """Answers from the beginning; what cannot be answered before the state is complete is told so."""
-        settings = server_settings(self._entrance, "httptools", patience_s=REST_PATIENCE_S)
+        """Answers from the start; what cannot be answered before the state is complete is told so."""
+        settings = server_settings(self._gate, "httptools", patience_s=REST_PATIENCE_S)
         if self._tls is not None:
             context = self._tls.context
             settings.ssl_context_factory = lambda _config, _default: context
@@ -308,7 +308,7 @@ class ServerProcess:
                 raise ListenFailed(f"REST did not start: {self._rest_task.exception()}")
             await asyncio.sleep(0.001)
         if self._config.api.unix_socket:
-            self._local_socket = LocalSocket(Path(self._config.api.unix_socket), self._entrance, self._mint_local)
+            self._local_socket = LocalSocket(Path(self._config.api.unix_socket), self._gate, self._mint_local)
             await self._local_socket.start()
 
     def _mint_local(self, user: str) -> str:
@@ -333,7 +333,7 @@ class ServerProcess:
     async def stop(self) -> None:
         """Ends everything in order; what was acknowledged is durable before, whatever happens here."""
         self._endpoints_file.unlink(missing_ok=True)
-        await self._believer.stop()
+        await self._verifier_set.stop()
         if self._following_tls is not None:
             self._following_tls.cancel()
         if self._services is not None:
@@ -347,7 +347,7 @@ class ServerProcess:
             await self._loops.stop()
         if self._grpc is not None:
             await self._report_health(is_serving=False)
-            await self._agent_entrance.close(GRPC_PATIENCE_S)
+            await self._agent_listener.close(GRPC_PATIENCE_S)
             await self._grpc.stop(GRPC_PATIENCE_S)
         if self._rest_task is not None:
             await asyncio.gather(self._rest_task, return_exceptions=True)

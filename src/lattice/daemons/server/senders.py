@@ -14,7 +14,7 @@ from lattice.ports.site.notifications import Sender
 from lattice.wire.work.notifications import MAIL, WEBHOOK
 
 
-class Outlets:
+class Senders:
     """Senders by channel, and what the API says of them. Raises ConfigError and SecretError."""
 
     def __init__(self, config: ServerConfig, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from lattice.ports.site.energy import PriceSource, PricesUnavailable
 
 TIMEOUT_S = 10.0
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 Prices = tuple[tuple[int, float], ...]
 
 
@@ -55,15 +55,15 @@ class HttpPrices:
     def _fetch(self) -> tuple[str, str]:
         try:
             with urllib.request.urlopen(self._url, timeout=self._timeout_s) as answer:  # noqa: S310 - scheme checked
-                body = answer.read(MOST_BYTES + 1)
+                body = answer.read(MAX_BYTES + 1)
                 kind = answer.headers.get_content_type()
         except HTTPError as error:
             error.close()
             raise PricesUnavailable(f"{self._url}: {error}") from error
         except (OSError, HTTPException, ValueError) as error:
             raise PricesUnavailable(f"{self._url}: {error}") from error
-        if len(body) > MOST_BYTES:
-            raise PricesUnavailable(f"{self._url}: more than {MOST_BYTES} bytes")
+        if len(body) > MAX_BYTES:
+            raise PricesUnavailable(f"{self._url}: more than {MAX_BYTES} bytes")
         try:
             return kind, body.decode()
         except UnicodeDecodeError as error:

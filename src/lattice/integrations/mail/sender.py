@@ -14,7 +14,7 @@ from lattice.ports.site.notifications import DeliveryFailed, Undeliverable
 from lattice.wire.work.notifications import address_of, notice_text
 
 TIMEOUT_S = 20.0
-AT_ONCE = 4
+CONCURRENCY = 4
 
 Security = Literal["none", "starttls", "tls"]
 
@@ -43,7 +43,7 @@ class MailSender:
         self._timeout_s = timeout_s
         self._trust = trust
         # Threads of its own: a slow server keeps nobody else waiting.
-        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="mail")
+        self._threads = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="mail")
 
     async def send(self, notification: Notification) -> None:
         message = self._message(notification)

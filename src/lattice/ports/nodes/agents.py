@@ -274,7 +274,7 @@ class Report(Struct, frozen=True, kw_only=True, gc=False):
     elapsed_s: float = 0.0  # since its process started, or until that ended; 0 = not said
 
 
-class AgentDesk(Protocol):
+class AgentSink(Protocol):
     """Where the streams bring what the agents say. A call for a session that was replaced changes nothing."""
 
     async def register(self, registration: Registration) -> Greeting:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from lattice.core.model.nodes.drift import Peers, Verdict
 
 
-class Standing(Struct, frozen=True):
+class ConformanceStatus(Struct, frozen=True):
     """What the scheduler is told: fresh fingerprints, nodes to avoid, and by vCluster nodes that may not be used."""
 
     fingerprints: Mapping[str, str]
@@ -16,7 +16,7 @@ class Standing(Struct, frozen=True):
     excluded: Mapping[str, frozenset[str]]
 
 
-NO_STANDING = Standing({}, frozenset(), {})
+NO_STANDING = ConformanceStatus({}, frozenset(), {})
 
 
 class Fingerprints(Protocol):

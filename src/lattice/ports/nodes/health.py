@@ -18,7 +18,7 @@ class CheckLinks(Protocol):
         ...
 
 
-class HealthDesk(Protocol):
+class HealthService(Protocol):
     """The last report of each node; held by the server that leads."""
 
     def checks_of(self, node: str) -> tuple[CheckStanding, ...]:

@@ -16,7 +16,7 @@ class KnownInventory(Struct, frozen=True, kw_only=True):
     is_stale: bool
 
 
-class InventoryBook(Protocol):
+class InventoryRegistry(Protocol):
     """The newest of each node."""
 
     def get(self, node: str) -> KnownInventory | None:

@@ -1,4 +1,4 @@
-"""Steps of running allocations: how the leader orders them from agents, and what the API asks of the leader's step book.
+"""Steps of running allocations: how the leader orders them from agents, and what the API asks of the leader's step registry.
 
 Errors of this boundary::
 
@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lattice.core.model.work.allocations import Allocation
-from lattice.core.model.work.layout import Layout, StepWish
+from lattice.core.model.work.layout import Layout, TaskRequest
 from lattice.ports.nodes.agents import OutputPiece, StartOrder
 
 
@@ -119,7 +119,7 @@ class LaunchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     launch_id: str
     argv: tuple[str, ...]
-    wish: StepWish = StepWish()
+    task_request: TaskRequest = TaskRequest()
     programs: tuple[Program, ...] = ()
     env: dict[str, str] = {}
     inherit: bool = True  # the environment of the submission below `env`
@@ -137,7 +137,7 @@ class LaunchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StepView(Struct, frozen=True, kw_only=True):
-    """A step that is not over yet, as the book has it."""
+    """A step that is not over yet, as the registry has it."""
 
     number: int
     run: int
@@ -157,8 +157,8 @@ class StepView(Struct, frozen=True, kw_only=True):
     failures: tuple[str, ...] = ()
 
 
-class StepDesk(Protocol):
-    """The leader's book of steps."""
+class StepService(Protocol):
+    """The leader's registry of steps."""
 
     async def launch(self, allocation: Allocation, request: LaunchRequest) -> StepView:
         """The step, on its way to its nodes or waiting for room; a repeat gives the same one. Raises StepRefused."""

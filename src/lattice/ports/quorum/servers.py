@@ -77,7 +77,7 @@ class QuorumView(Protocol):
         ...
 
 
-class PeerDesk(Protocol):
+class PeerService(Protocol):
     """What a server does for the other ones, and for one that shall become one of them."""
 
     async def is_member(self, name: str) -> bool:

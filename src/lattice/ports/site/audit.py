@@ -14,7 +14,7 @@ class AuditError(Exception):
     """The text says what is wrong; what was recorded stays recorded."""
 
 
-class AuditDesk(Protocol):
+class AuditService(Protocol):
     """On the server that leads."""
 
     def tell(self, note: AuditNote) -> None:

@@ -12,7 +12,7 @@ from lattice.core.model.work.allocations import Allocation, TaskGroup
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS task_rows (number INTEGER, piece INTEGER, rows BLOB, PRIMARY KEY (number, piece))"
 _KEPT = 4  # groups whose rows stay unpacked for the next page
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(FoldedChunk).decode
 _compressor = zstandard.ZstdCompressor(level=3)
@@ -42,7 +42,7 @@ class ArchivedTasks:
         pieces = db.execute("SELECT rows FROM task_rows WHERE number = ? ORDER BY piece", (number,)).fetchall()
         rows: FoldedTasks | None = None
         for (packed,) in pieces:
-            chunk = _decode(zstandard.decompress(packed, max_output_size=_MOST_BYTES))
+            chunk = _decode(zstandard.decompress(packed, max_output_size=_MAX_BYTES))
             rows = rows or FoldedTasks(number, chunk.size, chunk.base)
             rows.show(chunk)
         self._unpacked[number] = rows

@@ -15,7 +15,7 @@ from lattice.quorum.snapshots.keeper import FAILURES
 _REMEMBERED = 16
 
 
-class BackupDesk:
+class BackupService:
     """Implements `Backups`. `folder` is where backups lie that are not given a place; `kind` is what the log is made of."""
 
     def __init__(self, replica: LogReplica, data_dir: Path, folder: Path, server: str, kind: restore.Kind) -> None:

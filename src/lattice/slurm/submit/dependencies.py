@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 KINDS = ("after", "afterany", "afterok", "afternotok", "aftercorr")
 SINGLETON = "singleton"
-MOST = 1000
+MAX_COUNT = 1000
 _JOB = re.compile(r"(\d{1,18})(?:_(\d{1,9}|\*))?(?:\+(\d{1,9}))?$", re.ASCII)
 
 
@@ -41,7 +41,7 @@ def parse_dependency(text: str) -> Dependency | None:
         if not found:
             return None
         waits += found
-        if len(waits) > MOST:
+        if len(waits) > MAX_COUNT:
             return None
     return Dependency(tuple(waits), any_of, is_singleton)
 

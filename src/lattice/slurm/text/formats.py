@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeVar
 from lattice.slurm.faults import Fault
 
 LONG_WIDTH = 20
-MOST_WIDTH = 16_384
-MOST_PARTS = 1000
+MAX_WIDTH = 16_384
+MAX_PARTS = 1000
 
 
 class Field(NamedTuple):
@@ -96,14 +96,14 @@ def parse_sized(text: str, columns: Mapping[str, Column]) -> list[Field]:
 
 
 def _width(digits: str) -> int:
-    return int(digits or 0) if len(digits) < 6 else MOST_WIDTH + 1
+    return int(digits or 0) if len(digits) < 6 else MAX_WIDTH + 1
 
 
 def bounded(parts: Parts) -> Parts:
     """The parts, if a line of them stays within reason. Raises Fault: every row of a listing is as long."""
     width = sum(len(part) if isinstance(part, str) else part.width + len(part.suffix) for part in parts)
-    if width > MOST_WIDTH or len(parts) > MOST_PARTS:
-        raise Fault(f"error: the format is too long: {MOST_PARTS} fields and {MOST_WIDTH} characters at the most")
+    if width > MAX_WIDTH or len(parts) > MAX_PARTS:
+        raise Fault(f"error: the format is too long: {MAX_PARTS} fields and {MAX_WIDTH} characters at the most")
     return parts
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-_BEGINNINGS = (
+_START_MODES = (
     ("waiting behind", "Priority"),
     ("waiting for the next cycle", "None"),
     ("held by its user", "JobHeldUser"),
@@ -25,7 +25,7 @@ def waiting_word(sentence: str) -> str:
     """`None` for what no cycle has looked at yet."""
     if not sentence:
         return "None"
-    word = next((word for beginning, word in _BEGINNINGS if sentence.startswith(beginning)), "")
+    word = next((word for beginning, word in _START_MODES if sentence.startswith(beginning)), "")
     if word:
         return word
     if sentence.startswith("waiting for quota headroom"):

@@ -9,7 +9,7 @@ _COUNT = re.compile(r"(\d+)([km]?)$", re.IGNORECASE)
 _NODES = re.compile(r"(\d+[km]?)(?:-(\d+[km]?))?(?::\d+)?$", re.IGNORECASE)
 
 
-MOST = 1 << 40  # no amount of anything is larger
+LARGEST = 1 << 40  # no amount of anything is larger
 
 
 class Gpus(NamedTuple):
@@ -26,7 +26,7 @@ def parse_memory_mb(text: str) -> int | None:
     if found is None:
         return None
     kilobytes = float(found[1]) * _SCALE_KB[found[2].lower()]
-    return -int(-kilobytes // 1024) if kilobytes <= MOST else None
+    return -int(-kilobytes // 1024) if kilobytes <= LARGEST else None
 
 
 def format_memory(megabytes: int) -> str:
@@ -42,8 +42,8 @@ def parse_count(text: str) -> int | None:
     found = _COUNT.match(text.strip())
     if found is None:
         return None
-    number = int(found[1]) * {"": 1, "k": 1024, "m": 1024**2}[found[2].lower()] if len(found[1]) < 16 else MOST + 1
-    return number if number <= MOST else None
+    number = int(found[1]) * {"": 1, "k": 1024, "m": 1024**2}[found[2].lower()] if len(found[1]) < 16 else LARGEST + 1
+    return number if number <= LARGEST else None
 
 
 def parse_nodes(text: str) -> tuple[int, int] | None:

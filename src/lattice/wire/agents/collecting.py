@@ -68,7 +68,7 @@ class Bring(Struct, frozen=True, tag="g", array_like=True):
     shares: Annotated[list[GatheredShare], Meta(max_length=MAX_SHARES)]
 
 
-class Knock(Struct, frozen=True, tag="k", array_like=True):
+class Probe(Struct, frozen=True, tag="k", array_like=True):
     """Anybody: is somebody there?"""
 
 
@@ -79,7 +79,7 @@ class Alive(Struct, frozen=True, tag="l", array_like=True):
     is_served: bool
 
 
-Frame = Hello | Ask | Answer | Bring | Knock | Alive
+Frame = Hello | Ask | Answer | Bring | Probe | Alive
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Frame)
@@ -128,14 +128,14 @@ def unseal(key: bytes, sealed: bytes) -> bytes | None:
     return beat if hmac.compare_digest(proof, sealed[:SEAL_BYTES]) else None
 
 
-async def knock(address: str, within_s: float) -> Alive | None:
+async def probe(address: str, within_s: float) -> Alive | None:
     """Who listens there, if anybody does."""
     host, _, port = address.rpartition(":")
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(within_s):
             reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(encode(Knock()))
+            writer.write(encode(Probe()))
             frames = Frames(limit=256)
             while data := await reader.read(1024):
                 for frame in frames.feed(data):

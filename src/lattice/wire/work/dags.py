@@ -13,7 +13,7 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.allocations import group_state, group_view, waiting_reason
-from lattice.wire.work.dependencies import Wanted, WantedClauses, dependencies_text, read_dependencies
+from lattice.wire.work.dependencies import UnresolvedClauses, UnresolvedDependency, dependencies_text, read_dependencies
 from lattice.wire.work.submissions import Submission
 
 
@@ -115,17 +115,17 @@ _ID = re.compile(r"[ad]?\d", re.ASCII)  # of an allocation, a task or a DAG
 # from the request
 
 
-class WantedMember(Struct, frozen=True):
+class SubmittedMember(Struct, frozen=True):
     """A member as it was written: what to submit, what it needs inside the DAG, what outside."""
 
     ref: str
     submission: Submission
-    inside: WantedClauses
-    outside: WantedClauses
+    inside: UnresolvedClauses
+    outside: UnresolvedClauses
     field: str
 
 
-def read_members(wanted: DagSubmission) -> list[WantedMember]:
+def read_members(wanted: DagSubmission) -> list[SubmittedMember]:
     """The members of a submission. Raises BadField."""
     refs = {_ref(each) for each in wanted.allocations}
     return [_read_member(wanted, each, place, refs) for place, each in enumerate(wanted.allocations)]
@@ -135,7 +135,7 @@ def _ref(member: DagAllocation) -> str:
     return member.id or member.name
 
 
-def _read_member(wanted: DagSubmission, member: DagAllocation, place: int, refs: set[str]) -> WantedMember:
+def _read_member(wanted: DagSubmission, member: DagAllocation, place: int, refs: set[str]) -> SubmittedMember:
     field = f"allocations[{place}]"
     if not _ref(member):
         raise BadField(f"{field}.id", "every allocation of a DAG needs a name", hint='give "id" or "name"')
@@ -147,10 +147,10 @@ def _read_member(wanted: DagSubmission, member: DagAllocation, place: int, refs:
     # What names no member but looks like an id is looked for outside; anything else is left to the graph's own check.
     inside = tuple(clause for clause in clauses if _is_inside(clause, refs))
     outside = tuple(clause for clause in clauses if not _is_inside(clause, refs))
-    return WantedMember(ref, _submission(wanted, member, ref, field), inside, outside, field)
+    return SubmittedMember(ref, _submission(wanted, member, ref, field), inside, outside, field)
 
 
-def _is_inside(clause: tuple[Wanted, ...], refs: set[str]) -> bool:
+def _is_inside(clause: tuple[UnresolvedDependency, ...], refs: set[str]) -> bool:
     return not all(each.ref not in refs and _ID.match(each.ref) for each in clause)
 
 
@@ -181,7 +181,7 @@ def _nodes(nodes: int | str, field: str) -> int:
     raise BadField(field, f'"{text[:40]}" is not a number of nodes', hint="give ranges in resources.nodes")
 
 
-def dag_edges(clauses: WantedClauses) -> tuple[tuple[Edge, ...], ...]:
+def dag_edges(clauses: UnresolvedClauses) -> tuple[tuple[Edge, ...], ...]:
     return tuple(
         tuple(Edge(ref=each.ref, condition=each.condition, delay_s=each.delay_s) for each in clause)
         for clause in clauses

@@ -29,7 +29,7 @@ class DependencyFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     any_of: list[AlternativeFields] = []
 
 
-class Wanted(Struct, frozen=True):
+class UnresolvedDependency(Struct, frozen=True):
     """One alternative before anybody has looked up what `ref` stands for."""
 
     ref: str
@@ -37,12 +37,12 @@ class Wanted(Struct, frozen=True):
     delay_s: int = 0
 
 
-WantedClauses = tuple[tuple[Wanted, ...], ...]
+UnresolvedClauses = tuple[tuple[UnresolvedDependency, ...], ...]
 
 
 def read_dependencies(
     written: str | list[DependencyFields], field: str = "depends_on", *, is_catching: bool = False
-) -> WantedClauses:
+) -> UnresolvedClauses:
     """The clauses of a text or a list. Raises BadField.
 
     With `is_catching` the failures that a list names are alternatives: one of them is enough.
@@ -54,9 +54,9 @@ def read_dependencies(
     return tuple(dict.fromkeys(clauses))
 
 
-def _read_list(written: list[DependencyFields], field: str, is_catching: bool) -> WantedClauses:
-    clauses: list[tuple[Wanted, ...]] = []
-    failures: list[Wanted] = []
+def _read_list(written: list[DependencyFields], field: str, is_catching: bool) -> UnresolvedClauses:
+    clauses: list[tuple[UnresolvedDependency, ...]] = []
+    failures: list[UnresolvedDependency] = []
     for place, each in enumerate(written):
         clause = _read_record(each, f"{field}[{place}]")
         if is_catching and each.ref and clause[0].condition is Condition.FAILURE:
@@ -66,7 +66,7 @@ def _read_list(written: list[DependencyFields], field: str, is_catching: bool) -
     return (*clauses, tuple(dict.fromkeys(failures))) if failures else tuple(clauses)
 
 
-def _read_text(text: str, field: str) -> WantedClauses:
+def _read_text(text: str, field: str) -> UnresolvedClauses:
     if not text.strip():
         return ()
     return tuple(
@@ -75,7 +75,7 @@ def _read_text(text: str, field: str) -> WantedClauses:
     )
 
 
-def _read_word(word: str, field: str) -> Wanted:
+def _read_word(word: str, field: str) -> UnresolvedDependency:
     ref, _, rest = word.partition(":")
     condition, plus, delay = rest.partition("+")
     if not ref or (word.endswith(":") and not rest):
@@ -83,7 +83,7 @@ def _read_word(word: str, field: str) -> Wanted:
     return _wanted(ref, condition or "success", delay if plus else None, field)
 
 
-def _read_record(record: DependencyFields, field: str) -> tuple[Wanted, ...]:
+def _read_record(record: DependencyFields, field: str) -> tuple[UnresolvedDependency, ...]:
     if bool(record.ref) == bool(record.any_of):
         raise BadField(field, 'give either "ref" or "any_of"')
     if record.ref:
@@ -95,13 +95,13 @@ def _read_record(record: DependencyFields, field: str) -> tuple[Wanted, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _wanted(ref: str, condition: str, delay: str | int | None, field: str) -> Wanted:
+def _wanted(ref: str, condition: str, delay: str | int | None, field: str) -> UnresolvedDependency:
     if condition.lower() not in CONDITIONS:
         raise BadField(
             field, f'"{condition[:40]}" is not a condition of a dependency', hint=f"one of {', '.join(CONDITIONS)}"
         )
     found = Condition(condition.lower())
-    return Wanted(ref, found, _delay_s(delay, found, field))
+    return UnresolvedDependency(ref, found, _delay_s(delay, found, field))
 
 
 def _delay_s(delay: str | int | None, condition: Condition, field: str) -> int:

@@ -38,7 +38,7 @@ class NotifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def parse_notify(wanted: NotifyRequest, field: str = "notify") -> Notify:
-    """The checked wish. Raises BadField."""
+    """The checked request. Raises BadField."""
     on, each_task = _occasions(wanted.on, f"{field}.on")
     if len(wanted.to) > MAX_DESTINATIONS:
         raise BadField(f"{field}.to", "too many", current=str(len(wanted.to)), limit=str(MAX_DESTINATIONS))

@@ -8,7 +8,7 @@ from lattice.slurm.text.signals import parse_signal
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import MAX_PATH, check_line
 
-MOST_BEFORE_S = 65_535
+MAX_BEFORE_S = 65_535
 DEFAULT_BEFORE_S = 60
 TO_ENTRYPOINT = "B:"
 
@@ -49,7 +49,7 @@ def parse_early(text: str) -> EarlySignal | None:
     if number is None or (separator and not (seconds.isascii() and seconds.isdigit() and len(seconds) < 7)):
         return None
     before_s = int(seconds) if separator else DEFAULT_BEFORE_S
-    return EarlySignal(number, before_s, rest != text) if before_s <= MOST_BEFORE_S else None
+    return EarlySignal(number, before_s, rest != text) if before_s <= MAX_BEFORE_S else None
 
 
 def check_early(text: str, field: str) -> str:
@@ -57,7 +57,7 @@ def check_early(text: str, field: str) -> str:
         raise BadField(
             field,
             f'cannot read "{text[:60]}"',
-            limit=f"{MOST_BEFORE_S} seconds",
+            limit=f"{MAX_BEFORE_S} seconds",
             hint="write SIGNAL@SECONDS, as in USR1@90; B:USR1@90 for the script alone",
         )
     return text

@@ -7,18 +7,18 @@ from msgspec import Struct
 
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.units import BadUnit, parse_duration_s
-from lattice.core.model.work.layout import Distribution, Layout, StepWish
-from lattice.core.model.work.steps import MOST_TASKS, StepRecord, step_id
+from lattice.core.model.work.layout import Distribution, Layout, TaskRequest
+from lattice.core.model.work.steps import MAX_TASKS, StepRecord, step_id
 from lattice.ports.nodes.steps import LaunchRequest, Program, StepView
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_argument, check_environment, check_line, check_path
 from lattice.wire.text.times import rfc3339
 
-MOST_ARGUMENTS = 10_000
-MOST_PROGRAMS = 1000
-MOST_NAMED = 4 * MOST_TASKS
-MOST_CELLS = 10_000
+MAX_ARGUMENTS = 10_000
+MAX_PROGRAMS = 1000
+MAX_NAMED = 4 * MAX_TASKS
+MAX_CELLS = 10_000
 _RANKS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
 StepState = Literal["waiting", "running", "ended"]
@@ -100,7 +100,7 @@ def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
     return LaunchRequest(
         launch_id=launch_id,
         argv=_arguments(fields.argv, "argv") if fields.argv else (),
-        wish=_wish(fields),
+        task_request=_task_request(fields),
         programs=_programs(fields),
         env=check_environment(fields.environment),
         inherit=fields.inherit_environment,
@@ -109,8 +109,8 @@ def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
         stdout=check_line(fields.output, "output", 4096),
         stderr=check_line(fields.error, "error", 4096),
         pty=fields.pty,
-        rows=_between(fields.rows, "rows", 0, MOST_CELLS),
-        columns=_between(fields.columns, "columns", 0, MOST_CELLS),
+        rows=_between(fields.rows, "rows", 0, MAX_CELLS),
+        columns=_between(fields.columns, "columns", 0, MAX_CELLS),
         no_kill=fields.no_kill,
         overlap=fields.overlap,
         immediate=fields.immediate,
@@ -118,13 +118,13 @@ def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
     )
 
 
-def _wish(fields: StepSubmission) -> StepWish:
+def _task_request(fields: StepSubmission) -> TaskRequest:
     names = fields.node_list
-    return StepWish(
-        tasks=_between(fields.tasks, "tasks", 0, MOST_TASKS),
-        nodes=_between(fields.nodes, "nodes", 0, MOST_TASKS),
-        tasks_per_node=_between(fields.tasks_per_node, "tasks_per_node", 0, MOST_TASKS),
-        cpus_per_task=_between(fields.cpus_per_task, "cpus_per_task", 1, MOST_TASKS),
+    return TaskRequest(
+        tasks=_between(fields.tasks, "tasks", 0, MAX_TASKS),
+        nodes=_between(fields.nodes, "nodes", 0, MAX_TASKS),
+        tasks_per_node=_between(fields.tasks_per_node, "tasks_per_node", 0, MAX_TASKS),
+        cpus_per_task=_between(fields.cpus_per_task, "cpus_per_task", 1, MAX_TASKS),
         node_list=node_names(names, "node_list") if names else (),
         distribution=fields.distribution,
         overcommit=fields.overcommit,
@@ -139,16 +139,16 @@ def _seconds(text: str) -> int:
 
 
 def _arguments(words: list[str], field: str) -> tuple[str, ...]:
-    if len(words) > MOST_ARGUMENTS:
-        raise BadField(field, "has too many words", current=f"{len(words):,}", limit=f"{MOST_ARGUMENTS:,}")
+    if len(words) > MAX_ARGUMENTS:
+        raise BadField(field, "has too many words", current=f"{len(words):,}", limit=f"{MAX_ARGUMENTS:,}")
     if not words or not words[0]:
         raise BadField(field, "is empty", hint="name a program to run")
     return tuple(check_argument(word, f"{field}[{place}]") for place, word in enumerate(words))
 
 
 def _programs(fields: StepSubmission) -> tuple[Program, ...]:
-    if len(fields.programs) > MOST_PROGRAMS:
-        raise BadField("programs", "has too many entries", limit=f"{MOST_PROGRAMS:,}")
+    if len(fields.programs) > MAX_PROGRAMS:
+        raise BadField("programs", "has too many entries", limit=f"{MAX_PROGRAMS:,}")
     programs = tuple(
         Program(
             ranks=_spans(program.ranks, f"programs[{place}].ranks"),
@@ -157,8 +157,8 @@ def _programs(fields: StepSubmission) -> tuple[Program, ...]:
         for place, program in enumerate(fields.programs)
     )
     named = sum(last - first + 1 for program in programs for first, last in program.ranks)
-    if named > MOST_NAMED:
-        raise BadField("programs", "name too many ranks", current=f"{named:,}", limit=f"{MOST_NAMED:,}")
+    if named > MAX_NAMED:
+        raise BadField("programs", "name too many ranks", current=f"{named:,}", limit=f"{MAX_NAMED:,}")
     return programs
 
 
@@ -167,7 +167,7 @@ def _spans(text: str, field: str) -> tuple[tuple[int, int], ...]:
     for piece in text.split(","):
         match = _RANKS.fullmatch(piece.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if first > last or last >= MOST_TASKS:
+        if first > last or last >= MAX_TASKS:
             raise BadField(field, f'cannot read "{text[:60]}"', hint="write 0-3,7")
         spans.append((first, last))
     return tuple(spans)

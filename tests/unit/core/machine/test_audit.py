@@ -65,8 +65,8 @@ def test_an_entry_has_who_when_what_and_is_bound_to_those_before_it() -> None:
     (entry,) = recorded(world.must(cmd.DrainNode(node="n2", reason="fan"), actor="olga"))
     assert (entry.seq, entry.at, entry.kind, entry.actor) == (2, world.at, "node.drain", "olga")
     assert (entry.subject, entry.nodes, entry.detail, entry.outcome) == ("n2", ("n2",), "fan", "done")
-    book = world.state.audit
-    assert book.head.link == next_link(book.entries[1].link, canonical(entry))
+    registry = world.state.audit
+    assert registry.head.link == next_link(registry.entries[1].link, canonical(entry))
 
 
 RESERVATION = AdvanceReservation(name="upkeep", start_at=10_000, end_at=20_000, nodes=("n1",))
@@ -215,31 +215,31 @@ def test_only_sealed_segments_leave_and_the_rest_is_still_one_chain() -> None:
     world.must(cmd.SealAudit(seal=seal_of(world, 2)))
     world.must(cmd.SealAudit(seal=seal_of(world, 3)))
     world.must(cmd.ArchiveAudit(last=2))
-    book = world.state.audit
-    assert list(book.entries) == [3, 4]
-    assert (book.head.archived, list(book.seals)) == (2, [3])
+    registry = world.state.audit
+    assert list(registry.entries) == [3, 4]
+    assert (registry.head.archived, list(registry.seals)) == (2, [3])
     assert decode_state_chunks(encode_state_chunks(world.state.frozen_view())).digest() == world.state.digest()
-    assert book.link_at(1) is None
-    assert book.link_at(2) == book.head.archived_link
+    assert registry.link_at(1) is None
+    assert registry.link_at(2) == registry.head.archived_link
 
 
 def test_breaks_of_the_chain_are_found() -> None:
     world = audited()
     world.must(cmd.DrainNode(node="n1"))
     world.must(cmd.SealAudit(seal=seal_of(world)))
-    book = world.state.audit
-    good = dict(book.entries), dict(book.seals), book.head
-    book.entries[2] = ChainedEntry(replace(book.entries[2].entry, actor="eve"), book.entries[2].link)
+    registry = world.state.audit
+    good = dict(registry.entries), dict(registry.seals), registry.head
+    registry.entries[2] = ChainedEntry(replace(registry.entries[2].entry, actor="eve"), registry.entries[2].link)
     assert any("broken at entry 2" in finding for finding in check(world.state))
-    book.entries = dict(good[0])
-    del book.entries[2]
+    registry.entries = dict(good[0])
+    del registry.entries[2]
     assert any("gaps" in finding for finding in check(world.state))
-    book.entries = dict(good[0])
-    book.seals[2] = replace(book.seals[2], head="00" * 32, key="no")
+    registry.entries = dict(good[0])
+    registry.seals[2] = replace(registry.seals[2], head="00" * 32, key="no")
     findings = " ".join(check(world.state))
     assert "does not fit" in findings
     assert "no known key" in findings
-    book.seals, book.head = dict(good[1]), replace(good[2], sealed=1, link="00" * 32)
+    registry.seals, registry.head = dict(good[1]), replace(good[2], sealed=1, link="00" * 32)
     findings = " ".join(check(world.state))
     assert "sealed as far" in findings
     assert "not its last link" in findings

@@ -87,7 +87,7 @@ def test_a_drift_that_a_reboot_did_not_end_is_persistent_until_it_ends() -> None
     note(world)
     drift = world.state.drift.drifts["n1"]
     assert (drift.is_persistent, drift.boot_id, drift.since) == (True, "next", began)
-    assert world.state.node_story("n1")[-1].why == "kernel 6.2 (expected 6.1), still so after a reboot"
+    assert world.state.node_history("n1")[-1].why == "kernel 6.2 (expected 6.1), still so after a reboot"
     note(world, drifted(actual=OTHER))
     assert world.state.drift.drifts["n1"].is_persistent
     note(world, drifted(actual=OTHER, expected="d" * 64))
@@ -380,7 +380,7 @@ def test_the_story_of_a_node_tells_of_its_drift() -> None:
     world.must(cmd.EscalateDrift(node="n1"), actor=ACTOR)
     world.must(cmd.ClearDrift(node="n1"), actor=ACTOR)
     world.must(cmd.ApproveNode(node="n1", is_heard=True))
-    told = [(entry.trigger, entry.to_state) for entry in world.state.node_story("n1")][-8:]
+    told = [(entry.trigger, entry.to_state) for entry in world.state.node_history("n1")][-8:]
     assert told == [
         ("drifted", NodeState.READY),
         ("drain", NodeState.DRAINING),

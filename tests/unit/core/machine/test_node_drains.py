@@ -22,7 +22,7 @@ def test_another_reason_for_a_drain_is_kept_with_the_node_and_in_its_story() -> 
     world = World()
     drain(world, "fan 3")
     assert shown(drain(world, "fan 3 and 4", "bob")) == ("Drained", "fan 3 and 4", "bob")
-    entry = world.state.node_story("n1")[-1]
+    entry = world.state.node_history("n1")[-1]
     assert (entry.trigger, entry.by, entry.why) == ("drain", "bob", "fan 3 and 4")
 
 

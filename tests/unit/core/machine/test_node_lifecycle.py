@@ -131,7 +131,7 @@ def check_work(world: World, number: int, trigger: str) -> None:
     record = world[number]
     if trigger and EFFECTS[NodeTrigger(trigger)].work == LOST:
         assert (record.state, record.requeue_count) == (AllocationState.PENDING, 1), trigger
-        assert world.state.node_story("n1")[-1].allocations == (number,)
+        assert world.state.node_history("n1")[-1].allocations == (number,)
     elif trigger == "drain_urgent":
         assert record.state is AllocationState.STOPPING
     else:

@@ -1,11 +1,11 @@
-"""Sensitive work leaves a node only through a wipe, and comes back only by an operator's word; urgent drains; the story of it all."""
+"""Sensitive work leaves a node only through a wipe, and comes back only by an operator's word; urgent drains; the history of it all."""
 
 import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
-from lattice.core.machine.parts.node_history import KEPT, StoryEntry
+from lattice.core.machine.parts.node_history import KEPT, NodeHistoryEntry
 from lattice.core.model.nodes.nodes import DegradeCause, Hardware, Node, NodeState, Share, Wipe
 from lattice.core.model.site.audit import AuditKey, key_id
 from lattice.core.model.site.tenants import SENSITIVE, NodeSharing
@@ -150,7 +150,7 @@ def test_an_urgent_drain_ends_the_work_and_queues_it_again(scheduler: str) -> No
     assert record.message.startswith("requeued: node n2 was drained urgently: smoke")
     assert record.hold is (Hold.OPERATOR if scheduler == SENSITIVE else Hold.NONE)
     assert (world.node("n1").state, world.node("n2").state) == (NodeState.READY, NodeState.DRAINED)
-    assert world.state.node_story("n2")[-2].allocations == (number,)
+    assert world.state.node_history("n2")[-2].allocations == (number,)
 
 
 def test_work_that_may_not_run_again_fails_by_an_urgent_drain_and_what_ends_well_has_ended_well() -> None:
@@ -205,8 +205,8 @@ def test_a_node_tells_its_story_and_the_story_survives_a_snapshot() -> None:
     world.must(cmd.RegisterNode(node="n1", hardware=HARDWARE, boot_id="b2", agent_version="2"))
     world.must(cmd.ConfirmNode(node="n1"))
     world.must(cmd.RegisterNode(node="n1", hardware=HARDWARE, boot_id="b2", agent_version="3"))
-    story = world.state.node_story("n1")
-    assert [(entry.trigger, entry.from_state.value, entry.to_state.value) for entry in story] == [
+    history = world.state.node_history("n1")
+    assert [(entry.trigger, entry.from_state.value, entry.to_state.value) for entry in history] == [
         ("registered", "Unknown", "Booting"),
         ("confirmed", "Booting", "Ready"),
         ("drain", "Ready", "Draining"),
@@ -217,12 +217,12 @@ def test_a_node_tells_its_story_and_the_story_survives_a_snapshot() -> None:
         ("emptied", "Draining", "Drained"),
         ("agent_changed", "Drained", "Drained"),
     ]
-    assert (story[2].by, story[2].why) == ("op", "fan")
-    assert (story[3].by, story[3].why, story[3].allocations) == ("node_watch", "silent", (number,))
-    assert story[-1].why == "agent 2 became 3"
-    assert world.state.node_story("n9") == ()
+    assert (history[2].by, history[2].why) == ("op", "fan")
+    assert (history[3].by, history[3].why, history[3].allocations) == ("node_watch", "silent", (number,))
+    assert history[-1].why == "agent 2 became 3"
+    assert world.state.node_history("n9") == ()
     again = decode_state_chunks(encode_state_chunks(world.state.frozen_view()))
-    assert again.node_story("n1") == story
+    assert again.node_history("n1") == history
 
 
 def test_only_the_last_part_of_a_long_story_is_kept() -> None:
@@ -230,9 +230,9 @@ def test_only_the_last_part_of_a_long_story_is_kept() -> None:
     for _ in range(KEPT):
         world.must(cmd.DegradeNode(node="n1", cause=DegradeCause.CHECK, reason="disk"))
         world.must(cmd.RecoverNode(node="n1", cause=DegradeCause.CHECK))
-    story = world.state.node_story("n1")
-    assert len(story) == KEPT
-    assert story[-1].trigger == "check_passed"
+    history = world.state.node_history("n1")
+    assert len(history) == KEPT
+    assert history[-1].trigger == "check_passed"
 
 
 def test_broken_states_of_nodes_are_found() -> None:
@@ -240,8 +240,8 @@ def test_broken_states_of_nodes_are_found() -> None:
     state = world.state
     state.put_node(Node(id="n1", hardware=HARDWARE, state=NodeState.QUARANTINE))
     state.put_node(Node(id="n2", hardware=HARDWARE, state=NodeState.DEGRADED, wipe=Wipe(since=1)))
-    entry = StoryEntry(at=1, trigger="silent", from_state=NodeState.READY, to_state=NodeState.DEGRADED)
-    state.stories.stories["n3"] = (entry,) * (KEPT + 1)
+    entry = NodeHistoryEntry(at=1, trigger="silent", from_state=NodeState.READY, to_state=NodeState.DEGRADED)
+    state.histories.histories["n3"] = (entry,) * (KEPT + 1)
     found = "; ".join(check(state))
-    for sentence in ("n1 is in Quarantine and owes no wipe", "n2 is Degraded though", "n3 has too long a story"):
+    for sentence in ("n1 is in Quarantine and owes no wipe", "n2 is Degraded though", "n3 has too long a history"):
         assert sentence in found

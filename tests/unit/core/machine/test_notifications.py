@@ -151,8 +151,8 @@ def test_a_users_default_holds_for_what_says_nothing_and_fills_up_what_names_nob
     named = world.submit(notify=notify(Occasion.FAIL, to=(HOOK,)))
     declined = world.submit(notify=Notify())
     of_another = world.submit(user="bob")
-    wishes = [world[n].notify for n in (by_default, elsewhere, named, declined, of_another)]
-    assert wishes == [notify(Occasion.END), notify(Occasion.FAIL), notify(Occasion.FAIL, to=(HOOK,)), None, None]
+    requests = [world[n].notify for n in (by_default, elsewhere, named, declined, of_another)]
+    assert requests == [notify(Occasion.END), notify(Occasion.FAIL), notify(Occasion.FAIL, to=(HOOK,)), None, None]
 
 
 def test_a_default_can_be_replaced_and_taken_back() -> None:
@@ -195,8 +195,8 @@ def near(world: World, number: int, percent: int, **changes: int) -> tuple[ev.An
 
 def test_a_limit_that_is_near_is_told_once_for_each_run() -> None:
     world = World()
-    wish = notify(Occasion.TIME_LIMIT_50, Occasion.TIME_LIMIT_90)
-    number = world.running("n1", walltime_s=100, notify=wish, requeue=RequeuePolicy.ALWAYS)
+    near_limits = notify(Occasion.TIME_LIMIT_50, Occasion.TIME_LIMIT_90)
+    number = world.running("n1", walltime_s=100, notify=near_limits, requeue=RequeuePolicy.ALWAYS)
     assert near(world, number, 50) == ()  # too early
     world.at += 60_000
     assert near(world, number, 50, run=2) == ()
@@ -263,16 +263,16 @@ def test_numbers_are_not_given_twice() -> None:
 
 def test_too_many_for_one_user_are_dropped_and_said_to_be() -> None:
     world = World()
-    book = world.state.notifications
+    registry = world.state.notifications
     number = world.running("n1", notify=notify(Occasion.BEGIN, Occasion.END, to=(MAIL, HOOK)))
     pattern = waiting(world)[0]
     for extra in range(10, 10 + MAX_WAITING_PER_USER - 3):
-        book.put(replace(pattern, number=extra))
+        registry.put(replace(pattern, number=extra))
     events = world.ended(number, "n1")
     kinds = [type(event) for event in events]
     assert kinds.count(ev.NotificationQueued) == 1
     assert kinds.count(ev.NotificationDropped) == 1
-    assert book.per_user == {"ada": MAX_WAITING_PER_USER}
+    assert registry.per_user == {"ada": MAX_WAITING_PER_USER}
 
 
 def test_a_snapshot_holds_what_waits_and_what_users_want() -> None:
@@ -288,11 +288,11 @@ def test_a_snapshot_holds_what_waits_and_what_users_want() -> None:
 def test_the_invariants_see_a_book_that_is_wrong() -> None:
     world = World()
     world.ended(world.running("n1", notify=notify(Occasion.END)), "n1")
-    book = world.state.notifications
+    registry = world.state.notifications
     pattern = waiting(world)[0]
     for extra in range(10, 12 + MAX_WAITING_PER_USER):
-        book.put(replace(pattern, number=extra))
-    book.next_number = 5
-    book.per_user = {"ada": 1}
+        registry.put(replace(pattern, number=extra))
+    registry.next_number = 5
+    registry.per_user = {"ada": 1}
     findings = check(world.state)
     assert len([text for text in findings if "notification" in text]) == 3

@@ -4,7 +4,7 @@ import pytest
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
-from lattice.core.machine.rules.work.runs import BACKOFF_FIRST_MS, BACKOFF_MOST_MS
+from lattice.core.machine.rules.work.runs import BACKOFF_FIRST_MS, MAX_BACKOFF_MS
 from lattice.core.model.nodes.nodes import DownCause, NodeState, Share
 from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase, RequeuePolicy
 from tests.unit.core.machine.world import World
@@ -188,7 +188,7 @@ def test_always_comes_back_more_slowly_each_time() -> None:
         assert "not eligible" in refusal.message
         world.at = world[number].eligible_at
     assert waits[:3] == [BACKOFF_FIRST_MS, 2 * BACKOFF_FIRST_MS, 4 * BACKOFF_FIRST_MS]
-    assert waits[-1] == BACKOFF_MOST_MS
+    assert waits[-1] == MAX_BACKOFF_MS
 
 
 def test_a_lost_side_node_stops_the_run_on_the_first_before_anything_is_given_back() -> None:

@@ -36,7 +36,7 @@ def test_an_imported_node_is_unknown_until_it_is_heard_and_keeps_its_place_in_th
     assert [world.node(name).specification.position for name in ("lx02", "lx01")] == [1, 2]  # type: ignore[union-attr]
     assert world.node("lx01").state is NodeState.UNKNOWN
     assert world.node("lx01").hardware == Hardware(cpus=2, memory_mb=2048)
-    assert [(entry.trigger, entry.by) for entry in world.state.node_story("lx01")] == [("declared", "ada")]
+    assert [(entry.trigger, entry.by) for entry in world.state.node_history("lx01")] == [("declared", "ada")]
     world.must(register("lx01"))
     world.must(cmd.ConfirmNode(node="lx01"))
     assert world.node("lx01").state is NodeState.READY
@@ -117,7 +117,7 @@ def test_an_unfit_node_gets_no_work_until_it_registers_with_enough_or_its_specif
     assert _placed(world) == []
     world.must(register("n1", memory_mb=8192))
     assert world.node("n1").shortfall == ""
-    assert [(entry.trigger, entry.by) for entry in world.state.node_story("n1")][-2:] == [
+    assert [(entry.trigger, entry.by) for entry in world.state.node_history("n1")][-2:] == [
         ("unfit", "ada"),
         ("fit", "ada"),
     ]

@@ -58,7 +58,7 @@ class CertifiedAgents:
         )
 
 
-class CertificateDesk(CertificateServiceServicer):
+class CertificateIssuer(CertificateServiceServicer):
     """Signs for agents with a token (`verifier`), or without one for those whose connection shows a certificate."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """The agents' entrance: one stream per node, for as long as server and agent live, whoever leads.
 
-A stream is taken to wherever agents register at this moment: this server's own desk, or the leader behind a relay. When that
+A stream is taken to wherever agents register at this moment: this server's own service, or the leader behind a relay. When that
 changes the agent is told to rejoin: it registers again on the same stream, and what it said before that does not count.
 """
 
@@ -13,7 +13,7 @@ import grpc
 
 from lattice.api.grpc.agents.session import (
     GOODBYE_WITHIN_S,
-    Reception,
+    Registrar,
     Session,
     SessionLost,
     StreamRefused,
@@ -31,7 +31,7 @@ REGISTER_WITHIN_S = 10.0
 LEADER_WITHIN_S = 5.0
 # Sessions that are being opened. When all agents come at once each is served in its turn; otherwise all would be served a little,
 # and none before its patience is over.
-ENTERING_AT_ONCE = 200
+REGISTRATION_CONCURRENCY = 200
 # So many at a time come only when all do, after a restart of theirs or of this server.
 CROWD = 100
 _NOT_WHO_THEY_SAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
@@ -46,28 +46,28 @@ class AgentService:
     def __init__(
         self,
         verifier: Verifier,
-        reception: Reception | None = None,
+        registrar: Registrar | None = None,
         refused: Callable[[str], None] = lambda why: None,
     ) -> None:
         self._verifier = verifier
         self._on_refused = refused
         self.refusals = 0  # of agents that are not who they say
-        self._reception = reception
+        self._registrar = registrar
         self._changed = asyncio.Event()
         self._streams: set[_Stream] = set()
-        self.entrance = asyncio.Semaphore(ENTERING_AT_ONCE)
+        self.entrance = asyncio.Semaphore(REGISTRATION_CONCURRENCY)
         self.entering = 0  # those that wait for it included
 
-    def receive_at(self, reception: Reception) -> None:
+    def receive_at(self, registrar: Registrar) -> None:
         """Agents register there from now on; whose session elsewhere is lost is told to rejoin."""
-        self._reception = reception
+        self._registrar = registrar
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def leave(self, reception: Reception) -> None:
+    def leave(self, registrar: Registrar) -> None:
         """Agents do not register there any more; harmless when they register elsewhere already."""
-        if self._reception is reception:
-            self._reception = None
+        if self._registrar is registrar:
+            self._registrar = None
 
     def say_goodbye(self, why: str) -> None:
         """Sends every agent to another server."""
@@ -84,13 +84,13 @@ class AgentService:
         """Whether so many register that others may have to wait before they are heard."""
         return self.entering >= CROWD
 
-    async def reception(self, after: Reception | None) -> Reception:
+    async def registrar(self, after: Registrar | None) -> Registrar:
         """Where to register, once that is another place than the one that was lost; raises StreamRefused."""
         try:
             async with asyncio.timeout(LEADER_WITHIN_S):
-                while self._reception is None or self._reception is after:
+                while self._registrar is None or self._registrar is after:
                     await self._changed.wait()
-                return self._reception
+                return self._registrar
         except TimeoutError:
             text = "this server does not lead and reaches none that does; ask the next one"
             raise StreamRefused(grpc.StatusCode.UNAVAILABLE, text) from None
@@ -230,11 +230,11 @@ class _Stream:
                 self._registered.set()
 
     async def _serve(self) -> None:
-        lost: Reception | None = None
+        lost: Registrar | None = None
         while True:
-            reception = await self._service.reception(lost)
+            registrar = await self._service.registrar(lost)
             await self._enter()
-            session = self._session = reception.open(self._token, self._register)
+            session = self._session = registrar.open(self._token, self._register)
             try:
                 has_spoken = await self._deliver(session)
             finally:
@@ -243,7 +243,7 @@ class _Stream:
                 session.close()
             if has_spoken is None:
                 return
-            lost = reception
+            lost = registrar
             if has_spoken:
                 await self._rejoin()
 

@@ -1,4 +1,4 @@
-"""One agent's session at this server's desk, whichever way its messages come: a stream of its own, or a follower's relay.
+"""One agent's session at this server's service, whichever way its messages come: a stream of its own, or a follower's relay.
 
 Hearing, speaking and committing reports go on side by side: a slow commit delays acknowledgements, never heartbeats. A session
 ends with its agent, by a goodbye of the server, or because this server leads no more; then the agent has to register again.
@@ -18,7 +18,7 @@ from lattice.api.grpc.agents.links import AgentLinkTable, Link
 from lattice.api.grpc.agents.messages import registration_of, report_of, welcome
 from lattice.api.grpc.agents.steps import step_report_of
 from lattice.api.grpc.agents.values import BadMessage
-from lattice.ports.nodes.agents import AgentDesk, Greeting, Registration, RegistrationRefused, Report
+from lattice.ports.nodes.agents import AgentSink, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Unauthenticated, Verifier
@@ -29,7 +29,7 @@ from lattice.wire.pb import agent_pb2 as pb
 _log = logging.getLogger(__name__)
 
 GOODBYE_WITHIN_S = 1.0
-REPORTS_AT_ONCE = 256
+REPORT_BATCH = 256
 # Beyond that they are dropped while the log takes nothing: an agent repeats what was not acknowledged.
 REPORTS_MAX = 20_000
 PAUSE_AFTER_FAILURE_S = 0.5
@@ -69,7 +69,7 @@ class Session(Protocol):
         ...
 
 
-class Reception(Protocol):
+class Registrar(Protocol):
     """Where agents register at this moment."""
 
     def open(self, token: str, register: bytes) -> Session:
@@ -104,18 +104,18 @@ def parsed(message: bytes) -> pb.AgentMessage:
         raise BadMessage("not a message of an agent") from error
 
 
-class DeskReception:
-    """Agents register at this server's own desk, for as long as it leads."""
+class LocalRegistrar:
+    """Agents register at this server's own service, for as long as it leads."""
 
-    def __init__(self, verifier: Verifier, desk: AgentDesk, links: AgentLinkTable) -> None:
+    def __init__(self, verifier: Verifier, service: AgentSink, links: AgentLinkTable) -> None:
         self.verifier = verifier
-        self.desk = desk
+        self.service = service
         self.links = links
         self.ended = asyncio.Event()
-        self._sessions: set[DeskSession] = set()
+        self._sessions: set[LocalSession] = set()
 
-    def open(self, token: str, register: bytes) -> "DeskSession":
-        session = DeskSession(self, token, register, self._sessions.discard)
+    def open(self, token: str, register: bytes) -> "LocalSession":
+        session = LocalSession(self, token, register, self._sessions.discard)
         self._sessions.add(session)
         if self.ended.is_set():
             session.lose()
@@ -128,14 +128,14 @@ class DeskReception:
             session.lose()
 
 
-class DeskSession:
+class LocalSession:
     """From Register to the end."""
 
     def __init__(
-        self, reception: DeskReception, token: str, register: bytes, on_close: Callable[["DeskSession"], None]
+        self, registrar: LocalRegistrar, token: str, register: bytes, on_close: Callable[["LocalSession"], None]
     ) -> None:
-        self._desk = reception.desk
-        self._links = reception.links
+        self._service = registrar.service
+        self._links = registrar.links
         self._on_close = on_close
         self._link: Link | None = None
         self._node = ""
@@ -144,7 +144,7 @@ class DeskSession:
         self._settled = asyncio.Event()  # registered, or failed
         self._reports: deque[pb.RunReport] = deque()
         self._reported = asyncio.Event()
-        self._task = asyncio.create_task(self._live(reception.verifier, token, register))
+        self._task = asyncio.create_task(self._live(registrar.verifier, token, register))
 
     async def hear(self, message: bytes) -> None:
         await self._settled.wait()
@@ -190,14 +190,14 @@ class DeskSession:
         self._on_close(self)
         if self._link is not None:
             self._links.drop(self._link)
-            self._desk.closed(self._node, self._session)
+            self._service.closed(self._node, self._session)
         self._settled.set()
 
     async def _live(self, verifier: Verifier, token: str, register: bytes) -> None:
         try:
             registration = checked_registration(verifier, token, register)
             self._links.close(registration.node, "replaced by a newer stream")
-            self._begin(registration, await self._desk.register(registration))
+            self._begin(registration, await self._service.register(registration))
             await self._commit_reports()
         except StreamRefused as refusal:
             self._end(refusal)
@@ -231,7 +231,7 @@ class DeskSession:
             case "output_chunk":
                 link.take_chunk(message.output_chunk)
             case "step_report":
-                self._desk.step_report(self._node, self._session, step_report_of(message.step_report))
+                self._service.step_report(self._node, self._session, step_report_of(message.step_report))
             case "step_input_taken":
                 link.take_input(message.step_input_taken)
             case "inventory" | "health_report":
@@ -246,15 +246,15 @@ class DeskSession:
         """What the node is, and how its checks stand."""
         if message.HasField("inventory"):
             told = message.inventory
-            self._desk.inventory(self._node, self._session, told.document, told.fingerprint)
+            self._service.inventory(self._node, self._session, told.document, told.fingerprint)
             return
         report = checks_of(message.health_report)
-        link.take_health(report, self._desk.health_report(self._node, self._session, report))
+        link.take_health(report, self._service.health_report(self._node, self._session, report))
 
     def _hear_beats(self, message: pb.AgentMessage) -> bool:
         if message.HasField("heartbeat"):
-            return self._desk.beat(self._node, self._session, beat_of(message.heartbeat))
-        return self._desk.collected(self._node, self._session, shares_of(message.collected_beats))
+            return self._service.beat(self._node, self._session, beat_of(message.heartbeat))
+        return self._service.collected(self._node, self._session, shares_of(message.collected_beats))
 
     def _take_reports(self, reports: Iterable[pb.RunReport]) -> None:
         for report in reports:
@@ -263,14 +263,14 @@ class DeskSession:
                 self._reported.set()
 
     async def _confirm(self, link: Link) -> None:
-        if await self._desk.confirm(self._node, self._session) and not link.is_closing:
+        if await self._service.confirm(self._node, self._session) and not link.is_closing:
             link.is_confirmed = True
-            self._desk.opened(self._node, self._session)
+            self._service.opened(self._node, self._session)
 
     async def _commit_reports(self) -> None:
         while True:
             await self._reported.wait()
-            batch = [self._reports.popleft() for _ in range(min(len(self._reports), REPORTS_AT_ONCE))]
+            batch = [self._reports.popleft() for _ in range(min(len(self._reports), REPORT_BATCH))]
             if not self._reports:
                 self._reported.clear()
             reports = [report for message in batch if (report := report_of(message)) is not None]
@@ -284,7 +284,7 @@ class DeskSession:
         if not reports:
             return True
         try:
-            await self._desk.report(self._node, self._session, reports)
+            await self._service.report(self._node, self._session, reports)
         except LogError as error:
             _log.warning("reports were not recorded: %s", error, extra={"node_id": self._node})
             await asyncio.sleep(PAUSE_AFTER_FAILURE_S)

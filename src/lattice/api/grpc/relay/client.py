@@ -41,7 +41,7 @@ Call = grpc.aio.StreamStreamCall[pb.RelayFrames, pb.RelayFrames]
 
 
 class LeaderRelay:
-    """Implements `Reception` by one stream to the leader."""
+    """Implements `Registrar` by one stream to the leader."""
 
     def __init__(self) -> None:
         self._sessions: dict[int, RelayedSession] = {}

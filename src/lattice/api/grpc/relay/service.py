@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Collection
 
 import grpc
 
-from lattice.api.grpc.agents.session import DeskReception, Session, SessionLost, StreamRefused
+from lattice.api.grpc.agents.session import LocalRegistrar, Session, SessionLost, StreamRefused
 from lattice.api.grpc.callers import Callers, checked_caller
 from lattice.api.grpc.relay.frames import WINDOW_BYTES, FrameQueue
 from lattice.wire.pb import relay_pb2 as pb
@@ -30,12 +30,12 @@ class RelayService:
 
     def __init__(self, callers: Callers) -> None:
         self._callers = callers
-        self._reception: DeskReception | None = None
+        self._registrar: LocalRegistrar | None = None
         self.relays: set[RelayHost] = set()
 
-    def receive_at(self, reception: DeskReception | None) -> None:
-        """Relays are taken while there is a desk; those of the last one end with it."""
-        self._reception = reception
+    def receive_at(self, registrar: LocalRegistrar | None) -> None:
+        """Relays are taken while there is a service; those of the last one end with it."""
+        self._registrar = registrar
 
     def keep_only(self, servers: Collection[str]) -> None:
         """Ends the relays of servers that do not belong to the cluster any more."""
@@ -45,10 +45,10 @@ class RelayService:
 
     async def Relay(self, batches: AsyncIterator[pb.RelayFrames], context: Context) -> None:
         server = await checked_caller(self._callers, context)
-        reception = self._reception
-        if reception is None:
+        registrar = self._registrar
+        if registrar is None:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "this server does not lead")
-        host = RelayHost(reception, server)
+        host = RelayHost(registrar, server)
         self.relays.add(host)
         try:
             await host.run(batches, context)
@@ -62,8 +62,8 @@ class RelayService:
 class RelayHost:
     """All links of one follower."""
 
-    def __init__(self, reception: DeskReception, server: str) -> None:
-        self._reception = reception
+    def __init__(self, registrar: LocalRegistrar, server: str) -> None:
+        self._registrar = registrar
         self.server = server
         self.banned = asyncio.Event()
         self._links: dict[int, _RelayedLink] = {}
@@ -77,7 +77,7 @@ class RelayHost:
         tasks = [
             asyncio.create_task(self._read(batches)),
             asyncio.create_task(self._send(context)),
-            asyncio.create_task(self._reception_ended()),
+            asyncio.create_task(self._registrar_ended()),
             asyncio.create_task(self._was_banned()),
         ]
         try:
@@ -93,8 +93,8 @@ class RelayHost:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _reception_ended(self) -> None:
-        await self._reception.ended.wait()
+    async def _registrar_ended(self) -> None:
+        await self._registrar.ended.wait()
 
     async def _was_banned(self) -> None:
         await self.banned.wait()
@@ -114,7 +114,7 @@ class RelayHost:
         link = self._links.get(frame.link)
         match frame.WhichOneof("body"):
             case "opened":
-                session = self._reception.open(frame.opened.token, frame.opened.register)
+                session = self._registrar.open(frame.opened.token, frame.opened.register)
                 self._links[frame.link] = _RelayedLink(self, frame.link, session)
             case "payload":
                 if link is not None:

@@ -16,7 +16,7 @@ from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
 from lattice.core.model.ids import parse_allocation_id
 from lattice.core.model.site.audit import NO_LINK, AuditEntry, AuditSeal, canonical
-from lattice.ports.site.audit import AuditDesk, AuditError
+from lattice.ports.site.audit import AuditError, AuditService
 from lattice.wire.files.audit import (
     AuditKeyView,
     AuditView,
@@ -68,7 +68,7 @@ class RotateAuditKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Wanted:
+class _Filter:
     user: str
     allocation: int
     node: str
@@ -111,12 +111,12 @@ async def query_audit(context: Context, request: AuditQuery) -> Page[AuditView]:
 
 async def export_audit(context: Context, request: AuditExportQuery) -> TextAnswer:
     """The chain as lines of JSON with its seals and a signature over all of it; a selection of it is signed alone."""
-    desk = _desk(context)
+    service = _service(context)
     wanted = _wanted(context, request, default_span=False)
     said = {name: value for name, value in _said(request).items() if value}
     await record(context, "audit.export", detail=", ".join(f"{name}={value}" for name, value in said.items()))
     try:
-        await desk.seal()
+        await service.seal()
     except AuditError as error:
         raise ApiError("unavailable", str(error), hint="try again") from error
     is_whole = not said and context.reach(Permission.READ_AUDIT) is Reach.ALL
@@ -124,7 +124,7 @@ async def export_audit(context: Context, request: AuditExportQuery) -> TextAnswe
         lines = await _whole(context)
     else:
         lines = await _selected(context, wanted, said)
-    return TextAnswer(_signed(lines, desk))
+    return TextAnswer(_signed(lines, service))
 
 
 async def list_audit_keys(context: Context, request: NoParameters) -> Page[AuditKeyView]:
@@ -135,12 +135,12 @@ async def list_audit_keys(context: Context, request: NoParameters) -> Page[Audit
 async def rotate_audit_key(context: Context, request: RotateAuditKey) -> AuditKeyView:
     """A new key for the server that leads; what the old one sealed still verifies with it."""
     try:
-        return audit_key_view(await _desk(context).rotate(context.user))
+        return audit_key_view(await _service(context).rotate(context.user))
     except AuditError as error:
         raise ApiError("unavailable", str(error), hint="the server's log has the details") from error
 
 
-def _desk(context: Context) -> AuditDesk:
+def _service(context: Context) -> AuditService:
     if context.services.audit is None:
         raise ApiError("unavailable", "this server keeps no audit chain", hint="ask the server that leads")
     return context.services.audit
@@ -158,14 +158,14 @@ def _said(request: AuditExportQuery | AuditQuery) -> dict[str, str]:
     }
 
 
-def _wanted(context: Context, request: AuditExportQuery | AuditQuery, *, default_span: bool) -> _Wanted:
+def _wanted(context: Context, request: AuditExportQuery | AuditQuery, *, default_span: bool) -> _Filter:
     number = parse_allocation_id(request.allocation) if request.allocation else 0
     if number is None:
         raise BadField("allocation", f'"{request.allocation[:60]}" is no id of an allocation')
     since = parse_moment(request.since, "since") if request.since else 0
     if not since and not number and default_span:
         since = context.services.clock.now_ms() - DEFAULT_SPAN_MS
-    return _Wanted(
+    return _Filter(
         user=request.user,
         allocation=number,
         node=request.node,
@@ -178,11 +178,11 @@ def _wanted(context: Context, request: AuditExportQuery | AuditQuery, *, default
 
 async def _whole(context: Context) -> AsyncIterator[bytes]:
     """Every entry that there still is up to the last seal, and the seals."""
-    book = context.state.audit
-    sealed, head = book.head.sealed, book.head
+    registry = context.state.audit
+    sealed, head = registry.head.sealed, registry.head
     chain = await stretches(context.services)
-    hot = [chained for seq, chained in book.entries.items() if seq <= sealed]
-    seals: dict[int, AuditSeal] = dict(book.seals)
+    hot = [chained for seq, chained in registry.entries.items() if seq <= sealed]
+    seals: dict[int, AuditSeal] = dict(registry.seals)
     first = chain[0].first if chain else head.archived + 1
     previous = head.archived_link
     archived = [stretch.name for stretch in chain if stretch.name]
@@ -211,7 +211,7 @@ async def _previous_of(context: Context, name: str) -> str:
     raise ApiError("unavailable", f"archived audit entries are damaged: {name}")
 
 
-async def _selected(context: Context, wanted: _Wanted, said: dict[str, str]) -> AsyncIterator[bytes]:
+async def _selected(context: Context, wanted: _Filter, said: dict[str, str]) -> AsyncIterator[bytes]:
     sealed = context.state.audit.head.sealed
     chosen = [
         entry
@@ -247,7 +247,7 @@ def _head(
     )
 
 
-async def _signed(lines: AsyncIterator[bytes], desk: AuditDesk) -> AsyncGenerator[TextPiece, None]:
+async def _signed(lines: AsyncIterator[bytes], service: AuditService) -> AsyncGenerator[TextPiece, None]:
     """The lines in pieces, and in the end the signature over all of them."""
     digest, count, piece = sha256(), 0, bytearray()
     async for line in lines:
@@ -258,6 +258,6 @@ async def _signed(lines: AsyncIterator[bytes], desk: AuditDesk) -> AsyncGenerato
             yield TextPiece(bytes(piece))
             piece.clear()
     hexdigest = digest.hexdigest()
-    key, signature = desk.sign(end_message(count, hexdigest))
+    key, signature = service.sign(end_message(count, hexdigest))
     piece += end_line(ExportEnd(lines=count, sha256=hexdigest, key=key, signature=signature)) + b"\n"
     yield TextPiece(bytes(piece))

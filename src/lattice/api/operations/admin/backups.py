@@ -31,20 +31,20 @@ async def create_backup(context: Context, request: CreateBackup) -> BackupView:
     """A backup of the state as it is now."""
     await record(context, "backup.create", request.path, outcome=AuditOutcome.BEGUN)
     try:
-        return _view(await _desk(context).create(request.path, request.request_id or context.request_id))
+        return _view(await _service(context).create(request.path, request.request_id or context.request_id))
     except BackupError as error:
         raise _refused(error) from error
 
 
 async def list_backups(context: Context, request: NoParameters) -> Page[BackupView]:
     """The backups in the server's own folder, oldest first."""
-    return Page(items=[_view(found) for found in await _desk(context).list()])
+    return Page(items=[_view(found) for found in await _service(context).list()])
 
 
 async def verify_backup(context: Context, request: VerifyBackup) -> BackupView:
     """A backup of which every byte was checked and whose state can be loaded."""
     try:
-        return _view(await _desk(context).verify(request.path))
+        return _view(await _service(context).verify(request.path))
     except BackupError as error:
         raise _refused(error) from error
 
@@ -53,7 +53,7 @@ async def restore_backup(context: Context, request: RestoreBackup) -> RestoreVie
     """Lets the next start of this server begin with a backup, which is checked now."""
     await record(context, "backup.restore", request.path, outcome=AuditOutcome.BEGUN)
     try:
-        found = await _desk(context).restore_at_start(request.path)
+        found = await _service(context).restore_at_start(request.path)
     except BackupError as error:
         raise _refused(error) from error
     message = (
@@ -62,11 +62,11 @@ async def restore_backup(context: Context, request: RestoreBackup) -> RestoreVie
     return RestoreView(path=found.path, index=found.index, message=message)
 
 
-def _desk(context: Context) -> Backups:
-    desk = context.services.backups
-    if desk is None:
+def _service(context: Context) -> Backups:
+    service = context.services.backups
+    if service is None:
         raise ApiError("conflict", "this server keeps its log in memory: there is nothing to back up")
-    return desk
+    return service
 
 
 def _view(found: BackupRecord) -> BackupView:

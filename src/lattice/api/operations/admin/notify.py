@@ -79,8 +79,8 @@ async def _set(context: Context, notify: Notify, request_id: str) -> None:
 
 
 def _view(context: Context) -> NotifySettingsView:
-    policy, book = context.services.notifications, context.state.notifications
-    default = book.defaults.get(context.user)
+    policy, registry = context.services.notifications, context.state.notifications
+    default = registry.defaults.get(context.user)
     notify = default.notify if default is not None else Notify()
     problems = [policy.problem_with(place) for place in notify.to] if policy.channels else [ALL_OFF]
     return NotifySettingsView(
@@ -90,6 +90,6 @@ def _view(context: Context) -> NotifySettingsView:
         each_task=notify.each_task,
         channels=tuple(sorted(policy.channels)),
         own_address=policy.own_address(context.user),
-        waiting=book.per_user.get(context.user, 0),
+        waiting=registry.per_user.get(context.user, 0),
         warnings=tuple(dict.fromkeys(problem for problem in problems if problem)),
     )

@@ -21,7 +21,7 @@ from lattice.wire.text.times import rfc3339
 
 _HOUR_MS = 3_600_000
 # How many are looked at before others get their turn.
-_AT_ONCE = 500
+_BATCH = 500
 
 
 class TenantUsageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,7 +83,7 @@ async def tenant_usage(context: Context, request: TenantUsageQuery) -> UsageView
             hint="`lattice usage` shows your own",
         )
     days = _days(context, request.days)
-    wanted = _Wanted((tenant.name,), request.user, request.project)
+    wanted = _Filter((tenant.name,), request.user, request.project)
     total = await _add_up(context, wanted, _first_day(context, days))
     is_whole = not request.user and not request.project
     return _view(
@@ -106,7 +106,7 @@ async def user_usage(context: Context, request: UserUsageQuery) -> UsageView:
     if user != context.user:
         tenants = _tenants_of_others(context, tenants)
     days = _days(context, request.days)
-    wanted = _Wanted(tenants, user, request.project)
+    wanted = _Filter(tenants, user, request.project)
     total = await _add_up(context, wanted, _first_day(context, days))
     tenant = tenants[0] if tenants is not None and len(tenants) == 1 else None
     return _view(context, total, tenant=tenant, user=user, project=request.project or None, days=days)
@@ -134,7 +134,7 @@ def _first_day(context: Context, days: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Filter:
     tenants: tuple[str, ...] | None
     user: str
     project: str
@@ -147,7 +147,7 @@ class _Wanted:
         )
 
 
-async def _add_up(context: Context, wanted: _Wanted, first_day: int) -> _Sum:
+async def _add_up(context: Context, wanted: _Filter, first_day: int) -> _Sum:
     state, now_ms, total = context.state, context.services.clock.now_ms(), _Sum()
     # Both are read before anything else gets its turn, so that no run is missed or counted twice.
     entries = [entry for entry in state.ledger.values() if wanted.takes(entry)]
@@ -157,7 +157,7 @@ async def _add_up(context: Context, wanted: _Wanted, first_day: int) -> _Sum:
         if node_ms or gpu_ms:
             total.node_ms[entry.user, entry.tenant] += node_ms
             total.gpu_ms[entry.user, entry.tenant] += gpu_ms
-        if place % _AT_ONCE == 0:
+        if place % _BATCH == 0:
             await asyncio.sleep(0)
     for record in running:
         if wanted.takes(record):

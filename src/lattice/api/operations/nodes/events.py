@@ -1,4 +1,4 @@
-"""The story of a node: what happened to it, when, by whom and why."""
+"""The history of a node: what happened to it, when, by whom and why."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ from lattice.api.context import Context
 from lattice.api.errors import unknown
 from lattice.api.find.cursors import Page
 from lattice.api.find.lookup import find_number
-from lattice.core.machine.parts.node_history import StoryEntry
+from lattice.core.machine.parts.node_history import NodeHistoryEntry
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.wire.text.times import parse_moment, rfc3339
@@ -37,11 +37,11 @@ async def node_events(context: Context, request: NodeEventQuery) -> Page[NodeEve
     if request.id not in context.state.nodes:
         raise unknown("node", request.id, context.state.nodes)
     since = parse_moment(request.since, "since") if request.since else 0
-    story = context.state.node_story(request.id)
-    return Page(items=[await _view(context, entry) for entry in story if entry.at >= since], next_cursor=None)
+    history = context.state.node_history(request.id)
+    return Page(items=[await _view(context, entry) for entry in history if entry.at >= since], next_cursor=None)
 
 
-async def _view(context: Context, entry: StoryEntry) -> NodeEventView:
+async def _view(context: Context, entry: NodeHistoryEntry) -> NodeEventView:
     return NodeEventView(
         at=rfc3339(entry.at),
         trigger=entry.trigger,

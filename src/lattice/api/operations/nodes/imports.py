@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, refused
-from lattice.config.machine_status.problems import MOST_SHOWN, Findings
+from lattice.config.machine_status.problems import MAX_SHOWN, Findings
 from lattice.config.machine_status.reading import GivenFile, MachineImport, PartitionPlan, Reading, read_files
 from lattice.core.machine.commands import ImportNodes
 from lattice.core.machine.events import NodeSpecified, SettingSet, VclusterSet
@@ -23,7 +23,7 @@ from lattice.wire.nodes.imports import ImportChange, NodeImport, NodeImportView
 from lattice.wire.text.problems import BadField
 
 _OF_PARTITION = re.compile(r"partition\d{1,2}")
-MOST_FILES = 3  # a SlurmConf, a NodeSpecConf, a PartitionConf
+MAX_FILES = 3  # a SlurmConf, a NodeSpecConf, a PartitionConf
 _ITEMS = (
     ("OS", "os"),
     ("CPUs", "cpus"),
@@ -38,8 +38,8 @@ _ITEMS = (
 
 async def import_nodes(context: Context, request: NodeImport) -> NodeImportView:
     """Declares the nodes of the files with what each must have, their partitions as vClusters, and their settings."""
-    if not 1 <= len(request.files) <= MOST_FILES:
-        raise BadField("files", f"{len(request.files)} are given", limit=f"from 1 to {MOST_FILES}")
+    if not 1 <= len(request.files) <= MAX_FILES:
+        raise BadField("files", f"{len(request.files)} are given", limit=f"from 1 to {MAX_FILES}")
     reading = read_files([GivenFile(path=file.path, text=file.text, problem=file.problem) for file in request.files])
     if reading.findings.errors:
         raise _unreadable(reading.findings)
@@ -56,10 +56,10 @@ async def import_nodes(context: Context, request: NodeImport) -> NodeImportView:
 def _unreadable(findings: Findings) -> ApiError:
     """All errors, and behind them what was only strange: a misspelt parameter may be why a file is not found."""
     errors = findings.errors
-    shown = [str(problem) for problem in errors[:MOST_SHOWN]]
-    if len(errors) > MOST_SHOWN:
-        shown.append(f"... and {len(errors) - MOST_SHOWN} more")
-    shown += [f"{problem} (warning)" for problem in findings.warnings[:MOST_SHOWN]]
+    shown = [str(problem) for problem in errors[:MAX_SHOWN]]
+    if len(errors) > MAX_SHOWN:
+        shown.append(f"... and {len(errors) - MAX_SHOWN} more")
+    shown += [f"{problem} (warning)" for problem in findings.warnings[:MAX_SHOWN]]
     count = "one error" if len(errors) == 1 else f"{len(errors)} errors"
     return ApiError("invalid", "\n".join((f"{count} in the files; nothing was imported", *shown)))
 

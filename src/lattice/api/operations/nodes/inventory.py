@@ -10,11 +10,11 @@ async def get_node_inventory(context: Context, request: GetNode) -> NodeInventor
     """The node's hardware, firmware and software, its fingerprint, and what that is made of."""
     if request.id not in context.state.nodes:
         raise unknown("node", request.id, context.state.nodes)
-    book = context.services.inventories
-    known = None if book is None else book.get(request.id)
+    registry = context.services.inventories
+    known = None if registry is None else registry.get(request.id)
     if known is None:
         hint = "its agent says so when it registers: see the node's state"
-        if book is None:
+        if registry is None:
             hint = "this server follows and does not know: ask without consistency=stale"
         raise ApiError("not_found", f"node {request.id} has not said what it is made of", hint=hint)
     return inventory_view(request.id, known)

@@ -12,7 +12,7 @@ from lattice.api.errors import ApiError, translated
 from lattice.api.find.lookup import Found, find, find_hot, find_number, find_tasks, view_of
 from lattice.api.find.selection import Selection, hot_records
 from lattice.api.find.states import parse_states
-from lattice.api.limits import BULK_AT_ONCE, DEFAULT_WAIT_S, MAX_BULK, MAX_WAIT_S
+from lattice.api.limits import BULK_BATCH, DEFAULT_WAIT_S, MAX_BULK, MAX_WAIT_S
 from lattice.core.machine.commands import (
     AnyCommand,
     CancelAllocation,
@@ -190,8 +190,8 @@ async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
         raise BadField("ids", "too many", current=f"{len(request.ids):,}", limit=f"{MAX_BULK:,}", hint=hint)
     ids = request.ids or await _mine(context, request)
     answers: list[CancelAnswer] = []
-    for start in range(0, len(ids), BULK_AT_ONCE):
-        chunk = ids[start : start + BULK_AT_ONCE]
+    for start in range(0, len(ids), BULK_BATCH):
+        chunk = ids[start : start + BULK_BATCH]
         one_by_one = (_cancel_one(context, text, request.request_id) for text in chunk)
         answers += await asyncio.gather(*one_by_one)
     if request.all_mine:

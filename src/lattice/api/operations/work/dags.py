@@ -15,7 +15,7 @@ from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.find.dag_lookup import find_dag
 from lattice.api.find.lookup import find_number
 from lattice.api.limits import MAX_PAGE
-from lattice.api.submit.defaults import take_in
+from lattice.api.submit.defaults import apply_defaults
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.core.machine.commands import CancelDag, DagMember, SubmitDag
@@ -30,7 +30,7 @@ from lattice.wire.work.dags import (
     DagSubmission,
     DagView,
     Member,
-    WantedMember,
+    SubmittedMember,
     dag_edges,
     dag_view,
     member_head,
@@ -108,7 +108,7 @@ def _check_size(context: Context, request: DagSubmission) -> None:
         )
 
 
-async def _member(context: Context, wanted: WantedMember, warnings: list[str]) -> DagMember:
+async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]) -> DagMember:
     identity = context.identity
     submitter = Submitter(
         user=identity.user,
@@ -122,10 +122,10 @@ async def _member(context: Context, wanted: WantedMember, warnings: list[str]) -
         raise BadField(
             f'allocation "{wanted.ref}"', str(problem), current=problem.current, limit=problem.limit, hint=problem.hint
         ) from None
-    intake = take_in(context, command, names_vcluster=bool(wanted.submission.vcluster))
-    await screen(context, intake)
-    warnings += [f"{wanted.ref}: {text}" for text in intake.warnings]
-    command = await with_dependencies(context, intake.command, wanted.outside)
+    prepared = apply_defaults(context, command, names_vcluster=bool(wanted.submission.vcluster))
+    await screen(context, prepared)
+    warnings += [f"{wanted.ref}: {text}" for text in prepared.warnings]
+    command = await with_dependencies(context, prepared.command, wanted.outside)
     return DagMember(ref=wanted.ref, submission=command, needs=dag_edges(wanted.inside))
 
 
@@ -173,7 +173,7 @@ async def _list_view(context: Context, dag: Dag) -> DagView:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Filter:
     """Which DAGs the caller asks for and may see; nothing = all."""
 
     user: str
@@ -188,14 +188,14 @@ class _Wanted:
         )
 
 
-def _wanted(context: Context, request: DagQuery) -> _Wanted:
+def _wanted(context: Context, request: DagQuery) -> _Filter:
     tenants = context.visible_tenants(Permission.READ)
     if request.tenant:
         tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
-    return _Wanted(request.user, tenants, _states(request.state))
+    return _Filter(request.user, tenants, _states(request.state))
 
 
-async def _archived(context: Context, wanted: _Wanted, before: int, most: int) -> dict[int, Dag]:
+async def _archived(context: Context, wanted: _Filter, before: int, most: int) -> dict[int, Dag]:
     """The newest archived ones that are wanted, so many at most."""
     tenant = wanted.tenants[0] if wanted.tenants is not None and len(wanted.tenants) == 1 else ""
     found: dict[int, Dag] = {}

@@ -25,7 +25,7 @@ from lattice.wire.text.times import parse_moment
 from lattice.wire.work.allocations import AllocationView
 
 # How many are looked at before others get their turn.
-_AT_ONCE = 500
+_BATCH = 500
 
 
 class AllocationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,7 +92,7 @@ async def count_allocations(context: Context, request: AllocationQuery) -> Count
         if wanted.takes(record):
             seen.add(record.number)
             counts[Found(record).state] += 1
-        if place % _AT_ONCE == 0:
+        if place % _BATCH == 0:
             await asyncio.sleep(0)
     if request.all:
         async for archived in archived_records(context, wanted, None):
@@ -147,8 +147,8 @@ async def _page(
 
 async def _views(context: Context, found: list[Found]) -> list[AllocationView]:
     views: list[AllocationView] = []
-    for start in range(0, len(found), _AT_ONCE):
-        views += [view_of(context, each) for each in found[start : start + _AT_ONCE]]
+    for start in range(0, len(found), _BATCH):
+        views += [view_of(context, each) for each in found[start : start + _BATCH]]
         await asyncio.sleep(0)
     return views
 

@@ -15,12 +15,12 @@ from lattice.api.errors import ApiError
 from lattice.api.find.cursors import Page
 from lattice.api.find.lookup import find
 from lattice.api.running.step_follow import StepFollower, StepGap, StepOutput, StepResult, parse_places
-from lattice.api.running.step_launch import desk_of, launch, own, refused, single
+from lattice.api.running.step_launch import launch, own, refused, single, step_service_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.steps import step_id
 from lattice.ports.nodes.agents import AgentUnreachable
-from lattice.ports.nodes.steps import StepDesk, StepRefused, StepView
+from lattice.ports.nodes.steps import StepRefused, StepService, StepView
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.steps import (
     StepInfo,
@@ -30,8 +30,8 @@ from lattice.wire.work.steps import (
     step_info,
 )
 
-MOST_INPUT_BYTES = 1 << 20
-MOST_SIGNAL = 64
+MAX_INPUT_BYTES = 1 << 20
+MAX_SIGNAL = 64
 # A new leader hears of steps when their nodes register.
 KNOWN_WITHIN_S = 10.0
 LOOK_AGAIN_S = 0.1
@@ -102,8 +102,8 @@ async def launch_step(context: Context, request: StepSubmission) -> StepInfo:
 async def list_steps(context: Context, request: StepsQuery) -> Page[StepInfo]:
     """The steps of an allocation, those that are over and those that are not, by number."""
     found = single(await find(context, request.id))
-    desk = context.services.steps
-    live = {view.step: step_info(view) for view in (desk.live(found.number) if desk else ())}
+    service = context.services.steps
+    live = {view.step: step_info(view) for view in (service.live(found.number) if service else ())}
     recorded = {record.step: recorded_info(found.number, record) for record in found.steps}
     return Page(items=[info for _, info in sorted({**live, **recorded}.items())])
 
@@ -131,11 +131,11 @@ async def follow_step(
 async def _events(
     context: Context, found: Allocation, view: StepView, places: dict[int, int]
 ) -> AsyncGenerator[ServerEvent[StepInfo | StepOutput | StepGap | StepResult], None]:
-    desk = desk_of(context)
+    service = step_service_of(context)
     number, step = found.number, view.step
 
     def look() -> StepView | None:
-        return desk.find(number, step) or _recorded(context, found, step)
+        return service.find(number, step) or _recorded(context, found, step)
 
     yield ServerEvent(step_info(view), event="step")
     while view.layout is None and not view.has_ended:
@@ -143,7 +143,7 @@ async def _events(
             return
         view = look() or view
         yield ServerEvent(step_info(view), event="step")
-    follower = StepFollower(desk, view, places, look, context.services.is_ready)
+    follower = StepFollower(service, view, places, look, context.services.is_ready)
     pieces = follower.pieces()
     try:
         async for piece in pieces:
@@ -163,7 +163,7 @@ async def _next_change(context: Context, number: int, step: int) -> bool:
     again by its caller, wherever the step is known then."""
     with suppress(TimeoutError):
         async with asyncio.timeout(LEADS_EVERY_S):
-            await desk_of(context).changed(number, step)
+            await step_service_of(context).changed(number, step)
     return context.services.is_ready()
 
 
@@ -192,11 +192,13 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
         data = base64.b64decode(request.data, validate=True)
     except ValueError:  # binascii.Error is one, too; text that is not ASCII raises the other
         raise BadField("data", "is not base64") from None
-    if len(data) > MOST_INPUT_BYTES or request.offset < 0:
-        raise BadField("data", "is too much at once", current=f"{len(data):,}", limit=f"{MOST_INPUT_BYTES:,} bytes")
+    if len(data) > MAX_INPUT_BYTES or request.offset < 0:
+        raise BadField("data", "is too much at once", current=f"{len(data):,}", limit=f"{MAX_INPUT_BYTES:,} bytes")
     await _view(context, allocation, request.step)
     try:
-        upto = await desk_of(context).feed(allocation.number, request.step, request.offset, data, eof=request.eof)
+        upto = await step_service_of(context).feed(
+            allocation.number, request.step, request.offset, data, eof=request.eof
+        )
     except StepRefused as refusal:
         raise refused(refusal) from None
     except AgentUnreachable as error:
@@ -206,8 +208,8 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
 
 async def signal_step(context: Context, request: StepSignal) -> StepInfo:
     """Sends a signal to all tasks of a step."""
-    if not 1 <= request.signal <= MOST_SIGNAL:
-        raise BadField("signal", f"{request.signal} is not a signal", limit=f"from 1 to {MOST_SIGNAL}")
+    if not 1 <= request.signal <= MAX_SIGNAL:
+        raise BadField("signal", f"{request.signal} is not a signal", limit=f"from 1 to {MAX_SIGNAL}")
     return await _order(context, request.id, request.step, lambda d, n: d.signal(n, request.step, request.signal))
 
 
@@ -224,12 +226,12 @@ async def end_step(context: Context, request: EndStepRequest) -> StepInfo:
     return await _order(context, request.id, request.step, lambda d, n: d.end(n, request.step, "ended by its user"))
 
 
-async def _order(context: Context, text: str, step: int, carry_out: Callable[[StepDesk, int], None]) -> StepInfo:
+async def _order(context: Context, text: str, step: int, carry_out: Callable[[StepService, int], None]) -> StepInfo:
     allocation = own(context, await find(context, text), text)
     view = await _view(context, allocation, step)
     if not view.has_ended:
         try:
-            carry_out(desk_of(context), allocation.number)
+            carry_out(step_service_of(context), allocation.number)
         except StepRefused as refusal:
             raise refused(refusal) from None
     return step_info(await _view(context, allocation, step))
@@ -238,9 +240,9 @@ async def _order(context: Context, text: str, step: int, carry_out: Callable[[St
 async def _view(context: Context, found: Allocation, step: int) -> StepView:
     """The step, wherever it is known; a new leader is given time to hear of it."""
     deadline = context.services.clock.monotonic_s() + KNOWN_WITHIN_S
-    desk = desk_of(context)
+    service = step_service_of(context)
     while True:
-        view = desk.find(found.number, step) or _recorded(context, found, step)
+        view = service.find(found.number, step) or _recorded(context, found, step)
         if view is not None:
             return view
         nodes = found.nodes if found.is_holding else ()

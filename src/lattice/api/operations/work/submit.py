@@ -8,7 +8,7 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.lookup import find_number, view_of
-from lattice.api.submit.defaults import Intake, take_in
+from lattice.api.submit.defaults import PreparedSubmission, apply_defaults
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import foresee
 from lattice.api.submit.filter import screen
@@ -27,28 +27,28 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
         tenant=context.chosen_tenant(Permission.SUBMIT, request.tenant),
         vcluster=context.default_vcluster,
     )
-    intake = take_in(context, submit_command(request, submitter), names_vcluster=bool(request.vcluster))
-    await screen(context, intake)
+    prepared = apply_defaults(context, submit_command(request, submitter), names_vcluster=bool(request.vcluster))
+    await screen(context, prepared)
     if request.depends_on:
-        intake.command = await with_dependencies(context, intake.command, read_dependencies(request.depends_on))
+        prepared.command = await with_dependencies(context, prepared.command, read_dependencies(request.depends_on))
     if request.dry_run:
-        return OtherStatus(200, await _foreseen(context, intake))
-    accepted = await context.carry_out(intake.command, request.request_id)
+        return OtherStatus(200, await _foreseen(context, prepared))
+    accepted = await context.carry_out(prepared.command, request.request_id)
     found = await find_number(context, accepted.number)
     if found is None:
         raise ApiError("conflict", "this request_id was used for something that is no submission")
     # No cycle has seen a new one yet; asking for its reason would cost more than the rest of the view.
     view = view_of(context, found, is_new=not accepted.repeated)
-    if not intake.warnings and not intake.chosen_by:
+    if not prepared.warnings and not prepared.chosen_by:
         return view
-    return replace(view, warnings=tuple(intake.warnings) or UNSET, chosen_by=intake.chosen_by or UNSET)
+    return replace(view, warnings=tuple(prepared.warnings) or UNSET, chosen_by=prepared.chosen_by or UNSET)
 
 
-async def _foreseen(context: Context, intake: Intake) -> ExplanationView:
-    foreseen = await foresee(context, intake.command)
+async def _foreseen(context: Context, prepared: PreparedSubmission) -> ExplanationView:
+    foreseen = await foresee(context, prepared.command)
     return replace(
         foreseen,
-        vcluster=intake.command.vcluster,
-        chosen_by=intake.chosen_by or UNSET,
-        warnings=tuple(intake.warnings) or UNSET,
+        vcluster=prepared.command.vcluster,
+        chosen_by=prepared.chosen_by or UNSET,
+        warnings=tuple(prepared.warnings) or UNSET,
     )

@@ -18,7 +18,7 @@ from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import parse_tag
 from lattice.wire.text.times import rfc3339
 
-_AT_ONCE = 256
+_BATCH = 256
 _LONG_S = 3600.0
 # So many entries may pass that a caller does not see before it is told how far the log has come.
 _UNSEEN = 500
@@ -80,7 +80,7 @@ _Events = AsyncGenerator[ServerEvent[ChangeView | Gap | Position], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Filter:
     """What one watcher asked for; empty fields take everything."""
 
     numbers: frozenset[int]
@@ -120,7 +120,7 @@ async def watch(context: Context, request: WatchQuery) -> EventAnswer[ChangeView
     if len(texts) > MAX_WATCHED_IDS:
         raise BadField("ids", "too many", current=str(len(texts)), limit=str(MAX_WATCHED_IDS))
     dags = [text for text in texts if text[:1] == "d"]
-    wanted = _Wanted(
+    wanted = _Filter(
         numbers=frozenset([(await find(context, text)).number for text in texts if text not in dags]),
         dags=frozenset([(await find_dag(context, text, Permission.READ))[0].number for text in dags]),
         user=request.user,
@@ -148,7 +148,7 @@ def _since(request: WatchQuery) -> int | None:
     return int(request.last_event_id)
 
 
-async def _changes(context: Context, wanted: _Wanted, since: int | None) -> _Events:
+async def _changes(context: Context, wanted: _Filter, since: int | None) -> _Events:
     feed = context.services.feed
     place = feed.end
     if since is not None:
@@ -161,7 +161,7 @@ async def _changes(context: Context, wanted: _Wanted, since: int | None) -> _Eve
         if place < feed.first:
             yield _gap(context)
             place = feed.first
-        for change in feed.read(place, _AT_ONCE):
+        for change in feed.read(place, _BATCH):
             upto = _event_id(feed, place, change)
             if wanted.takes(change) and _may_see(context, change):
                 known = upto

@@ -18,7 +18,7 @@ from lattice.api.slurm.rows.finding import (
     partition_reader,
     visible,
 )
-from lattice.api.slurm.rows.jobs import AT_ONCE, Depth, JobRows
+from lattice.api.slurm.rows.jobs import BATCH, Depth, JobRows
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.slurm.faults import error
 from lattice.slurm.listings import sacct
@@ -61,7 +61,7 @@ async def _written(lines: Iterator[sacct.Line], query: Query, now: float, cluste
     for made, text in enumerate(table_lines(query.fields, sacct.COLUMNS, values, style_of(query.line)), start=1):
         written.append(text)
         measure.add(len(text))
-        if made % AT_ONCE == 0:
+        if made % BATCH == 0:
             await asyncio.sleep(0)
     return written
 

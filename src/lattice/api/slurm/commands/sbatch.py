@@ -11,9 +11,9 @@ from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.helping import about
 from lattice.api.slurm.submit.dry_run import foreseen
 from lattice.api.slurm.submit.predecessors import predecessors_of
-from lattice.api.slurm.submit.translation import Wanted, translate
+from lattice.api.slurm.submit.translation import TranslatedSubmission, translate
 from lattice.api.slurm.submit.waiting import wait_for
-from lattice.api.submit.defaults import take_in
+from lattice.api.submit.defaults import apply_defaults
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.slurm.faults import Fault, error
@@ -68,11 +68,11 @@ def _job(context: Context, command: SlurmCommand, line: Line, script: str) -> Jo
     return job
 
 
-async def _submit(context: Context, command: SlurmCommand, job: Job, wanted: Wanted) -> SlurmAnswer:
-    intake = take_in(context, wanted.command, names_vcluster=wanted.names_vcluster)
-    await screen(context, intake)
-    wanted.warnings += intake.warnings
-    submission = intake.command
+async def _submit(context: Context, command: SlurmCommand, job: Job, wanted: TranslatedSubmission) -> SlurmAnswer:
+    prepared = apply_defaults(context, wanted.command, names_vcluster=wanted.names_vcluster)
+    await screen(context, prepared)
+    wanted.warnings += prepared.warnings
+    submission = prepared.command
     if job.dependency is not None and job.dependency.waits:
         clauses = await predecessors_of(context, job.dependency, wanted.warnings)
         submission = await with_dependencies(context, submission, clauses)

@@ -135,15 +135,15 @@ def _running(context: Context, found: Found, positions: Intervals) -> list[Found
 
 
 def _end_step(context: Context, line: Line, found: Found, word: JobWord, notes: _Notes) -> None:
-    desk = context.services.steps
+    service = context.services.steps
     try:
         step = whole(word.step)
-        if desk is None or step is None:
+        if service is None or step is None:
             raise StepRefused("not_found", UNKNOWN)
         if line.signal and line.signal != KILL:
-            desk.signal(found.number, step, line.signal)
+            service.signal(found.number, step, line.signal)
         else:
-            desk.end(found.number, step, "cancelled")
+            service.end(found.number, step, "cancelled")
     except StepRefused:
         notes.fail("job step id", word.text, DONE if found.is_ended else UNKNOWN)
 

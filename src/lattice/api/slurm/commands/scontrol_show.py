@@ -16,7 +16,7 @@ from lattice.api.slurm.rows.finding import (
     parse_job_id,
     visible,
 )
-from lattice.api.slurm.rows.jobs import AT_ONCE, Depth, JobRows
+from lattice.api.slurm.rows.jobs import BATCH, Depth, JobRows
 from lattice.api.slurm.rows.machine import MachineRows
 from lattice.slurm.faults import error
 from lattice.slurm.listings import scontrol
@@ -76,7 +76,7 @@ async def _jobs(context: Context, command: SlurmCommand, line: ListingLine, want
     for made, row in enumerate(rows, start=1):
         is_detailed = line.has("details", "verbose")
         texts.append(scontrol.job_text(row, now, one_line=line.has("oneliner"), in_detail=is_detailed, form=form))
-        if made % AT_ONCE == 0:
+        if made % BATCH == 0:
             await asyncio.sleep(0)
     return _records(texts, line)
 

@@ -19,7 +19,7 @@ from lattice.api.slurm.rows.finding import (
     partition_reader,
     visible,
 )
-from lattice.api.slurm.rows.jobs import AT_ONCE, Depth, JobRows
+from lattice.api.slurm.rows.jobs import BATCH, Depth, JobRows
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.slurm.faults import error
 from lattice.slurm.listings import squeue
@@ -145,7 +145,7 @@ async def _lines(context: Context, query: Query, rows: list[JobRow], now: float)
     for made, row in enumerate(rows, start=1):
         lines.append(write(row))
         measure.add(len(lines[-1]))
-        if made % AT_ONCE == 0:
+        if made % BATCH == 0:
             await asyncio.sleep(0)
     return lines
 

@@ -28,7 +28,7 @@ PROGRAM = "srun"
 GRAMMAR = Grammar(PROGRAM, options_of(PROGRAM))
 NOTHING = "/dev/null"
 NO_INDEX = str((1 << 32) - 2)
-MOST_RANK = 65_535
+MAX_RANK = 65_535
 _NOTHING_ASKED = Asked()
 _ABOUT_JOB = frozenset(
     {
@@ -204,7 +204,7 @@ def _programs(step: StepLine, command: SlurmCommand) -> list[tuple[str, list[str
     if not step.multi_prog:
         return []
     programs = read_programs(command.script or "")
-    others = [(f"0-{MOST_RANK}", argv) for ranks, argv in programs if ranks == "*"]
+    others = [(f"0-{MAX_RANK}", argv) for ranks, argv in programs if ranks == "*"]
     return [*others, *((ranks, argv) for ranks, argv in programs if ranks != "*")]
 
 

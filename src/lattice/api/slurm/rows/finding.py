@@ -15,7 +15,7 @@ from lattice.core.model.work.allocations import TERMINAL, Allocation, Allocation
 
 MIN_JOB_AGE_S = 300
 # Records that are looked at before others get their turn: about a millisecond.
-AT_ONCE = 500
+BATCH = 500
 _ID = re.compile(r"(\d{1,18})(?:\+\d+)?(?:_(?:(\d{1,18})|\[([\d,\-:%]*)\]|\*))?(?:\.(\w+))?$", re.ASCII)
 
 
@@ -108,7 +108,7 @@ async def matching(context: Context, wanted: JobFilter, *, with_archive: bool = 
         if wanted.takes(head, partition):
             seen.add(record.number)
             yield record
-        if looked % AT_ONCE == 0:
+        if looked % BATCH == 0:
             await asyncio.sleep(0)
     if not with_archive or not wanted.wants_ended:
         return
@@ -179,11 +179,11 @@ async def _array(context: Context, group: TaskGroup, *, spread: bool) -> list[En
         record = state.allocations.get(number)
         if record is not None:
             entries[number] = record
-        if number % (8 * AT_ONCE) == 0:
+        if number % (8 * BATCH) == 0:
             await asyncio.sleep(0)
     for looked, record in enumerate(ended_tasks(group, state.folded.get(group.number), group.size), start=1):
         entries.setdefault(record.number, record)
-        if looked % AT_ONCE == 0:
+        if looked % BATCH == 0:
             await asyncio.sleep(0)
     if group.number not in state.groups:
         wanted = Selection(group=group.number, tasks=True)

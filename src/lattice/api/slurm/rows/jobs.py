@@ -31,7 +31,7 @@ from lattice.slurm.text.states import State, end_reason, state_of
 from lattice.wire.text.tasks import indices_text
 
 # Rows that are made before others get their turn: some milliseconds.
-AT_ONCE = 250
+BATCH = 250
 _NOTHING_ASKED = Asked()
 _CONDITIONS = {  # partial: MUTEX names no job, see _condition
     Condition.SUCCESS: "afterok",
@@ -82,7 +82,7 @@ class JobRows:
         """One row for each; a group stands for its tasks that wait. Others get their turn in between."""
         for made, entry in enumerate(entries, start=1):
             yield self.waiting_row(entry) if isinstance(entry, TaskGroup) else self.row(entry)
-            if made % AT_ONCE == 0:
+            if made % BATCH == 0:
                 await asyncio.sleep(0)
 
     def waiting_row(self, group: TaskGroup) -> JobRow:
@@ -166,7 +166,7 @@ class JobRows:
             restarts=record.restart_count,
             cpu_s=record.cpu_s,
             peak_memory_mb=record.peak_memory_mb,
-            **_wishes(record, asked),
+            **_requests(record, asked),
         )
 
     def _permitted(self, record: Allocation, asked: Asked) -> Asked:
@@ -264,8 +264,8 @@ class JobRows:
         return str(number) if group is None else f"{group.number}_{group.index_at(number - group.number - 1)}"
 
     def _steps(self, record: Allocation, state: State) -> Iterator[StepRow]:
-        desk = self._context.services.steps
-        live = desk.live(record.number) if desk is not None and record.is_holding else ()
+        service = self._context.services.steps
+        live = service.live(record.number) if service is not None and record.is_holding else ()
         return steps_of(record, state, live, self._batch_cpus(record))
 
     def _batch_cpus(self, record: Allocation) -> int:
@@ -285,7 +285,7 @@ def exit_of(record: Allocation, state: State) -> tuple[int, int]:
     return (0, record.signal) if record.signal else (record.exit_code or (0 if record.exit_code == 0 else 1), 0)
 
 
-def _wishes(record: Allocation, asked: Asked) -> dict[str, Any]:
+def _requests(record: Allocation, asked: Asked) -> dict[str, Any]:
     """What was asked for and is shown as it was written."""
     request = record.request
     return {

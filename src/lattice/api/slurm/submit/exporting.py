@@ -7,9 +7,9 @@ _SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKE
 _SETTINGS = frozenset({"SLURM_TIME_FORMAT", "SLURM_CONF", "SLURM_CLUSTERS"})
 
 
-def exported(environment: Mapping[str, str], wish: str) -> dict[str, str]:
+def exported(environment: Mapping[str, str], request: str) -> dict[str, str]:
     """The variables that `--export=WISH` hands on; nothing said means all of them."""
-    words = [word for word in _items(wish) if word]
+    words = [word for word in _items(request) if word]
     if not words or words[0].upper() == "ALL":
         found = {name: value for name, value in environment.items() if _is_handed_on(name)}
         words = words[1:]
@@ -26,10 +26,10 @@ def exported(environment: Mapping[str, str], wish: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if name and name not in _SECRETS}
 
 
-def _items(wish: str) -> list[str]:
+def _items(request: str) -> list[str]:
     """Split at commas; inside quotes they belong to the value, and the quotes do not."""
     items, current, quote = [], "", ""
-    for char in wish:
+    for char in request:
         if quote:
             quote = "" if char == quote else quote
             current += char if quote else ""

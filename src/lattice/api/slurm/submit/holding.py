@@ -8,7 +8,7 @@ from lattice.api.slurm.answering import require
 from lattice.api.slurm.submit.dry_run import foreseen
 from lattice.api.slurm.submit.predecessors import predecessors_of
 from lattice.api.slurm.submit.translation import translate
-from lattice.api.submit.defaults import take_in
+from lattice.api.submit.defaults import apply_defaults
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.core.machine.commands import CancelAllocation
@@ -23,7 +23,7 @@ from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
 PLACEHOLDER = "#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 86400 & wait $!; done\n"
 FIRST_S = 0.8
 AGAIN_S = 20.0
-MOST_CODE = 255
+MAX_CODE = 255
 FAILED = {"srun": "Unable to allocate resources: ", "salloc": "Job submit/allocate failed: "}
 _FAILURES = {
     "infeasible": "Requested node configuration is not available",
@@ -46,10 +46,10 @@ async def submit(
     except Fault as fault:
         texts = (line.replace(SUBMISSION_FAILED, FAILED[program]) for line in fault.lines)
         raise Fault(*texts, code=fault.code) from None
-    intake = take_in(context, wanted.command, names_vcluster=wanted.names_vcluster)
-    await screen(context, intake)
-    submission = intake.command
-    warnings = [*wanted.warnings, *intake.warnings]
+    prepared = apply_defaults(context, wanted.command, names_vcluster=wanted.names_vcluster)
+    await screen(context, prepared)
+    submission = prepared.command
+    warnings = [*wanted.warnings, *prepared.warnings]
     if job.dependency is not None and job.dependency.waits:
         clauses = await predecessors_of(context, job.dependency, warnings)
         submission = await with_dependencies(context, submission, clauses)
@@ -77,7 +77,7 @@ def resumed(program: str, text: str) -> tuple[str, int, int]:
     if not word:
         return "", 0, 0
     found, ended = whole(number), whole(code or "0")
-    if found is None or ended is None or ended > MOST_CODE:
+    if found is None or ended is None or ended > MAX_CODE:
         raise Fault(f"{program}: error: {text[:60]!r} is not how a command goes on")
     return word, found, ended
 

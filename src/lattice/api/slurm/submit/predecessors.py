@@ -5,7 +5,7 @@ from lattice.api.errors import ApiError
 from lattice.api.find.lookup import find
 from lattice.core.model.work.dependencies import Condition
 from lattice.slurm.submit.dependencies import Dependency, Wait
-from lattice.wire.work.dependencies import Wanted, WantedClauses
+from lattice.wire.work.dependencies import UnresolvedClauses, UnresolvedDependency
 
 _CONDITIONS = {
     "after": Condition.AFTER,
@@ -16,9 +16,9 @@ _CONDITIONS = {
 }
 
 
-async def predecessors_of(context: Context, dependency: Dependency, warnings: list[str]) -> WantedClauses:
+async def predecessors_of(context: Context, dependency: Dependency, warnings: list[str]) -> UnresolvedClauses:
     """The clauses of a dependency: each alone, or with `?` all of them as alternatives."""
-    found: list[Wanted] = []
+    found: list[UnresolvedDependency] = []
     for wait in dependency.waits:
         ref = f"{wait.number}" if wait.task is None else f"a{wait.number}_{wait.task}"
         try:
@@ -30,7 +30,7 @@ async def predecessors_of(context: Context, dependency: Dependency, warnings: li
             if dependency.any_of:
                 return ()
             continue
-        found.append(Wanted(ref, _CONDITIONS[wait.kind], wait.delay_min * 60))
+        found.append(UnresolvedDependency(ref, _CONDITIONS[wait.kind], wait.delay_min * 60))
     if dependency.any_of:
         return (tuple(found),) if found else ()
     return tuple((each,) for each in found)

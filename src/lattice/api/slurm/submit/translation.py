@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
-from lattice.api.slurm.accounts import MOST_ID, NOBODY
+from lattice.api.slurm.accounts import MAX_ID, NOBODY
 from lattice.api.slurm.submit import exporting
 from lattice.api.slurm.submit.shape import Shape, shape_of
 from lattice.core.machine.commands import SubmitAllocation
@@ -39,7 +39,7 @@ MAX_ASKED = 65_536  # characters that are kept of the line besides the work itse
 
 
 @dataclass(slots=True)
-class Wanted:
+class TranslatedSubmission:
     """The command as it will be proposed, and what is said on stderr about it."""
 
     command: SubmitAllocation
@@ -51,7 +51,7 @@ class Wanted:
 
 def translate(
     context: Context, job: Job, command: SlurmCommand, *, script: str, name: str, words: tuple[str, ...] = ()
-) -> Wanted:
+) -> TranslatedSubmission:
     """The submission behind a job. Raises Fault and ApiError for what is refused."""
     program = command.program
     warnings = list(job.warnings)
@@ -97,7 +97,7 @@ def translate(
         vcluster=context.default_vcluster,
     )
     wanted = submit_command(submission, by)
-    return Wanted(
+    return TranslatedSubmission(
         command=_completed(context, wanted, job, command, shape, words, warnings),
         shape=shape,
         names_vcluster=bool(job.partition),
@@ -162,8 +162,8 @@ def asked_of(job: Job, command: SlurmCommand, shape: Shape, words: tuple[str, ..
         open_mode=job.open_mode,
         export=job.export,
         host=command.host,
-        uid=command.uid if 0 <= command.uid <= MOST_ID else NOBODY,
-        gid=command.gid if 0 <= command.gid <= MOST_ID else NOBODY,
+        uid=command.uid if 0 <= command.uid <= MAX_ID else NOBODY,
+        gid=command.gid if 0 <= command.gid <= MAX_ID else NOBODY,
         time_limit_s=job.time_s or 0,
         never=shape.never,
     )

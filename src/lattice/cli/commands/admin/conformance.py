@@ -17,7 +17,7 @@ from lattice_sdk.models.conformance import Baseline, Conformance, ConformanceGro
 R = TypeVar("R")
 
 SHOWN = 12  # characters of a fingerprint that tell it from others
-MOST = 3
+MAX_COUNT = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ def _table(rows: Sequence[R], columns: Sequence[Column[R]], context: Context) ->
     return table(rows, columns, wide=context.output == "wide", coloured=context.is_coloured)
 
 
-def differences_text(found: Sequence[Difference], most: int = MOST) -> str:
+def differences_text(found: Sequence[Difference], most: int = MAX_COUNT) -> str:
     texts = [f"{each.component} {each.actual or 'none'} (not {each.expected or 'none'})" for each in found[:most]]
     more = [f"and {len(found) - most} more"] if len(found) > most else []
     return ", ".join(texts + more)

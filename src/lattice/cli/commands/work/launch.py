@@ -9,7 +9,7 @@ from typing import BinaryIO
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
-from lattice.cli.launching import Attendance, terminal_shape
+from lattice.cli.launching import AttachedStep, terminal_shape
 from lattice_sdk.models.steps import Step, StepProgram, StepRequest
 
 OWN = "LATTICE_ALLOC_ID"
@@ -122,7 +122,7 @@ def run(options: Options, context: Context) -> int:
     with ExitStack() as files:
         targets = _targets(options, context, step, files)
         is_fed = request.input in FED or request.input.isdigit()
-        return Attendance(context, allocation, step).attend(
+        return AttachedStep(context, allocation, step).attend(
             targets, label=options.label, is_fed=is_fed or options.pty, is_terminal=options.pty
         )
 

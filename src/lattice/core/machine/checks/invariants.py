@@ -44,8 +44,8 @@ def _check_nodes(state: State) -> Iterator[str]:
         if bool(node.vcluster) != bool(node.holder or node.tenures):
             yield f"node {node.id} names vCluster {node.vcluster!r} but its holders do not"
         yield from _check_node_state(node)
-        if len(state.node_story(node.id)) > KEPT:
-            yield f"node {node.id} has too long a story"
+        if len(state.node_history(node.id)) > KEPT:
+            yield f"node {node.id} has too long a history"
 
 
 def _check_node_state(node: Node) -> Iterator[str]:
@@ -201,11 +201,11 @@ def _check_drift(state: State) -> Iterator[str]:
 
 
 def _check_notifications(state: State) -> Iterator[str]:
-    book = state.notifications
-    per_user = Counter(notification.user for notification in book.waiting.values())
-    if per_user != Counter(book.per_user):
-        yield f"notifications are counted as {book.per_user}, there are {dict(per_user)}"
+    registry = state.notifications
+    per_user = Counter(notification.user for notification in registry.waiting.values())
+    if per_user != Counter(registry.per_user):
+        yield f"notifications are counted as {registry.per_user}, there are {dict(per_user)}"
     if any(count > MAX_WAITING_PER_USER for count in per_user.values()):
         yield "too many notifications wait for one user"
-    if any(number >= book.next_number for number in book.waiting):
+    if any(number >= registry.next_number for number in registry.waiting):
         yield "a notification has a number that is to be given again"

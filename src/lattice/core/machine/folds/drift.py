@@ -5,40 +5,45 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.parts.node_history import StoryEntry
+from lattice.core.machine.parts.node_history import NodeHistoryEntry
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.drift import ACTOR, described
 
-DRIFTED, ESCALATED, VERIFIED, CONFORMS = "drifted", "drift_escalated", "drift_verified", "conforms"  # in a node's story
+DRIFTED, ESCALATED, VERIFIED, CONFORMS = (
+    "drifted",
+    "drift_escalated",
+    "drift_verified",
+    "conforms",
+)  # in a node's history
 DriftEvent = ev.DriftNoted | ev.DriftEscalated | ev.DriftVerified | ev.DriftCleared | ev.BaselineSet | ev.BaselineUnset
 
 
 def evolve_drift(state: State, event: DriftEvent, at: int) -> None:
-    book = state.drift
+    registry = state.drift
     match event:
         case ev.DriftNoted():
-            book.put(event.drift)
+            registry.put(event.drift)
             still = ", still so after a reboot" if event.drift.is_persistent else ""
             _tell(state, event.drift.node, DRIFTED, described(event.drift) + still, at)
         case ev.DriftEscalated():
-            book.put(replace(book.drifts[event.node], escalated_at=at))
+            registry.put(replace(registry.drifts[event.node], escalated_at=at))
             _tell(state, event.node, ESCALATED, "not remedied in time", at)
         case ev.DriftVerified():
-            book.put(replace(book.drifts[event.node], verified_at=at))
+            registry.put(replace(registry.drifts[event.node], verified_at=at))
             _tell(state, event.node, VERIFIED, "as its baseline again, waits for approval", at)
         case ev.DriftCleared():
-            book.drop(event.node)
+            registry.drop(event.node)
             _tell(state, event.node, CONFORMS, "", at)
         case ev.BaselineSet():
-            book.put_baseline(event.baseline)
+            registry.put_baseline(event.baseline)
         case ev.BaselineUnset():
-            book.drop_baseline(event.vcluster)
+            registry.drop_baseline(event.vcluster)
         case _:
             assert_never(event)
 
 
 def _tell(state: State, name: str, trigger: str, why: str, at: int) -> None:
-    """Part of the node's story; its state is what it was."""
+    """Part of the node's history; its state is what it was."""
     node = state.nodes[name]
-    entry = StoryEntry(at=at, trigger=trigger, from_state=node.state, to_state=node.state, by=ACTOR, why=why)
-    state.stories.tell(name, entry)
+    entry = NodeHistoryEntry(at=at, trigger=trigger, from_state=node.state, to_state=node.state, by=ACTOR, why=why)
+    state.histories.tell(name, entry)

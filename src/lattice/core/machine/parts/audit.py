@@ -11,7 +11,7 @@ from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, Chaine
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 
 
-class AuditBook:
+class AuditRegistry:
     def __init__(self, digest: Digest) -> None:
         self._digest = digest
         self.entries: dict[int, ChainedEntry] = {}  # by place in the chain, without gaps

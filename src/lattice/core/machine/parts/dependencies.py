@@ -13,7 +13,7 @@ from lattice.core.model.work.dependencies import numbers_in
 MutexKey = tuple[str, str, str]  # tenant, user, name
 
 
-class DependencyBook:
+class DependencyRegistry:
     def __init__(self, digest: Digest) -> None:
         self._digest = digest
         self.dags: dict[int, Dag] = {}

@@ -8,7 +8,7 @@ from lattice.core.machine.digest import Digest
 from lattice.core.model.nodes.drift import Baseline, Drift
 
 
-class DriftBook:
+class DriftRegistry:
     def __init__(self, digest: Digest) -> None:
         self._digest = digest
         self.drifts: dict[str, Drift] = {}  # by node

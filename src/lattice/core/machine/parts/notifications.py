@@ -7,7 +7,7 @@ from lattice.core.machine.digest import Digest
 from lattice.core.model.work.notifications import Notification, NotifyDefault
 
 
-class NotificationBook:
+class NotificationRegistry:
     def __init__(self, digest: Digest) -> None:
         self._digest = digest
         self.waiting: dict[int, Notification] = {}  # by number, in the order in which they came up

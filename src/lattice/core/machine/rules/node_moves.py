@@ -30,7 +30,7 @@ def moved(
     degraded_by: DegradeCause = DegradeCause.SILENCE,
     lost: tuple[int, ...] = (),
 ) -> ev.NodeMoved:
-    """The event; `drain` and `wipe` stay as they were unless they are given. `by` stands beside the reason, `actor` in the story."""
+    """The event; `drain` and `wipe` stay as they were unless they are given. `by` stands beside the reason, `actor` in the history."""
     target = next_node_state(node.state, trigger)
     if target is None:
         raise AssertionError(f"{node.state} does not know {trigger}")

@@ -7,7 +7,7 @@ one memory domain. 1 where nothing is known.
 from lattice.core.model.nodes.gpus import GpuTopology, choose_gpus, intra_node_fitness
 from lattice.core.model.nodes.memory import MemoryTopology, choose_cpus, locality_fitness
 
-MOST_GPUS = 16  # beyond, choosing is no longer exact, and takes long
+MAX_GPUS = 16  # beyond, choosing is no longer exact, and takes long
 LINKS = 0.5  # what the links count for; the rest is memory
 
 
@@ -15,7 +15,7 @@ def gpu_fitness(gpus: GpuTopology, memory: MemoryTopology) -> dict[int, float]:
     """By number of GPUs, from one to all, on an empty node; empty where there are too many to be worked out."""
     free = frozenset(gpus.indices)
     fitness: dict[int, float] = {}
-    if len(free) > MOST_GPUS:
+    if len(free) > MAX_GPUS:
         return fitness
     for count in range(1, len(free) + 1):
         chosen = choose_gpus(gpus, free, count)

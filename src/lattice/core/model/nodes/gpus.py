@@ -11,7 +11,7 @@ from itertools import combinations
 from msgspec import Struct
 
 EXACT_UP_TO = 16  # free GPUs; beyond, the search is bounded
-MOST_STEPS = 20_000
+MAX_STEPS = 20_000
 
 
 class GpuVendor(StrEnum):
@@ -109,7 +109,7 @@ def choose_gpus(topology: GpuTopology, free: frozenset[int], count: int) -> tupl
     exact = len(members) <= EXACT_UP_TO
     if not exact:
         members = _by_interface(members, topology.nic_affinity)
-    search = _Search(members, bandwidths(topology), count, 0 if exact else MOST_STEPS)
+    search = _Search(members, bandwidths(topology), count, 0 if exact else MAX_STEPS)
     cliques = search.fastest()
     chosen = _nearest(cliques, members, count, topology.nic_affinity) if exact else next(cliques)
     return tuple(sorted(chosen))

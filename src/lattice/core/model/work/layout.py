@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lattice.core.model.work.steps import MOST_TASKS
+from lattice.core.model.work.steps import MAX_TASKS
 
 
 class Distribution(StrEnum):
@@ -17,7 +17,7 @@ class Distribution(StrEnum):
     CYCLIC = "cyclic"
 
 
-class StepWish(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TaskRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a step asks for; 0 = not said."""
 
     tasks: int = 0
@@ -67,18 +67,18 @@ class Misfit(Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-def lay_out(wish: StepWish, cpus: Sequence[tuple[str, int]]) -> Layout | Misfit:
-    """The layout on nodes with so many CPUs each, in the allocation's order; a Misfit says what is wrong with the wish."""
-    chosen = _chosen(wish, cpus)
+def lay_out(task_request: TaskRequest, cpus: Sequence[tuple[str, int]]) -> Layout | Misfit:
+    """The layout on nodes with so many CPUs each, in the allocation's order; a Misfit says what is wrong with the request."""
+    chosen = _chosen(task_request, cpus)
     if isinstance(chosen, Misfit):
         return chosen
-    tasks = wish.tasks or (wish.tasks_per_node or 1) * len(chosen)
-    if tasks > MOST_TASKS:
-        return Misfit(message="too many tasks", requested=f"{tasks:,} tasks", limit=f"{MOST_TASKS:,} tasks")
-    room = [_room(wish, count) for _, count in chosen]
+    tasks = task_request.tasks or (task_request.tasks_per_node or 1) * len(chosen)
+    if tasks > MAX_TASKS:
+        return Misfit(message="too many tasks", requested=f"{tasks:,} tasks", limit=f"{MAX_TASKS:,} tasks")
+    room = [_room(task_request, count) for _, count in chosen]
     if tasks > sum(room):
-        return _too_many(wish, tasks, chosen, sum(room))
-    if tasks < len(chosen) and not wish.nodes and not wish.node_list:
+        return _too_many(task_request, tasks, chosen, sum(room))
+    if tasks < len(chosen) and not task_request.nodes and not task_request.node_list:
         roomy = [place for place, most in enumerate(room) if most][:tasks]
         chosen, room = [chosen[place] for place in roomy], [room[place] for place in roomy]
     elif tasks < len(chosen):
@@ -92,25 +92,27 @@ def lay_out(wish: StepWish, cpus: Sequence[tuple[str, int]]) -> Layout | Misfit:
     return Layout(
         nodes=tuple(node for node, _ in used),
         counts=tuple(count for _, count in used),
-        distribution=wish.distribution,
+        distribution=task_request.distribution,
     )
 
 
-def _chosen(wish: StepWish, cpus: Sequence[tuple[str, int]]) -> list[tuple[str, int]] | Misfit:
+def _chosen(task_request: TaskRequest, cpus: Sequence[tuple[str, int]]) -> list[tuple[str, int]] | Misfit:
     known = dict(cpus)
-    for node in wish.node_list:
+    for node in task_request.node_list:
         if node not in known:
             return Misfit(
                 message=f'node "{node[:64]}" is not part of the allocation', hint=f"its nodes: {_names(known)}"
             )
-    chosen = [(node, known[node]) for node in dict.fromkeys(wish.node_list)] or list(cpus)
-    if wish.nodes > len(chosen):
+    chosen = [(node, known[node]) for node in dict.fromkeys(task_request.node_list)] or list(cpus)
+    if task_request.nodes > len(chosen):
         return Misfit(
-            message="more nodes than the allocation has" if not wish.node_list else "more nodes than were named",
-            requested=f"{wish.nodes} nodes",
+            message="more nodes than the allocation has"
+            if not task_request.node_list
+            else "more nodes than were named",
+            requested=f"{task_request.nodes} nodes",
             limit=f"{len(chosen)} nodes",
         )
-    return chosen[: wish.nodes] if wish.nodes else chosen
+    return chosen[: task_request.nodes] if task_request.nodes else chosen
 
 
 def _names(known: dict[str, int]) -> str:
@@ -118,16 +120,16 @@ def _names(known: dict[str, int]) -> str:
     return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
 
 
-def _room(wish: StepWish, cpus: int) -> int:
+def _room(task_request: TaskRequest, cpus: int) -> int:
     """Tasks that may run on a node with so many CPUs."""
-    by_cpus = MOST_TASKS if wish.overcommit else cpus // max(1, wish.cpus_per_task)
-    return min(by_cpus, wish.tasks_per_node) if wish.tasks_per_node else by_cpus
+    by_cpus = MAX_TASKS if task_request.overcommit else cpus // max(1, task_request.cpus_per_task)
+    return min(by_cpus, task_request.tasks_per_node) if task_request.tasks_per_node else by_cpus
 
 
-def _too_many(wish: StepWish, tasks: int, chosen: list[tuple[str, int]], room: int) -> Misfit:
+def _too_many(task_request: TaskRequest, tasks: int, chosen: list[tuple[str, int]], room: int) -> Misfit:
     total = sum(count for _, count in chosen)
-    each = f" of {wish.cpus_per_task} CPUs" if wish.cpus_per_task > 1 else ""
-    narrow = f", {wish.tasks_per_node} tasks per node" if wish.tasks_per_node else ""
+    each = f" of {task_request.cpus_per_task} CPUs" if task_request.cpus_per_task > 1 else ""
+    narrow = f", {task_request.tasks_per_node} tasks per node" if task_request.tasks_per_node else ""
     return Misfit(
         message="more tasks than fit into the allocation",
         requested=f"{tasks} tasks{each}{narrow}",

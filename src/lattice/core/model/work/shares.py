@@ -11,7 +11,7 @@ DEFAULT_CPUS = 1
 
 
 def takes_whole_nodes(request: Request, sharing: NodeSharing) -> bool:
-    """True when the request gets nodes of its own, by the vCluster's setting or by its own wish."""
+    """True when the request gets nodes of its own, by the vCluster's setting or by its own request."""
     return sharing is NodeSharing.EXCLUSIVE or request.exclusive
 
 

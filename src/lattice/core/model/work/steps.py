@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 KEPT_STEPS = 100  # of one allocation, the newest
-MOST_TASKS = 65_536
+MAX_TASKS = 65_536
 
 
 class StepRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -22,7 +22,7 @@ from lattice.core.scheduler.tables.snapshot import Snapshot
 
 BEYOND_BURST = 0.1  # the factor for tenants beyond their burst allowance while others wait
 TIMES_TYPICAL = 2.0  # of the root mean square of the waits in the queue: nobody is late before that
-MOST_PATIENCE = 4  # times the profile's: then it is late whatever the others wait
+MAX_PATIENCE = 4  # times the profile's: then it is late whatever the others wait
 _LONG_S = 1e9
 _FALLBACK = Profile()
 
@@ -63,7 +63,7 @@ def patience_s(profile: Profile, waits: Floats) -> float:
     if not len(waits):
         return float(profile.patience_s)
     typical = float(np.sqrt(np.mean(waits * waits)))
-    return min(max(float(profile.patience_s), TIMES_TYPICAL * typical), float(profile.patience_s * MOST_PATIENCE))
+    return min(max(float(profile.patience_s), TIMES_TYPICAL * typical), float(profile.patience_s * MAX_PATIENCE))
 
 
 class _Weighing(NamedTuple):

@@ -8,14 +8,14 @@ import numpy as np
 
 from lattice.core.scheduler.tables.slots import Interned, Ints
 
-MOST_PAIRS = 65_536
+MAX_PAIRS = 65_536
 Pair = tuple[str, str]  # user and name
 
 
 class Predictor:
     """The mean of the last two runs of a pair. Pairs that wait in the queue have a number while they do."""
 
-    def __init__(self, most: int = MOST_PAIRS) -> None:
+    def __init__(self, most: int = MAX_PAIRS) -> None:
         self._most = most
         self._runs: dict[Pair, tuple[int, int]] = {}
         self._waiting: Interned[Pair] = Interned()

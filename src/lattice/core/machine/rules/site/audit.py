@@ -50,12 +50,12 @@ def record(state: State, command: cmd.RecordAudit) -> Events | Rejected:
 
 def seal(state: State, command: cmd.SealAudit) -> Events | Rejected:
     """Takes a seal that goes on exactly where the last one ended; its signature was checked by who proposed it."""
-    book, made = state.audit, command.seal
-    key = book.keys.get(made.key)
+    registry, made = state.audit, command.seal
+    key = registry.keys.get(made.key)
     if key is None or key.retired_at:
         return Rejected(code="conflict", message=f"audit key {made.key} does not seal")
-    begins = made.first == book.head.sealed + 1 and made.previous == book.head.sealed_link
-    if not begins or made.last < made.first or book.link_at(made.last) != made.head:
+    begins = made.first == registry.head.sealed + 1 and made.previous == registry.head.sealed_link
+    if not begins or made.last < made.first or registry.link_at(made.last) != made.head:
         return Rejected(code="stale", message="the seal does not fit the chain")
     return (ev.AuditSealed(seal=made),)
 

@@ -12,7 +12,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState, Hold
 
 Events = tuple[ev.AnyEvent, ...]
-_MAX_ARCHIVED_AT_ONCE = 10_000
+_MAX_ARCHIVE_BATCH = 10_000
 
 
 def cancel(state: State, command: cmd.CancelAllocation) -> Events | Rejected:
@@ -138,7 +138,7 @@ def _check_update(state: State, allocation: Allocation, command: cmd.UpdateAlloc
 def archive(state: State, command: cmd.ArchiveAllocations) -> Events:
     """Takes along what has ended; what has not, or is gone already, is left alone."""
     numbers = tuple(
-        number for number in dict.fromkeys(command.numbers[:_MAX_ARCHIVED_AT_ONCE]) if _is_archivable(state, number)
+        number for number in dict.fromkeys(command.numbers[:_MAX_ARCHIVE_BATCH]) if _is_archivable(state, number)
     )
     return (ev.AllocationsArchived(numbers=numbers),) if numbers else ()
 

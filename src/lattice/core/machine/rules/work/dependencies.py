@@ -13,7 +13,7 @@ from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.parts.dependencies import mutex_key
 from lattice.core.machine.rules.work.standings import (
     Indices,
-    Standing,
+    PredecessorState,
     counterparts,
     delayed_until,
     ending_of,
@@ -72,9 +72,9 @@ def open_waits(
         for each in clause:
             is_planned = each.number in planned
             gone = known.get(each.number)
-            now = Standing() if is_planned else _standing_of(state, each)
+            now = PredecessorState() if is_planned else _standing_of(state, each)
             if now is None and gone is not None:
-                now = Standing(gone.ending, is_started=True)
+                now = PredecessorState(gone.ending, is_started=True)
             if now is None:
                 return _unknown(each)
             other = planned.get(each.number) if is_planned else state.groups.get(each.number)
@@ -94,7 +94,7 @@ def open_waits(
     return Waits(left, tuple(task_waits), eligible_at)
 
 
-def _standing_of(state: State, dependency: Dependency) -> Standing | None:
+def _standing_of(state: State, dependency: Dependency) -> PredecessorState | None:
     """None also when the number is that of something else than the dependency says."""
     is_dag = dependency.number in state.dependencies.dags
     return standing(state, dependency.number) if is_dag == dependency.is_dag else None
@@ -139,23 +139,23 @@ def _alone(dependency: Dependency) -> Rejected:
 
 def settle(state: State, events: Events, at: int) -> Events:
     """What follows for successors and DAGs from events that were just folded. Empty when nothing does."""
-    book = state.dependencies
+    registry = state.dependencies
     follow = _Follow(state, at)
     dags: dict[int, None] = {}
     for event in events:
         match event:
-            case ev.AllocationStarted() if book.dependents:
+            case ev.AllocationStarted() if registry.dependents:
                 follow.moved(event.number)
             case ev.AllocationEnded():
-                if book.dependents:
+                if registry.dependents:
                     follow.moved(event.number)
                 record = state.find(event.number)
                 dags[record.dag if record is not None else 0] = None
             case ev.TasksCancelled():
-                if book.dependents:
+                if registry.dependents:
                     follow.given_up(state.groups[event.group])
                 dags[state.groups[event.group].template.dag] = None
-            case ev.DagEnded() if book.dependents:
+            case ev.DagEnded() if registry.dependents:
                 follow.moved(event.dag)
             case ev.AllocationSubmitted() if event.allocation.waits_for:
                 follow.look_at(event.allocation.number)
@@ -321,7 +321,7 @@ class _Follow:
             events.append(ev.TasksUnblocked(group=group.number, waits=tuple(waits)))
 
 
-def _broken(dependency: Dependency, now: Standing) -> str:
+def _broken(dependency: Dependency, now: PredecessorState) -> str:
     return f"{dependency.label} was to end with {dependency.condition}, it {_ended(now)}"
 
 
@@ -334,7 +334,7 @@ def _broken_before(state: State, head: Allocation) -> str:
     return BROKEN_BEFORE
 
 
-def _ended(now: Standing) -> str:
+def _ended(now: PredecessorState) -> str:
     return "was skipped" if now.ending is Ending.SKIPPED else f"{now.ending}" if now.ending else "has not"
 
 

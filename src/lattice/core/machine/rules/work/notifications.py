@@ -30,20 +30,20 @@ _NOTED = (ev.AllocationStarted, ev.AllocationEnded, ev.AllocationRequeued, ev.Ti
 # commands
 
 
-def check_wish(state: State, command: cmd.SubmitAllocation) -> Rejected | None:
+def check_notify(state: State, command: cmd.SubmitAllocation) -> Rejected | None:
     """Refuses a submission that wants to be heard of and names nobody."""
-    wish = wish_of(state, command)
-    if wish is None or wish.to:
-        return check_destinations(wish)
+    notify = notify_of(state, command)
+    if notify is None or notify.to:
+        return check_destinations(notify)
     return Rejected(
         code="invalid",
         message="notifications are asked for, but it is not said where they go",
-        requested=f"notify on {', '.join(wish.on)}",
+        requested=f"notify on {', '.join(notify.on)}",
         hint="Give --notify-to mail:ADDRESS or webhook:URL, or set your default with `lattice notify set`.",
     )
 
 
-def wish_of(state: State, command: cmd.SubmitAllocation) -> Notify | None:
+def notify_of(state: State, command: cmd.SubmitAllocation) -> Notify | None:
     """What the submission says, filled up from its user's default; None when nobody is to hear of it."""
     default = state.notifications.defaults.get(command.user)
     asked = command.notify
@@ -56,13 +56,13 @@ def wish_of(state: State, command: cmd.SubmitAllocation) -> Notify | None:
     return asked
 
 
-def check_destinations(wish: Notify | None) -> Rejected | None:
-    if wish is None or len(wish.to) <= MAX_DESTINATIONS:
+def check_destinations(notify: Notify | None) -> Rejected | None:
+    if notify is None or len(notify.to) <= MAX_DESTINATIONS:
         return None
     return Rejected(
         code="invalid",
         message="notifications go to too many places",
-        requested=f"{len(wish.to)} destinations",
+        requested=f"{len(notify.to)} destinations",
         limit=f"{MAX_DESTINATIONS} destinations",
     )
 
@@ -108,7 +108,7 @@ class Subject(NamedTuple):
     """What an event is about, as it was before the event."""
 
     record: Allocation
-    wish: Notify
+    notify: Notify
     group: TaskGroup | None = None  # what is told is told of this group as a whole
 
 
@@ -122,9 +122,9 @@ def subject_of(state: State, event: ev.AnyEvent) -> Subject | None:
         return Subject(record, record.notify, group)
     if isinstance(event, ev.TasksCancelled):
         whole = state.groups[event.group]
-        wish = whole.template.notify
-        if wish is not None and not wish.each_task:
-            return Subject(whole.template, wish, whole)
+        notify = whole.template.notify
+        if notify is not None and not notify.each_task:
+            return Subject(whole.template, notify, whole)
     return None
 
 
@@ -134,13 +134,13 @@ def notices(state: State, subject: Subject, event: ev.AnyEvent, at: int) -> Even
         told = [_of_record(state, occasion, subject, at) for occasion in _record_occasions(state, subject, event)]
     else:
         group = state.groups[subject.group.number]
-        occasions = _group_occasions(subject.group, group, subject.wish)
+        occasions = _group_occasions(subject.group, group, subject.notify)
         told = [_of_group(group, occasion, at) for occasion in occasions]
     return _queued(state, told, subject)
 
 
 def _record_occasions(state: State, subject: Subject, event: ev.AnyEvent) -> list[Occasion]:
-    wanted = subject.wish.on
+    wanted = subject.notify.on
     found: list[Occasion] = []
     record = state.allocations[subject.record.number]
     if record.started_at and not subject.record.started_at:
@@ -156,13 +156,13 @@ def _record_occasions(state: State, subject: Subject, event: ev.AnyEvent) -> lis
     return [occasion for occasion in found if occasion in wanted]
 
 
-def _group_occasions(before: TaskGroup, after: TaskGroup, wish: Notify) -> list[Occasion]:
+def _group_occasions(before: TaskGroup, after: TaskGroup, notify: Notify) -> list[Occasion]:
     found: list[Occasion] = []
     if after.started_at and not before.started_at:
         found.append(Occasion.BEGIN)
     if after.is_done and not before.is_done:
-        found += _ending(wish.on, has_failed=after.failed > 0, cause=after.cause)
-    return [occasion for occasion in found if occasion in wish.on]
+        found += _ending(notify.on, has_failed=after.failed > 0, cause=after.cause)
+    return [occasion for occasion in found if occasion in notify.on]
 
 
 def _ending(wanted: tuple[Occasion, ...], *, has_failed: bool, cause: Cause | None) -> list[Occasion]:
@@ -175,11 +175,11 @@ def _ending(wanted: tuple[Occasion, ...], *, has_failed: bool, cause: Cause | No
 
 
 def _queued(state: State, told: list[Notification], subject: Subject) -> Events:
-    book = state.notifications
-    number, room = book.next_number, MAX_WAITING_PER_USER - book.per_user.get(subject.record.user, 0)
+    registry = state.notifications
+    number, room = registry.next_number, MAX_WAITING_PER_USER - registry.per_user.get(subject.record.user, 0)
     events: list[ev.AnyEvent] = []
     for notification in told:
-        for place in subject.wish.to:
+        for place in subject.notify.to:
             if room <= 0:
                 events.append(ev.NotificationDropped(user=notification.user, allocation=notification.allocation))
                 continue

@@ -18,7 +18,7 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Hol
 
 Events = tuple[ev.AnyEvent, ...]
 MAX_PIECES = 1_000
-_MAX_FOLDED_AT_ONCE = 10_000
+_MAX_FOLD_BATCH = 10_000
 
 
 def cancel(state: State, command: cmd.CancelAllocation) -> Events | Rejected:
@@ -169,7 +169,7 @@ def check_concurrency(group: TaskGroup | None, command: cmd.UpdateAllocation) ->
 def fold(state: State, command: cmd.FoldTasks) -> Events:
     """Takes those that have ended and whose group is still here; others are left alone."""
     numbers = tuple(
-        number for number in dict.fromkeys(command.numbers[:_MAX_FOLDED_AT_ONCE]) if _is_foldable(state, number)
+        number for number in dict.fromkeys(command.numbers[:_MAX_FOLD_BATCH]) if _is_foldable(state, number)
     )
     return (ev.TasksFolded(numbers=numbers),) if numbers else ()
 

@@ -29,7 +29,7 @@ from lattice.core.model.work.allocations import (
 )
 
 BACKOFF_FIRST_MS = 1_000
-BACKOFF_MOST_MS = 60_000
+MAX_BACKOFF_MS = 60_000
 
 Events = tuple[ev.AnyEvent, ...]
 
@@ -189,7 +189,7 @@ def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.Alloc
     if not again or allocation.requeue_count >= allocation.max_requeue:
         return _end(allocation, AllocationTrigger.FAIL, cause, part)
     # A lost node is nobody's fault and waits for nothing; a failing program comes back more slowly each time.
-    backoff = min(BACKOFF_FIRST_MS << allocation.requeue_count, BACKOFF_MOST_MS)
+    backoff = min(BACKOFF_FIRST_MS << allocation.requeue_count, MAX_BACKOFF_MS)
     return ev.AllocationRequeued(
         number=allocation.number,
         counted=True,

@@ -14,7 +14,7 @@ Indices = tuple[tuple[int, int, int], ...]
 _MANY_PAIRS = 4096
 
 
-class Standing(NamedTuple):
+class PredecessorState(NamedTuple):
     """How far a predecessor is."""
 
     ending: Ending | None = None
@@ -52,16 +52,16 @@ DAG_ENDINGS = {
 }
 
 
-def standing(state: State, number: int) -> Standing | None:
+def standing(state: State, number: int) -> PredecessorState | None:
     """How far the allocation, task, group or DAG is; None when there is no such thing in the hot state."""
     dag = state.dependencies.dags.get(number)
     if dag is not None:
-        return Standing(DAG_ENDINGS[dag.state])
+        return PredecessorState(DAG_ENDINGS[dag.state])
     group = state.groups.get(number)
     if group is not None:
-        return Standing(group_ending(group), not group.pending and group.live == group.holding)
+        return PredecessorState(group_ending(group), not group.pending and group.live == group.holding)
     record = state.find(number)
-    return None if record is None else Standing(ending_of(record), bool(record.started_at))
+    return None if record is None else PredecessorState(ending_of(record), bool(record.started_at))
 
 
 def size_of(indices: Indices) -> int:

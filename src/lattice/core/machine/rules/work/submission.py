@@ -55,7 +55,7 @@ def judge(
     size = _task_count(command)
     refusal = (
         _check_shape(command, size)
-        or notifications.check_wish(state, command)
+        or notifications.check_notify(state, command)
         or _check_membership(state, command, vcluster)
         or _check_tenant(state, command, tenant, size, batch.pending)
         or _check_limits(state, command, vcluster)
@@ -177,7 +177,7 @@ def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at:
         mutex=command.mutex,
         keep_on_invalid_dependency=command.keep_on_invalid_dependency,
         deadline_at=command.deadline_at,
-        notify=notifications.wish_of(state, command),
+        notify=notifications.notify_of(state, command),
         asked=command.asked,
     )
 
@@ -298,17 +298,17 @@ def check_feasible(state: State, request: Request, vcluster: Vcluster) -> Reject
         code="infeasible",
         message=f'vCluster "{vcluster.name}" has not enough nodes matching the request',
         current=f"{suitable} of {total} nodes match",
-        requested=f"{_nodes(request.nodes)}{_wishes(request)}",
+        requested=f"{_nodes(request.nodes)}{_requests(request)}",
         limit=_nodes(suitable),
         hint="Reduce the node count or relax the constraints; `lattice nodes` shows what there is.",
     )
 
 
-def _wishes(request: Request) -> str:
+def _requests(request: Request) -> str:
     names = ("cpus", "memory_mb", "gpus", "gpu_type", "min_memory_mb", "features", "node_list", "exclude")
-    wishes = [f"{name}={_shown(getattr(request, name))}" for name in names if getattr(request, name)]
-    wishes += ["require_unified_memory"] if request.require_unified_memory else []
-    return f" with {', '.join(wishes)}" if wishes else ""
+    requests = [f"{name}={_shown(getattr(request, name))}" for name in names if getattr(request, name)]
+    requests += ["require_unified_memory"] if request.require_unified_memory else []
+    return f" with {', '.join(requests)}" if requests else ""
 
 
 def _shown(value: object) -> str:
