@@ -156,4 +156,4 @@ def test_a_quota_speaks_in_figures(cluster: LocalCluster) -> None:
     lines = outcome.stderr.splitlines()
     assert lines[0].startswith("error: ")
     assert "max_nodes" in lines[0]
-    assert {line.split(":")[0].strip() for line in lines[1:]} >= {"Current", "Requested", "Limit"}
+    assert {line.split(":")[0].strip() for line in lines[1:]} >= {"current", "requested", "limit"}

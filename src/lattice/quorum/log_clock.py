@@ -24,15 +24,18 @@ def boot_s() -> float:
 
 
 class LogClock:
-    """Implements `Clock`. `step_limit_s` is the largest jump of the machine's clock that is followed."""
+    """Implements `Clock`. `step_limit_s` is the largest jump of the machine's clock that is followed.
+
+    `steady_s` is the clock that nobody can set: a server passes `boot_s`, so that a machine that was suspended did not jump.
+    """
 
     def __init__(
-        self, clock: Clock, step_limit_s: float = STEP_LIMIT_S, steady_s: Callable[[], float] = boot_s
+        self, clock: Clock, step_limit_s: float = STEP_LIMIT_S, steady_s: Callable[[], float] | None = None
     ) -> None:
         self._clock = clock
         self._limit_ms = step_limit_s * 1000
-        self._steady_s = steady_s
-        self._read_s = steady_s()
+        self._steady_s = steady_s or clock.monotonic_s
+        self._read_s = self._steady_s()
         self._offset_ms = self._offset_at(
             self._read_s
         )  # from the steady clock to the machine's, as far as it is trusted

@@ -73,13 +73,14 @@ class LogReplica:
         counters: ReplicaCounters | None = None,
         shared_head: Callable[[], Awaitable[int]] | None = None,
         clock_step_limit_s: float = STEP_LIMIT_S,
+        steady_s: Callable[[], float] | None = None,
     ) -> None:
         """`shared_head` reads the newest index of a log that other servers append to as well."""
         self._log = log
         self._heads = None if shared_head is None else HeadReader(shared_head)
         self._archive = archive
         self._folder = snapshots
-        self.clock = LogClock(clock, clock_step_limit_s)
+        self.clock = LogClock(clock, clock_step_limit_s, steady_s)
         self._snapshot_every = snapshot_every
         self.counters = counters or ReplicaCounters()
         self.snapshots: SnapshotKeeper | None = None

@@ -254,7 +254,13 @@ class World:
     def __init__(self, level: int = NEWEST) -> None:
         self.level = level
         self.clock = FakeClock()
-        self.replica = LogReplica(log=MemoryLog(), archive=SqliteArchive(None), snapshots=None, clock=self.clock)
+        self.replica = LogReplica(
+            log=MemoryLog(),
+            archive=SqliteArchive(None),
+            snapshots=None,
+            clock=self.clock,
+            steady_s=lambda: self.clock.ms / 1000,
+        )
         self.links = FakeLinks()
         self.objects = FakeObjects()
         self.scheduling = FakeScheduling()

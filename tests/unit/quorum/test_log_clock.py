@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lattice.quorum.archive.archive import SqliteArchive
-from lattice.quorum.log_clock import LogClock, clock_fault
+from lattice.quorum.log_clock import LogClock, boot_s, clock_fault
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
 from tests.unit.quorum.world import founding, run, running, submit
@@ -115,7 +115,11 @@ def test_the_middle_clock_is_right_and_of_two_the_one_that_is_behind(ahead_s: li
 def test_a_log_written_by_a_clock_that_was_ahead_does_not_stand_still(tmp_path: Path) -> None:
     def replica(machine: Machine) -> LogReplica:
         return LogReplica(
-            log=SqliteLog(tmp_path / "log"), archive=SqliteArchive(tmp_path / "archive"), snapshots=None, clock=machine
+            log=SqliteLog(tmp_path / "log"),
+            archive=SqliteArchive(tmp_path / "archive"),
+            snapshots=None,
+            clock=machine,
+            steady_s=boot_s,
         )
 
     async def play() -> None:

@@ -37,6 +37,7 @@ from lattice.quorum.disk_space import RoomWatch, disk_problem
 from lattice.quorum.etcd.leader import EtcdLeadership
 from lattice.quorum.etcd.member import EtcdMember
 from lattice.quorum.etcd.settings import MemberRemoved, MemberSettings
+from lattice.quorum.log_clock import boot_s
 from lattice.quorum.logs.etcd import EtcdLog
 from lattice.quorum.replica import LogReplica, ReplicaCounters
 from lattice.quorum.snapshots.folders import SnapshotFolder
@@ -103,6 +104,7 @@ class QuorumProcess(ServerProcess):
             counters=counters,
             shared_head=log.head,
             clock_step_limit_s=config.quorum.clock_step_limit,
+            steady_s=boot_s,
         )
 
     def _log_start(self) -> LogStart | None:

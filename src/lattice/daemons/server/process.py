@@ -52,6 +52,7 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.backup.objects import SnapshotUploads
 from lattice.quorum.backup.restore import carry_out_request, refuse_unfinished
 from lattice.quorum.backup.service import BackupService
+from lattice.quorum.log_clock import boot_s
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica, ReplicaCounters
@@ -117,6 +118,7 @@ class ServerProcess:
             snapshot_every=config.snapshots.every_commands,
             counters=counters,
             clock_step_limit_s=config.quorum.clock_step_limit,
+            steady_s=boot_s,
         )
 
     def _build_backups(self) -> BackupService | None:
