@@ -7,7 +7,7 @@ from lattice.core.machine.commands import SetTenant, SetVcluster
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.scheduler_signals import Signals
 from lattice.core.model.site.tenants import OnQuota, Tenant, Vcluster
-from lattice.core.model.site.weights import FACTORS, PROFILES
+from lattice.core.model.site.weights import FACTORS, PROFILES, RECORDS
 from lattice.core.model.work.allocations import Request
 from lattice.core.scheduler.score.factors.moment import Moment
 from lattice.core.scheduler.score.factors.registry import REGISTRY
@@ -92,10 +92,10 @@ def test_every_factor_and_every_total_lies_between_zero_and_one(
         fingerprints={"n0": "x", "n2": "x", "n3": "y"},
     )
     snapshot, now = world.snapshot(), world.now + hours * HOUR
-    for name, factor in REGISTRY.items():
-        column = factor(Moment(snapshot, now))
+    for record in RECORDS:
+        column = REGISTRY[record.name](Moment(snapshot, now))
         assert len(column) == len(snapshot.queue.number)
-        assert ((column >= 0) & (column <= 1)).all(), name
+        assert ((column >= record.lowest) & (column <= record.highest)).all(), record.name
     scores = score(snapshot, {}, now)
     assert ((scores.total >= 0) & (scores.total <= 1)).all()
     assert sorted(scores.order().tolist()) == list(range(len(scores.total)))

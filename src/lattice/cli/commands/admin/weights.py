@@ -1,27 +1,16 @@
 """`lattice admin vcluster set-weights`: the weight of each score factor in one vCluster."""
 
 import argparse
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from lattice.cli.command import Command
+from lattice.cli.command import Command, Values
 from lattice.cli.commands.admin.vcluster import weights_text
-from lattice.cli.context import Context
+from lattice.cli.context import Context, Process
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.input.fields import chosen_name
 from lattice.cli.output import structured
-
-FACTORS = {
-    "priority": "the preemption class",
-    "wait_time": "time spent waiting",
-    "fair_share": "distance of the tenant below its share",
-    "topology": "number of topology groups needed (fewer is better)",
-    "data_readiness": "fraction of its data that is staged",
-    "backlog": "ratio of queued to running work",
-    "energy": "current price of energy (cheaper is better)",
-    "checkpoint": "cost of a checkpoint (cheaper is better)",
-    "conformance": "number of identical nodes",
-    "expansion": "time spent waiting relative to walltime",
-}
+from lattice_sdk.factors import FACTORS, PROFILES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,16 +19,7 @@ class Options:
     name: str = ""
     profile: str | None = None
     reset: bool = False
-    priority: float | None = None
-    wait_time: float | None = None
-    fair_share: float | None = None
-    topology: float | None = None
-    data_readiness: float | None = None
-    backlog: float | None = None
-    energy: float | None = None
-    checkpoint: float | None = None
-    conformance: float | None = None
-    expansion: float | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)  # those given, by factor
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -48,17 +28,23 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="PROFILE",
-        help="base profile: hpc, ml, service, sensitive, interactive, responsive; none = that of the scheduler",
+        help=f"base profile: {', '.join(PROFILES)}; none = that of the scheduler",
     )
     parser.add_argument("--reset", action="store_true", help="clear all weights, then set the given ones")
-    weights = parser.add_argument_group("weights (at least 0; weights not given are unchanged)")
+    group = parser.add_argument_group("weights (at least 0; weights not given are unchanged)")
     for factor, meaning in FACTORS.items():
-        weights.add_argument(f"--{factor.replace('_', '-')}", type=float, metavar="W", help=meaning)
+        group.add_argument(f"--{factor.replace('_', '-')}", type=float, metavar="W", help=meaning)
+
+
+def gather(values: Values, parser: argparse.ArgumentParser, process: Process) -> Values:
+    """The flags of the factors as one table."""
+    given = {factor: values[factor] for factor in FACTORS if values.get(factor) is not None}
+    return {**values, "weights": given}
 
 
 def run(options: Options, context: Context) -> int:
     name = chosen_name(options.names, options.name, "vCluster")
-    given = {factor: getattr(options, factor) for factor in FACTORS if getattr(options, factor) is not None}
+    given = options.weights
     changes: dict[str, object] = {}
     if options.profile is not None:
         changes["profile"] = "" if options.profile == "none" else options.profile
@@ -80,6 +66,7 @@ def run(options: Options, context: Context) -> int:
 SET = Command(
     options=Options,
     fill=fill,
+    complete=gather,
     run=run,
     examples=(
         "lattice admin vcluster set-weights --name=hpc-batch --priority=0.20 --wait-time=0.25 --fair-share=0.25",

@@ -1,21 +1,91 @@
-"""The weights of the scheduler's factors by name, as administrators write them."""
+"""The scheduler's factors, one record each, and what administrators may write about them.
+
+This is the only list: the registry of functions, the profiles, the checks of what is written and the guide are made from it or
+held against it by tests. See docs/architecture/scheduler.md, "Score".
+"""
 
 from collections.abc import Mapping
 from math import isfinite
 
-FACTORS = (
-    "priority",
-    "wait_time",
-    "fair_share",
-    "topology",
-    "data_readiness",
-    "backlog",
-    "energy",
-    "checkpoint",
-    "conformance",
-    "expansion",
+from msgspec import Struct
+
+
+class ByProfile(Struct, frozen=True, kw_only=True):
+    """A weight for each profile: a factor does not type-check until it has all of them."""
+
+    hpc: float
+    ml: float
+    service: float
+    sensitive: float
+    interactive: float
+    responsive: float
+
+
+class Factor(Struct, frozen=True, kw_only=True):
+    """One factor of the score. The function of the same name is in `core/scheduler/score/factors/`."""
+
+    name: str
+    help: str  # what it measures, as the command line says it
+    weights: ByProfile  # before they are normalised
+    lowest: float = 0.0  # the range of its values
+    highest: float = 1.0
+
+
+# In the order in which their columns are added up; a new factor goes to the end.
+RECORDS = (
+    Factor(
+        name="priority",
+        help="the preemption class",
+        weights=ByProfile(hpc=0.15, ml=0.10, service=0.15, sensitive=0.90, interactive=0.10, responsive=0.10),
+    ),
+    Factor(
+        name="wait_time",
+        help="time spent waiting",
+        weights=ByProfile(hpc=0.20, ml=0.10, service=0.05, sensitive=0.00, interactive=0.30, responsive=0.00),
+    ),
+    Factor(
+        name="fair_share",
+        help="distance of the tenant below its share",
+        weights=ByProfile(hpc=0.20, ml=0.10, service=0.10, sensitive=0.00, interactive=0.10, responsive=0.00),
+    ),
+    Factor(
+        name="topology",
+        help="number of topology groups needed (fewer is better)",
+        weights=ByProfile(hpc=0.15, ml=0.25, service=0.05, sensitive=0.00, interactive=0.00, responsive=0.00),
+    ),
+    Factor(
+        name="data_readiness",
+        help="fraction of its data that is staged",
+        weights=ByProfile(hpc=0.10, ml=0.15, service=0.10, sensitive=0.00, interactive=0.05, responsive=0.00),
+    ),
+    Factor(
+        name="backlog",
+        help="ratio of queued to running work",
+        weights=ByProfile(hpc=0.05, ml=0.05, service=0.05, sensitive=0.00, interactive=0.15, responsive=0.00),
+    ),
+    Factor(
+        name="energy",
+        help="current price of energy (cheaper is better)",
+        weights=ByProfile(hpc=0.00, ml=0.05, service=0.10, sensitive=0.00, interactive=0.00, responsive=0.00),
+    ),
+    Factor(
+        name="checkpoint",
+        help="cost of a checkpoint (cheaper is better)",
+        weights=ByProfile(hpc=0.05, ml=0.10, service=0.10, sensitive=0.00, interactive=0.00, responsive=0.00),
+    ),
+    Factor(
+        name="conformance",
+        help="number of identical nodes",
+        weights=ByProfile(hpc=0.10, ml=0.25, service=0.05, sensitive=0.10, interactive=0.00, responsive=0.00),
+    ),
+    Factor(
+        name="expansion",
+        help="time spent waiting relative to walltime",
+        weights=ByProfile(hpc=0.00, ml=0.00, service=0.00, sensitive=0.00, interactive=0.00, responsive=0.90),
+    ),
 )
-PROFILES = ("hpc", "ml", "service", "sensitive", "interactive", "responsive")
+FACTORS = tuple(record.name for record in RECORDS)
+PROFILES = ByProfile.__struct_fields__
 
 
 def check_weights(weights: Mapping[str, float]) -> str | None:

@@ -7,19 +7,14 @@ from math import fsum
 from msgspec import Struct
 
 from lattice.core.model.site.tenants import Vcluster
-from lattice.core.model.site.weights import FACTORS, check_weights
+from lattice.core.model.site.weights import FACTORS, PROFILES, RECORDS, check_weights
 
 WINDOW = 1000
 Weights = tuple[float, ...]  # one per factor, in the order of FACTORS, together 1
 
-# Columns: priority, wait, fair share, topology, data, backlog, energy, checkpoint, conformance, expansion.
+# By profile, one weight per factor in the order of FACTORS, as they stand in the factors' records.
 WEIGHTS: dict[str, Weights] = {
-    "hpc": (0.15, 0.20, 0.20, 0.15, 0.10, 0.05, 0.00, 0.05, 0.10, 0.00),
-    "ml": (0.10, 0.10, 0.10, 0.25, 0.15, 0.05, 0.05, 0.10, 0.25, 0.00),
-    "service": (0.15, 0.05, 0.10, 0.05, 0.10, 0.05, 0.10, 0.10, 0.05, 0.00),
-    "sensitive": (0.90, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.10, 0.00),
-    "interactive": (0.10, 0.30, 0.10, 0.00, 0.05, 0.15, 0.00, 0.00, 0.00, 0.00),
-    "responsive": (0.10, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.90),
+    profile: tuple(float(getattr(record.weights, profile)) for record in RECORDS) for profile in PROFILES
 }
 # Short work may overtake long work only so far. In a simulation of the first halves of seven recorded workloads these two kept
 # the longest wait below 1.5 times that of first come, first served with backfilling, at about half its mean slowdown.

@@ -1,4 +1,7 @@
-"""The factors by name, in the order of their weights. A factor gives one float in [0, 1] for each row of the queue."""
+"""The function of each factor, which gives one float within the factor's range for each row of the queue.
+
+A function has the name of its record in `core/model/site/weights.py`, which says everything else about the factor.
+"""
 
 from collections.abc import Callable
 
@@ -16,18 +19,19 @@ from lattice.core.scheduler.score.factors.f10_expansion import expansion
 from lattice.core.scheduler.score.factors.moment import Moment
 from lattice.core.scheduler.tables.slots import Floats
 
-Factor = Callable[[Moment], Floats]
+FactorFunction = Callable[[Moment], Floats]
 
-REGISTRY: dict[str, Factor] = {
-    "priority": priority,
-    "wait_time": wait_time,
-    "fair_share": fair_share,
-    "topology": topology,
-    "data_readiness": data_readiness,
-    "backlog": backlog,
-    "energy": energy,
-    "checkpoint": checkpoint,
-    "conformance": conformance,
-    "expansion": expansion,
-}
-IN_ORDER: tuple[Factor, ...] = tuple(REGISTRY[name] for name in FACTORS)
+_FUNCTIONS: tuple[FactorFunction, ...] = (
+    priority,
+    wait_time,
+    fair_share,
+    topology,
+    data_readiness,
+    backlog,
+    energy,
+    checkpoint,
+    conformance,
+    expansion,
+)
+REGISTRY: dict[str, FactorFunction] = {function.__name__: function for function in _FUNCTIONS}
+IN_ORDER: tuple[FactorFunction, ...] = tuple(REGISTRY[name] for name in FACTORS)
