@@ -1,7 +1,7 @@
 """Joins the state machine and the scheduler: events keep the columns true, a plan becomes commands.
 
 `note` is called on the thread that owns the state, after each command; so is `snapshot`, which copies. `plan` works on such a
-copy alone and may run anywhere.
+copy alone and may run anywhere. See docs/architecture/core.md.
 """
 
 from collections.abc import Iterable, Mapping

@@ -2,7 +2,7 @@
 
 Deterministic: the same envelopes in the same order give the same state, answers and digest on every replica. A command
 with an id that was seen lately gets its first answer again and changes nothing; the memory of ids is bounded by their
-age and number, both taken from the commands themselves.
+age and number, both taken from the commands themselves. See docs/architecture/core.md.
 """
 
 from hashlib import blake2b

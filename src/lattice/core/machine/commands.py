@@ -1,6 +1,6 @@
 """Commands: everything that may ever change the state, with all that varies (time, actor, ids) inside.
 
-A command is a notify. `decide` turns it into events or refuses it; nothing here has behaviour.
+A command is a request. `decide` turns it into events or refuses it; nothing here has behaviour. See docs/architecture/core.md.
 """
 
 from msgspec import Struct

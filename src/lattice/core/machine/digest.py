@@ -1,7 +1,7 @@
 """An incremental digest of the whole state: a sum of record hashes, so that order of arrival cannot matter.
 
 Before and after each fold: value = sum over all records of hash(kind, record) mod 2^128. Replicas that applied
-the same log have the same value; a snapshot is checked by summing anew.
+the same log have the same value; a snapshot is checked by summing anew. See docs/architecture/core.md.
 """
 
 from hashlib import blake2b

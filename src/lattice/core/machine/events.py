@@ -1,4 +1,7 @@
-"""Events: what happened. `evolve` folds them into the state and may not fail; subscribers act on them."""
+"""Events: what happened. `evolve` folds them into the state and may not fail; subscribers act on them.
+
+See docs/architecture/core.md.
+"""
 
 from msgspec import Struct
 

@@ -2,6 +2,16 @@
 
 Before: the event was decided on exactly this state. After: every invariant holds again once all events of one command
 are folded (a node is given back in the same command in which its last holder ended).
+
+Theory. The state is a fold over the log, and the log is the truth: whoever folds the same entries from the same beginning has the
+same state. Three things follow. A fold depends on nothing but the state, the event and the time of the command: no clock, no
+order of a set, no float that differs between machines. A fold does not judge: refusing is the business of `decide`, which saw the
+same state a moment before; an event that does not fit is a defect, and raising stops the replica before it can differ from the
+others. And a fold writes records, never parts of them: records are frozen and replaced as a whole by `State.put_*`, which update
+the digest and every derived count in the same step, so that no reader finds the one without the other.
+
+What an event means may never change once it was written to a log. A new meaning is a new event, or a field whose default is the
+old meaning: old logs are folded by this code too. See docs/architecture/core.md.
 """
 
 from typing import assert_never

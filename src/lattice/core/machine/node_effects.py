@@ -1,6 +1,7 @@
 """What each state of a node means, and what each move brings with it: timer, work, metric, alert.
 
 Beside the table of transitions: that one decides, this one is told to people. docs/reference/states.md and alerts.md are made of both.
+See docs/architecture/nodes.md.
 """
 
 from msgspec import Struct

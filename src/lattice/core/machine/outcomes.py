@@ -1,4 +1,7 @@
-"""What becomes of a command: accepted with its events, or refused with the sentence a person reads."""
+"""What becomes of a command: accepted with its events, or refused with the sentence a person reads.
+
+See docs/architecture/core.md.
+"""
 
 from msgspec import Struct
 

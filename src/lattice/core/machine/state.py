@@ -1,7 +1,7 @@
 """The replicated state: dicts of frozen records, and what is derived from them.
 
 Only `evolve` (and the codec, when loading) calls the `put_*` and `drop_*` methods; they keep the digest and every derived
-counter true. Readers on the owner's thread may look at the dicts; others take `frozen_view()`.
+counter true. Readers on the owner's thread may look at the dicts; others take `frozen_view()`. See docs/architecture/core.md.
 """
 
 from bisect import bisect_right, insort
@@ -99,31 +99,34 @@ class State:
     """All that was committed. Owned by one task."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
-        self.allocations: dict[int, Allocation] = {}
-        self.groups: dict[int, TaskGroup] = {}
-        self.folded: dict[int, FoldedTasks] = {}  # by number of the group
-        self.payloads: dict[int, bytes] = {}
+        # Records, by id or number. Frozen, replaced as a whole by the `put_*` methods, part of the digest.
+        self.nodes: dict[str, Node] = {}  # every node ever registered or specified; never dropped
+        self.allocations: dict[int, Allocation] = {}  # also tasks that have begun; dropped when archived or folded
+        self.groups: dict[int, TaskGroup] = {}  # its tasks have the numbers after its own
+        self.folded: dict[int, FoldedTasks] = {}  # by number of the group: ended tasks that are no records any more
+        self.payloads: dict[int, bytes] = {}  # what to run, opaque; for allocations without a group and for groups
         self.tenants: dict[str, Tenant] = {}
         self.projects: dict[tuple[str, str], Project] = {}
         self.vclusters: dict[str, Vcluster] = {}
         self.reservations: dict[str, AdvanceReservation] = {}
         self.ledger: dict[tuple[str, str, str], Ledger] = {}
         self.settings: dict[str, str] = {}
+        # Answers to commands that were seen lately, by command id, oldest first in `recent_order`.
         self.recent: dict[str, Recent] = {}
         self.recent_order: deque[str] = deque()
         self.finished: dict[AllocationState, int] = {}  # how many ever ended in a state
-        self.next_number = 1
-        self.last_at = 0
+        self.next_number = 1  # the next allocation, group or DAG; never falls, a number is never given twice
+        self.last_at = 0  # the time of the newest command; never falls
         self.level = OLDEST_LEVEL  # what may be written: core/machine/levels.py
         self.snapshot = SnapshotPointer()
-        # derived
+        # Derived from the records by the same `put_*` and `drop_*`, and made anew with them when a snapshot is loaded.
         self.uses: dict[str, TenantUse] = {}
         self.user_uses: dict[tuple[str, str], UserUse] = {}
         self.project_nodes: dict[tuple[str, str], int] = {}
         self.state_counts: dict[AllocationState, int] = {}
         self.hardware_counts: dict[Hardware, int] = {}
         self._group_numbers: list[int] = []
+        # The digest of all records, and the parts of the state that classes of their own keep.
         self._digest = Digest()
         self.notifications = NotificationRegistry(self._digest)
         self.dependencies = DependencyRegistry(self._digest)

@@ -1,6 +1,17 @@
 """The lifecycles as tables: (state, trigger) -> state. What is not in a table cannot happen.
 
 Rules ask `next_node_state` and `next_allocation_state`; the diagrams in docs/reference are drawn from these tables.
+
+Theory. A trigger says what happened to a node or an allocation, not where it goes: the table says that. A rule picks the trigger
+from the command and the facts, and refuses when the table has no entry. A fold never looks here: the event says where it led when
+it was decided, so that a log keeps its meaning when a table changes. Conditions that depend on more than the state are rules: an
+entry with a comment "only ..." is one that a rule guards.
+
+A node is alive (Unknown to Drained), gone (Down), or waits for a person (Failed, Quarantine). It gets work in Ready alone. A drain
+is remembered across Down, so that a node comes back drained. An allocation is before its run (Pending, Staging), active, Stopping,
+or at an end; ends are final, and a requeue goes back to Pending for another run. No entry leads to STAGING, CHECKPOINTING or
+SUSPENDED yet.
+See docs/architecture/core.md.
 """
 
 from enum import StrEnum

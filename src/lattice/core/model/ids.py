@@ -1,4 +1,4 @@
-"""Names of things: an allocation's number and the id derived from it."""
+"""Names of things: an allocation's number and the id derived from it. See docs/architecture/core.md."""
 
 MAX_NUMBER = 2**53 - 1  # still exact in JSON readers that know only doubles
 

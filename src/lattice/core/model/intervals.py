@@ -1,6 +1,7 @@
 """Sets of positions as sorted, disjoint, half-open intervals: what a task group keeps instead of one object per task.
 
 Every function takes and gives such intervals, none of them empty and no two touching, so that equal sets are equal tuples.
+See docs/architecture/core.md.
 """
 
 from bisect import bisect_right

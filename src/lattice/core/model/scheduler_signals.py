@@ -1,6 +1,6 @@
 """What the scheduler is told about the moment by others: prices, data, checkpoints, the network, configurations.
 
-Nothing of it is in the log. What is not known is absent, and counts as neither good nor bad.
+Nothing of it is in the log. What is not known is absent, and counts as neither good nor bad. See docs/architecture/core.md.
 """
 
 from collections.abc import Mapping

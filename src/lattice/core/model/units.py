@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them, turned into whole seconds and megabytes."""
+"""Durations and sizes as people write them, turned into whole seconds and megabytes. See docs/architecture/core.md."""
 
 import re
 

@@ -1,4 +1,7 @@
-"""Which nodes a request may use at all: members of its vCluster whose hardware and name satisfy every constraint."""
+"""Which nodes a request may use at all: members of its vCluster whose hardware and name satisfy every constraint.
+
+See docs/architecture/scheduler.md.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a plan says: who starts where, for whom nodes are kept, and why the others wait."""
+"""What a plan says: who starts where, for whom nodes are kept, and why the others wait. See docs/architecture/scheduler.md."""
 
 from abc import abstractmethod
 from collections.abc import Mapping

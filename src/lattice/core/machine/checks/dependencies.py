@@ -1,4 +1,7 @@
-"""What is true of dependencies, mutexes and DAGs after every command; part of `invariants.check`."""
+"""What is true of dependencies, mutexes and DAGs after every command; part of `invariants.check`.
+
+See docs/architecture/dependencies.md.
+"""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """What is true after every command. `check` sums everything anew from the records and compares; slow, for tests and soak.
 
-Each finding is a sentence; an empty list means that all holds.
+Each finding is a sentence; an empty list means that all holds. See docs/architecture/core.md.
 """
 
 from collections import Counter

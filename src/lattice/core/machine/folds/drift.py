@@ -1,4 +1,7 @@
-"""Folds what happened to baselines and to nodes that differ from them. Part of `evolve`: it cannot refuse and may not fail."""
+"""Folds what happened to baselines and to nodes that differ from them. Part of `evolve`: it cannot refuse and may not fail.
+
+See docs/architecture/nodes.md.
+"""
 
 from typing import assert_never
 

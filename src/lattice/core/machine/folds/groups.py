@@ -1,4 +1,7 @@
-"""Folds events of task groups into the state. Like `evolve`, which calls it, it cannot refuse and may not fail."""
+"""Folds events of task groups into the state. Like `evolve`, which calls it, it cannot refuse and may not fail.
+
+See docs/architecture/core.md.
+"""
 
 from typing import assert_never
 

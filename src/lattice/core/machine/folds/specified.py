@@ -1,6 +1,7 @@
 """Folds what a site specified and what an agent measured into the record of a node.
 
 Before: the event was decided on this state. After: a node that was only specified is Unknown, with the hardware it should have.
+See docs/architecture/nodes.md.
 """
 
 from typing import assert_never

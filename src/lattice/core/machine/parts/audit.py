@@ -2,6 +2,7 @@
 
 Written by `evolve` and the codec alone. Entries leave at the old end only, and only when they are sealed; `head` knows the links at the
 ends, so that what left and what stays are still one chain. Nothing is recorded before there is a key.
+See docs/architecture/core.md.
 """
 
 from msgspec.structs import replace

@@ -1,6 +1,7 @@
 """The part of the state that is about dependencies: DAGs, who waits for whom, and whose turn it is under a mutex.
 
 The records of DAGs are replicated; the two indexes are derived from allocations and groups, which tell of every change.
+See docs/architecture/dependencies.md.
 """
 
 from bisect import bisect_left, insort

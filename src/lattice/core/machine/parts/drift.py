@@ -1,7 +1,7 @@
 """The part of the state that holds declared baselines and the nodes that were noticed to differ from theirs.
 
 Written by `evolve` and the codec alone. What a node is at this moment is not here: that is observed, and only what was noticed of it and
-made known is kept.
+made known is kept. See docs/architecture/nodes.md.
 """
 
 from lattice.core.machine.digest import Digest

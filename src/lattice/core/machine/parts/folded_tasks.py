@@ -1,7 +1,7 @@
 """Ended tasks of a group as rows of bytes: all that made them differ from the others, some forty bytes each.
 
 Folding keeps everything but the figures of single parts: the one part of a task is made up again from the task's own end. Rows
-are only ever added and leave together with their group, so their hashes are summed apart.
+are only ever added and leave together with their group, so their hashes are summed apart. See docs/architecture/core.md.
 """
 
 from array import array

@@ -2,6 +2,7 @@
 
 Written by `evolve` and the codec alone. The history is told, never asked: no rule decides by it. It is no part of the digest, because a
 replica that began with a snapshot of an earlier version knows less of the past than one that read the whole log, and both are right.
+See docs/architecture/nodes.md.
 """
 
 from msgspec import Struct

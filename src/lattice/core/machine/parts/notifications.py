@@ -1,6 +1,6 @@
 """The part of the state that holds notifications: those that wait to be sent, and what users want by default.
 
-Written by `evolve` and the codec alone, like the rest of the state. `per_user` is derived.
+Written by `evolve` and the codec alone, like the rest of the state. `per_user` is derived. See docs/architecture/core.md.
 """
 
 from lattice.core.machine.digest import Digest

@@ -1,4 +1,7 @@
-"""How a move of a node is put into words: the event of the table's transition, with all that stays as it was."""
+"""How a move of a node is put into words: the event of the table's transition, with all that stays as it was.
+
+See docs/architecture/nodes.md.
+"""
 
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected

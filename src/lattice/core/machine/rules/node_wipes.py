@@ -2,6 +2,7 @@
 
 Before: a node that sensitive work leaves. After: it is Draining or Drained with a `wipe` that only a confirmed wipe takes away; a failed
 one makes it a node in Quarantine, which only an operator's order leads out of. A node that goes Down keeps its wipe until it is back.
+See docs/architecture/nodes.md.
 """
 
 from collections.abc import Iterable

@@ -2,6 +2,7 @@
 
 Shares are balanced within one node, whoever comes or goes, and no node changes its collector unless balance asks for it: a node that
 moves has to stop with one collector before it begins with another, and every move is a moment in which it may be missed.
+See docs/architecture/nodes.md.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Which nodes are alike in everything that matters to work spread over them: drivers, firmware, kernel, base image."""
+"""Which nodes are alike in everything that matters to work spread over them: drivers, firmware, kernel, base image.
+
+See docs/architecture/nodes.md.
+"""
 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256

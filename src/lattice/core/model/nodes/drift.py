@@ -3,6 +3,7 @@
 A declared baseline counts for every node of its vCluster. Without one, the majority counts, among nodes of the same kind (processors and
 GPUs): a group becomes the baseline when it has at least 55 of 100 of those in service, and stays it until another one has. So a
 rolling update turns the baseline once, and two halves that differ leave it where it was. Where no group ever had so many, nobody differs.
+See docs/architecture/nodes.md.
 """
 
 from collections import Counter

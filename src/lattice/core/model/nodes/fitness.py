@@ -1,7 +1,7 @@
 """How well so many GPUs of a node fit together at the best: by the links between them, and by the memory near to them.
 
 Half the slowest link among them against the fastest of the node, half the part of them and of their share of the CPUs that lies in
-one memory domain. 1 where nothing is known.
+one memory domain. 1 where nothing is known. See docs/architecture/nodes.md.
 """
 
 from lattice.core.model.nodes.gpus import GpuTopology, choose_gpus, intra_node_fitness

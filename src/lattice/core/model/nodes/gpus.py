@@ -2,6 +2,7 @@
 
 `choose_gpus` is asked by a node for its own devices, so nothing here may need more than the standard library. A MIG
 instance is a device like any other, only smaller; a pair of which no link is known has bandwidth 0.
+See docs/architecture/nodes.md.
 """
 
 from collections.abc import Iterator, Sequence

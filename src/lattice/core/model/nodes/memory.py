@@ -2,6 +2,7 @@
 
 `choose_cpus` is asked by a node for its own CPUs, so nothing here may need more than the standard library. A CPU
 belongs to the first domain that lists it; domains without CPUs of their own (HBM, CXL) choose nothing.
+See docs/architecture/nodes.md.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""Nodes: what they are, in which state, and who holds them."""
+"""Nodes: what they are, in which state, and who holds them. See docs/architecture/nodes.md."""
 
 from enum import StrEnum
 

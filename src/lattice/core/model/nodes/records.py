@@ -2,6 +2,7 @@
 
 `shortfall` compares what a node has with what it was specified to have: one with less is not configured for work, and the sentence
 says why. What was not specified asks for nothing; what an agent does not report is taken from the specification.
+See docs/architecture/nodes.md.
 """
 
 import re

@@ -1,7 +1,7 @@
 """What a node is specified to have, and what it says it has.
 
 A specification is what a site wrote down (the node records of a NodeSpecConf); figures are what the agent measured beyond the
-hardware that is scheduled.
+hardware that is scheduled. See docs/architecture/nodes.md.
 """
 
 from msgspec import Struct

@@ -2,6 +2,7 @@
 
 link(n) = SHA-256(link(n - 1) + canonical bytes of entry n), the first one over 32 zero bytes. The canonical bytes are one line of JSON,
 the same in the state, in the archive and in an export, so that whoever has the lines can compute the links without this code.
+See docs/architecture/core.md.
 """
 
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Advance reservations: nodes kept for a time, for somebody or (maintenance) for nobody."""
+"""Advance reservations: nodes kept for a time, for somebody or (maintenance) for nobody. See docs/architecture/core.md."""
 
 from msgspec import Struct
 

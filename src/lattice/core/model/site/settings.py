@@ -1,4 +1,4 @@
-"""Settings that the whole cluster shares and an administrator may change while it runs."""
+"""Settings that the whole cluster shares and an administrator may change while it runs. See docs/architecture/core.md."""
 
 import re
 

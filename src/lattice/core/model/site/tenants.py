@@ -1,4 +1,4 @@
-"""Tenants, projects and vClusters with their limits. None or 0 = no limit, as each field says."""
+"""Tenants, projects and vClusters with their limits. None or 0 = no limit, as each field says. See docs/architecture/core.md."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Allocations: the one unit of work, with its runs, parts and end."""
+"""Allocations: the one unit of work, with its runs, parts and end. See docs/architecture/core.md."""
 
 from enum import StrEnum
 

@@ -1,4 +1,7 @@
-"""What a Slurm command asked for in its own words. Nothing is decided by it: listings and variables show it as it was written."""
+"""What a Slurm command asked for in its own words. Nothing is decided by it: listings and variables show it as it was written.
+
+See docs/architecture/core.md.
+"""
 
 from msgspec import Struct
 

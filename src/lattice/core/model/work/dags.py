@@ -1,4 +1,7 @@
-"""DAGs: allocations submitted together, tied by dependencies, with one state of their own."""
+"""DAGs: allocations submitted together, tied by dependencies, with one state of their own.
+
+See docs/architecture/dependencies.md.
+"""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum

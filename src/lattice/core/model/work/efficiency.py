@@ -1,4 +1,7 @@
-"""How much of what an allocation held it used, in percent. None where there is nothing to compare with."""
+"""How much of what an allocation held it used, in percent. None where there is nothing to compare with.
+
+See docs/architecture/core.md.
+"""
 
 from collections.abc import Mapping, Sequence
 

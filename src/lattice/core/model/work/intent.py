@@ -1,6 +1,6 @@
 """Which vCluster a submission goes to that names none: the first rule that holds and can be used.
 
-Pure: rules and what is wanted in, a name out.
+Pure: rules and what is wanted in, a name out. See docs/architecture/core.md.
 """
 
 from collections.abc import Mapping

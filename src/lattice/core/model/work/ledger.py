@@ -1,4 +1,4 @@
-"""What users have consumed, by day: the source of fair share, budgets and usage reports."""
+"""What users have consumed, by day: the source of fair share, budgets and usage reports. See docs/architecture/core.md."""
 
 from collections.abc import Mapping, Sequence
 

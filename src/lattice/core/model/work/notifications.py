@@ -1,4 +1,7 @@
-"""Notifications: what people want to hear of their allocations, and each single thing that is still to be told."""
+"""Notifications: what people want to hear of their allocations, and each single thing that is still to be told.
+
+See docs/architecture/core.md.
+"""
 
 from enum import StrEnum
 

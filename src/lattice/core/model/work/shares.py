@@ -1,6 +1,7 @@
 """Share arithmetic: what a request takes of a node, whether a node suits it, whether there is room.
 
 The rules that check a placement and the plan that proposes one both ask here, so that they cannot disagree.
+See docs/architecture/core.md.
 """
 
 from lattice.core.model.nodes.nodes import Hardware, Node, Share

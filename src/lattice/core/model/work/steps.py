@@ -1,4 +1,4 @@
-"""Steps: tasks started inside a running allocation, as they are remembered after their end."""
+"""Steps: tasks started inside a running allocation, as they are remembered after their end. See docs/architecture/steps.md."""
 
 from msgspec import Struct
 

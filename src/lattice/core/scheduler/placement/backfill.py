@@ -2,6 +2,7 @@
 
 The machine ahead is `Room.timeline`: running work ends at its walltime at the latest, work without one never, and what was
 promised to others is taken. Advance reservations and the sums of the whole machine count as well.
+See docs/architecture/scheduler.md.
 """
 
 from dataclasses import dataclass

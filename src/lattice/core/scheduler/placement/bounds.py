@@ -1,7 +1,7 @@
 """Which rows could start at all, judged for the whole queue at once.
 
 A bound may let a row through that cannot start; it never stops one that can. Room only shrinks while a plan is made, so a bound
-stays true once it was, until the room is rolled back: then the bounds go back with it.
+stays true once it was, until the room is rolled back: then the bounds go back with it. See docs/architecture/scheduler.md.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Says in one sentence with figures why an allocation waits, from the same columns that the plan decided on.
 
-A sentence is written only when somebody asks: most of a long queue is never looked at.
+A sentence is written only when somebody asks: most of a long queue is never looked at. See docs/architecture/scheduler.md.
 """
 
 from collections.abc import Iterator, Mapping

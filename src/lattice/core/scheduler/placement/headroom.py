@@ -1,6 +1,7 @@
 """What tenants, users, projects and task groups may still take in this plan, its own placements counted.
 
 A hard quota is never exceeded: the rules refuse what goes beyond, so proposing it would only waste a cycle.
+See docs/architecture/scheduler.md.
 """
 
 from collections.abc import Callable

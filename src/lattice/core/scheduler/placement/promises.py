@@ -3,6 +3,7 @@
 Rows with a reservation of the last plan go before the others. Only a row that ranks higher and is older than all of them behind
 it, or of a higher class, may pass. Their places in time are sought anew, for they may have become earlier. Should one come out
 later than promised, because those before it moved, then every promise is entered exactly where it was.
+See docs/architecture/scheduler.md.
 """
 
 import numpy as np

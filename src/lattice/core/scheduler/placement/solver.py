@@ -1,4 +1,7 @@
-"""Chooses nodes for one allocation: enough, of the fewest groups, alike if it can be, those that fit it best, ties by id."""
+"""Chooses nodes for one allocation: enough, of the fewest groups, alike if it can be, those that fit it best, ties by id.
+
+See docs/architecture/scheduler.md.
+"""
 
 import numpy as np
 

@@ -1,4 +1,7 @@
-"""Which groups an allocation takes its nodes from: as few as possible, side by side if it can be, so that whole groups stay free."""
+"""Which groups an allocation takes its nodes from: as few as possible, side by side if it can be, so that whole groups stay free.
+
+See docs/architecture/scheduler.md.
+"""
 
 import numpy as np
 

@@ -1,6 +1,7 @@
 """The timeline of a machine that is one node shared by many: the same answers as `Timeline`, an order of magnitude faster.
 
 One step is a stretch of time in which the free amounts do not change; steps follow each other without gaps, the last never ends.
+See docs/architecture/scheduler.md.
 """
 
 import numpy as np

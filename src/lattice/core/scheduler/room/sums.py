@@ -1,4 +1,7 @@
-"""Amounts that the whole machine shares, over time: power that busy nodes draw, storage bandwidth that work asks for."""
+"""Amounts that the whole machine shares, over time: power that busy nodes draw, storage bandwidth that work asks for.
+
+See docs/architecture/scheduler.md.
+"""
 
 import numpy as np
 

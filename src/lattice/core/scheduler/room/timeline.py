@@ -4,6 +4,7 @@ One segment is a stretch of time in which a node's free amounts do not change; t
 segment. A segment without an owner is the empty node, and two such never touch. An opening for a demand is a longest stretch in
 which one node could hold it: one empty segment for whole nodes, neighbouring segments with enough left for shares. Because the
 nodes are concrete, whatever is entered here can be carried out, whatever the constraints were.
+See docs/architecture/scheduler.md.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """Budgets: tenants that have used up most of their hours stand back, but nothing of theirs is refused.
 
 The hours are those of the last days, as many as the setting says; of GPU-hours and node-hours the worse counts.
+See docs/architecture/scheduler.md.
 """
 
 import numpy as np

@@ -1,4 +1,7 @@
-"""Electricity prices as the scheduler sees them: where the price of this moment stands within the day around it."""
+"""Electricity prices as the scheduler sees them: where the price of this moment stands within the day around it.
+
+See docs/architecture/scheduler.md.
+"""
 
 from bisect import bisect_right
 from collections.abc import Sequence

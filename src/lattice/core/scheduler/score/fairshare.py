@@ -3,7 +3,7 @@
 Use is node time: what runs now counts from its start, what has ended fades by half with every half-life. At each level of the
 tree a member has a target, a share of what its siblings and itself have used together: a tenant the one it was given, all
 others equal parts of what is left. The deficit is what is missing to the target, as a part of it. A level on which a member
-has no siblings says nothing and is left out; of the others the higher ones count more.
+has no siblings says nothing and is left out; of the others the higher ones count more. See docs/architecture/scheduler.md.
 """
 
 from typing import NamedTuple

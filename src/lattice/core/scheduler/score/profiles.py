@@ -1,4 +1,7 @@
-"""How one vCluster wants its queue ordered: which factors count how much, and how much of the queue one cycle looks at."""
+"""How one vCluster wants its queue ordered: which factors count how much, and how much of the queue one cycle looks at.
+
+See docs/architecture/scheduler.md.
+"""
 
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,6 +1,7 @@
 """The score: how much each waiting row is wanted, from its factors and the weights of its vCluster.
 
 Only factors that some vCluster weighs are computed for the order; all of them when somebody asks for an explanation.
+See docs/architecture/scheduler.md.
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 Whoever owns a `Columns` tells it of every record that changed; afterwards it gives the same snapshots as one that was told of
 all records once. Nodes come before the allocations that hold them. `snapshot` copies, so a plan may run on what it returns
-while the columns move on.
+while the columns move on. See docs/architecture/scheduler.md.
 """
 
 from collections.abc import Mapping
@@ -31,6 +31,7 @@ class Columns:
     """The scheduler's own view of the state, in columns."""
 
     def __init__(self) -> None:
+        # Tables that give numbers to each other's rows; only the methods below put into them, in the order of events.
         self._vcluster_names = Names()
         self._tenant_names = Names()
         self._nodes = NodeTable(self._vcluster_names)
@@ -38,6 +39,7 @@ class Columns:
         self._use = UseTable()
         self._predictor = Predictor()
         self._queue = QueueTable(self._vcluster_names, self._use, self._predictor)
+        # The newest records and counts, as the state has them; a snapshot gets copies.
         self._groups: dict[int, TaskGroup] = {}
         self._vclusters: dict[str, Vcluster] = {}
         self._members: dict[str, tuple[int, Bools | None]] = {}  # with the number of nodes it was made for

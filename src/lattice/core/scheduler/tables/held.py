@@ -1,4 +1,4 @@
-"""What allocations hold and until when: one row per share, so that a plan can look ahead."""
+"""What allocations hold and until when: one row per share, so that a plan can look ahead. See docs/architecture/scheduler.md."""
 
 import numpy as np
 
@@ -15,7 +15,8 @@ class HeldTable:
     def __init__(self, nodes: NodeTable, tenants: Names) -> None:
         self._nodes = nodes
         self._tenants = tenants
-        self._slots = Slots(HELD)
+        self._slots = Slots(HELD)  # changed by `put` and `drop` alone
+        # By number of each allocation that holds something: its shares and their slots, in the same order.
         self._slots_of: dict[int, tuple[tuple[Share, ...], Rows]] = {}
 
     def shares_of(self, number: int) -> tuple[Share, ...]:

@@ -1,4 +1,7 @@
-"""Node rows as they arrive, given out by id, with kinds and groups numbered the same way whatever happened before."""
+"""Node rows as they arrive, given out by id, with kinds and groups numbered the same way whatever happened before.
+
+See docs/architecture/scheduler.md.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
@@ -34,15 +37,19 @@ class NodeTable:
     """All nodes ever registered; a node is never taken away."""
 
     def __init__(self, vclusters: Names) -> None:
+        # Changed by `put` alone. A node keeps its slot; its kind and group are held by that slot.
         self._slots = Slots(NODE)
         self._slot_of: dict[str, int] = {}
         self._kinds: Interned[Hardware] = Interned()
         self._groups: Interned[str] = Interned()
         self._vclusters = vclusters
+        # The order by id, made anew by `_sort` when nodes came: slot by row, row by slot, id by row, row by id.
+        # Snapshots refer to `_ids` and `_rows`: they are replaced, never changed.
         self._order: Rows = np.zeros(0, np.intp)
         self._place: Rows = np.zeros(0, np.intp)
         self._ids: tuple[str, ...] = ()
         self._rows: dict[str, int] = {}
+        # Remembered with what they were made from.
         self._kind_ranks: _Ranks[Hardware] = _Ranks(self._kinds, kind_order)
         self._group_ranks: _Ranks[str] = _Ranks(self._groups, id_order)
         self._kind_table = KindTable(())

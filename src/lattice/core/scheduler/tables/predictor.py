@@ -2,6 +2,7 @@
 
 A prediction only helps to order a queue: reservations and backfilling count with walltimes, so a wrong one delays nobody
 beyond what was promised. Memory is bounded; the pair that was learnt first is forgotten first.
+See docs/architecture/scheduler.md.
 """
 
 import numpy as np

@@ -1,4 +1,7 @@
-"""The queue: pending allocations and groups with pending tasks, in order of submission and number."""
+"""The queue: pending allocations and groups with pending tasks, in order of submission and number.
+
+See docs/architecture/scheduler.md.
+"""
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,13 +21,15 @@ class QueueTable:
     """Rows in slots, and their order as of the last cycle, into which only what changed since is sorted anew."""
 
     def __init__(self, vclusters: Names, use: UseTable, predictor: Predictor) -> None:
+        # Changed by `put_allocation`, `put_group` and `drop` alone. A row holds its shape, its signature and its history.
         self.shapes: Interned[Shape] = Interned()
         self._signatures: Interned[tuple[object, ...]] = Interned()
         self._slots = Slots(PENDING)
-        self._slot_of: dict[int, int] = {}
+        self._slot_of: dict[int, int] = {}  # by number of the allocation or group
         self._vclusters = vclusters
         self._use = use
         self._predictor = predictor
+        # Slots in the order of submission as of the last cycle, and those that were put or dropped since.
         self._order: Rows = np.zeros(0, np.intp)
         self._changed: set[int] = set()
         self._shapes_then: tuple[int, tuple[Shape | None, ...]] = (0, ())

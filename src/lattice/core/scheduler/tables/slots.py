@@ -1,4 +1,7 @@
-"""Storage under the columns: rows in reusable slots, and values replaced by small integers while anyone uses them."""
+"""Storage under the columns: rows in reusable slots, and values replaced by small integers while anyone uses them.
+
+See docs/architecture/scheduler.md.
+"""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar
@@ -19,9 +22,9 @@ class Slots:
     """Rows of one structured type. A slot that was given back is zero and is used again."""
 
     def __init__(self, dtype: np.dtype[np.void], capacity: int = 64) -> None:
-        self.data: Records = np.zeros(capacity, dtype)
-        self.top = 0
-        self._returned: list[int] = []
+        self.data: Records = np.zeros(capacity, dtype)  # replaced when it grows: do not hold on to it
+        self.top = 0  # slots below it were given out at some time; all zero above
+        self._returned: list[int] = []  # slots below `top` that are free and zero
 
     def take(self) -> int:
         if self._returned:
@@ -55,9 +58,9 @@ class Interned(Generic[K]):
     def __init__(self) -> None:
         self.values: list[K | None] = []  # None = not in use
         self.version = 0  # rises whenever `values` changes
-        self._numbers: dict[K, int] = {}
-        self._uses: list[int] = []
-        self._returned: list[int] = []
+        self._numbers: dict[K, int] = {}  # of the values in use; the inverse of `values`
+        self._uses: list[int] = []  # by number: `hold`s without a `drop`
+        self._returned: list[int] = []  # numbers not in use, to be given again
 
     def hold(self, value: K) -> int:
         """The number of the value, which stays taken until `drop`."""

@@ -1,7 +1,7 @@
 """What one plan looks at: immutable columns of nodes, of what they hold and of the queue, taken at one moment.
 
 Node rows are in the order of their ids and queue rows in the order of submission, so that among equals a smaller row is the one to
-prefer. Times are milliseconds since 1970.
+prefer. Times are milliseconds since 1970. See docs/architecture/scheduler.md.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Who used how much: past use that fades, work that runs now, and days of those who have a budget.
 
 Amounts of nodes are counted in UNITs, so that a share of a node counts as a share. Sums over running work are whole numbers
-of seconds: they do not depend on the order in which allocations came and went.
+of seconds: they do not depend on the order in which allocations came and went. See docs/architecture/scheduler.md.
 """
 
 import numpy as np
@@ -25,18 +25,21 @@ class UseTable:
 
     def __init__(self) -> None:
         self.half_life_ms = HALF_LIFE_S * 1000
+        # Numbers that are given once and stay.
         self._accounts: dict[Account, int] = {}
         self._tenants = Names()
         self._projects: dict[tuple[str, str], int] = {}
+        # By account, with room to grow: its tenant and project, its past use, its running sums (lines: RUNNING).
         self._tenant: Ints = np.zeros(16, np.int64)
         self._project: Ints = np.zeros(16, np.int64)
-        self._past: Floats = np.zeros(16)
-        self._running: Ints = np.zeros((len(RUNNING), 16), np.int64)
+        self._past: Floats = np.zeros(16)  # as it weighs at `_as_of`; changed by `_enter` alone
+        self._running: Ints = np.zeros((len(RUNNING), 16), np.int64)  # the sum over `_runs`, exactly
         self._as_of = 0
+        # Where the sums come from, so that they can be taken back: entries by account, days by tenant, amounts by number.
         self._entries: dict[Account, Days] = {}
         self._days: dict[str, dict[int, tuple[int, int]]] = {}
         self._runs: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self._cached: Ledger | None = None
+        self._cached: Ledger | None = None  # None = something changed since it was made
         self._cached_names: tuple[tuple[Account, ...], tuple[str, ...]] | None = None
 
     def account(self, tenant: str, project: str, user: str) -> int:

@@ -3,6 +3,7 @@
 Work that runs on such a node is never touched. An ordinary node stays in service and is merely avoided; when its fingerprint is right
 again, all is forgotten. A sensitive node is drained in the command that notes the drift, and a node that differed for too long is
 taken down once it is empty: these come back by an operator's word alone, and only when their fingerprint is right.
+See docs/architecture/nodes.md.
 """
 
 from typing import assert_never

@@ -1,4 +1,4 @@
-"""What an operator can do instead of an order that a node refuses, by its state."""
+"""What an operator can do instead of an order that a node refuses, by its state. See docs/architecture/nodes.md."""
 
 from lattice.core.model.nodes.nodes import DownCause, Node, NodeState
 

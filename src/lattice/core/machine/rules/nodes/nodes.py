@@ -1,7 +1,7 @@
 """Node lifecycle: who may move a node where. The table says what is possible, these rules say when.
 
 What an operator set (drain, disable) is never undone by a registration or a heartbeat, what a check began never by a heartbeat, and
-a wipe that is owed by nothing but the wipe.
+a wipe that is owed by nothing but the wipe. See docs/architecture/nodes.md.
 """
 
 from msgspec.structs import replace

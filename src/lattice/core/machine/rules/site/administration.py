@@ -1,4 +1,4 @@
-"""Tenants, projects, vClusters and settings: create once, replace later, with sane figures."""
+"""Tenants, projects, vClusters and settings: create once, replace later, with sane figures. See docs/architecture/core.md."""
 
 import re
 from collections.abc import Iterable

@@ -2,6 +2,7 @@
 
 `notes_of` is asked after every accepted command: administration of nodes, tenants and the cluster, and whatever happens to work in
 sensitive vClusters. The entry becomes part of the state by the same command: there is no action without its entry.
+See docs/architecture/core.md.
 """
 
 from lattice.core.machine import commands as cmd

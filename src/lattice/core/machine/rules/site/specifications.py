@@ -1,6 +1,7 @@
 """Specifications of nodes: taken from a site's files all at once, and judged again with every registration.
 
 A node that falls short is never refused: it takes part, keeps what it runs, and gets nothing new until it has enough.
+See docs/architecture/nodes.md.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""What users ask of their allocations: cancel, hold, release, requeue, update; and the archive of finished work."""
+"""What users ask of their allocations: cancel, hold, release, requeue, update; and the archive of finished work.
+
+See docs/architecture/core.md.
+"""
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev

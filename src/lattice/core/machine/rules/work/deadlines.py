@@ -1,4 +1,4 @@
-"""Deadlines: what can no longer end before its deadline is ended, with the cause deadline."""
+"""Deadlines: what can no longer end before its deadline is ended, with the cause deadline. See docs/architecture/core.md."""
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev

@@ -2,7 +2,7 @@
 
 `settle` runs inside the command in which a predecessor started or ended, after its events were folded: successors are released
 or given up in the same log entry, and again those that depend on them, until nothing follows. Successors are taken by number,
-so that the order does not depend on how the index came about.
+so that the order does not depend on how the index came about. See docs/architecture/dependencies.md.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Notifications: who hears of a submission's fate, and which events are told to whom.
 
 A notification is made by the same command as the event that it is about, and leaves the state when it was sent or given up.
-So none is lost with a server and none is made twice.
+So none is lost with a server and none is made twice. See docs/architecture/core.md.
 """
 
 from typing import NamedTuple

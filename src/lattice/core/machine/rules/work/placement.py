@@ -1,4 +1,7 @@
-"""Judges the scheduler's proposals: what it saw may be gone. A refusal here is normal operation (code `stale`)."""
+"""Judges the scheduler's proposals: what it saw may be gone. A refusal here is normal operation (code `stale`).
+
+See docs/architecture/core.md.
+"""
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev

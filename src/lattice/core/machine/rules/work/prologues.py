@@ -1,7 +1,7 @@
 """A site's prologue that failed on a node is the node's trouble: the allocation is tried elsewhere, so many times at most.
 
 It counts neither as a failure of the work nor against its limit of requeues, whatever its policy says. The node is left out for
-this allocation alone, unless that would leave too few nodes that suit it.
+this allocation alone, unless that would leave too few nodes that suit it. See docs/architecture/core.md.
 """
 
 from msgspec.structs import replace

@@ -1,4 +1,7 @@
-"""Hard quotas: never exceeded, not even for one log entry. Checked when a submission arrives and again at each placement."""
+"""Hard quotas: never exceeded, not even for one log entry. Checked when a submission arrives and again at each placement.
+
+See docs/architecture/core.md.
+"""
 
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State

@@ -1,7 +1,7 @@
 """Tasks of one group by ranges, or all of them: cancel, hold, release, requeue; and folding of those that have ended.
 
 One command however many tasks it names. What still waits is changed as intervals of positions; only tasks that are records of
-their own have events of their own.
+their own have events of their own. See docs/architecture/core.md.
 """
 
 from lattice.core.machine import commands as cmd

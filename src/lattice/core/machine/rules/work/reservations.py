@@ -1,4 +1,7 @@
-"""Advance reservations: who may make which, and that no work starts which would run into one it does not belong to."""
+"""Advance reservations: who may make which, and that no work starts which would run into one it does not belong to.
+
+See docs/architecture/core.md.
+"""
 
 from msgspec.structs import replace
 

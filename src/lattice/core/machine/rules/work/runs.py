@@ -1,7 +1,7 @@
 """Runs and their parts: reports from nodes, lost parts, and what an allocation comes to when its last part has ended.
 
 Only the newest run's reports count, only from its launch nodes, only with a rising sequence number, and an ended part stays
-ended. Nodes are given back when every part has ended, never before.
+ended. Nodes are given back when every part has ended, never before. See docs/architecture/core.md.
 """
 
 from collections.abc import Iterable

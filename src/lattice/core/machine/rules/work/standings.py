@@ -1,4 +1,7 @@
-"""How far predecessors are: the ends of allocations, groups and DAGs as their successors see them, and of single tasks."""
+"""How far predecessors are: the ends of allocations, groups and DAGs as their successors see them, and of single tasks.
+
+See docs/architecture/dependencies.md.
+"""
 
 from typing import NamedTuple
 

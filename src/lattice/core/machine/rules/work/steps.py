@@ -1,5 +1,6 @@
 """Steps that are over: which of them are news. A record that is known, too old to be kept, or of an allocation that is gone
-changes nothing, so that reports may be repeated."""
+changes nothing, so that reports may be repeated. See docs/architecture/steps.md.
+"""
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev

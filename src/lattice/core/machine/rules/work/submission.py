@@ -1,4 +1,7 @@
-"""Judges a submission: known names, limits of the vCluster, quota, and whether the machine could ever run it."""
+"""Judges a submission: known names, limits of the vCluster, quota, and whether the machine could ever run it.
+
+See docs/architecture/core.md.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """Pauses of running work: its processes stand still, its nodes stay held, its walltime does not pass.
 
 A pause is a property of a run, not a state: everything that holds for Running holds for it, and a stop or an end that comes
-meanwhile goes its usual way. A repeated notify changes nothing.
+meanwhile goes its usual way. A repeated request changes nothing. See docs/architecture/core.md.
 """
 
 from lattice.core.machine import commands as cmd

@@ -1,4 +1,7 @@
-"""Tags of an allocation may change for as long as it lives: some set, some dropped, in one step."""
+"""Tags of an allocation may change for as long as it lives: some set, some dropped, in one step.
+
+See docs/architecture/core.md.
+"""
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Rejected

@@ -1,4 +1,7 @@
-"""Tasks of groups: a pending one becomes a record of its own the moment something happens to it alone."""
+"""Tasks of groups: a pending one becomes a record of its own the moment something happens to it alone.
+
+See docs/architecture/core.md.
+"""
 
 from lattice.core.machine import events as ev
 from lattice.core.machine.state import State

@@ -1,4 +1,7 @@
-"""f10: the wait against the length of the work. Short work that waits long comes first; long work can bear a wait."""
+"""f10: the wait against the length of the work. Short work that waits long comes first; long work can bear a wait.
+
+See docs/architecture/scheduler.md.
+"""
 
 import numpy as np
 

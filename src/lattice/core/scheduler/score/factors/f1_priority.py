@@ -1,4 +1,4 @@
-"""f1: the preemption class, 0 to 10, as a fraction."""
+"""f1: the preemption class, 0 to 10, as a fraction. See docs/architecture/scheduler.md."""
 
 import numpy as np
 

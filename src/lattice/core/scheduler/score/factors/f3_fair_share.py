@@ -1,4 +1,4 @@
-"""f3: how far the row's account is below what is its own, see `fairshare`."""
+"""f3: how far the row's account is below what is its own, see `fairshare`. See docs/architecture/scheduler.md."""
 
 from lattice.core.scheduler.score.factors.moment import Moment
 from lattice.core.scheduler.score.fairshare import deficits

@@ -1,6 +1,6 @@
 """f4: how well the row fits the topology: in few groups, and inside a node on GPUs that are close to each other.
 
-One node needs no group at all. GPUs of which no links are known count as close.
+One node needs no group at all. GPUs of which no links are known count as close. See docs/architecture/scheduler.md.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""f5: the part of the row's input that is on the hot tier."""
+"""f5: the part of the row's input that is on the hot tier. See docs/architecture/scheduler.md."""
 
 from lattice.core.scheduler.score.factors.known import spread_over_rows
 from lattice.core.scheduler.score.factors.moment import Moment

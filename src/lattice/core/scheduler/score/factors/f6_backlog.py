@@ -1,6 +1,6 @@
 """f6: how deep the queue is against what runs, in GPU-hours, or in node-hours where nobody has or wants a GPU.
 
-The same for every row: it says something about the moment, and orders nothing.
+The same for every row: it says something about the moment, and orders nothing. See docs/architecture/scheduler.md.
 """
 
 import numpy as np

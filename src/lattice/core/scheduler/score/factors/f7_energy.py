@@ -1,4 +1,4 @@
-"""f7: how cheap electricity is at this moment."""
+"""f7: how cheap electricity is at this moment. See docs/architecture/scheduler.md."""
 
 from math import isfinite
 

@@ -1,4 +1,4 @@
-"""f8: how cheaply the row could be interrupted once it runs."""
+"""f8: how cheaply the row could be interrupted once it runs. See docs/architecture/scheduler.md."""
 
 from lattice.core.scheduler.score.factors.known import spread_over_rows
 from lattice.core.scheduler.score.factors.moment import Moment

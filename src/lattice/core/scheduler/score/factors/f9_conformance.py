@@ -1,4 +1,4 @@
-"""f9: how many of the nodes a row wants can be of one configuration. One node always is."""
+"""f9: how many of the nodes a row wants can be of one configuration. One node always is. See docs/architecture/scheduler.md."""
 
 import numpy as np
 

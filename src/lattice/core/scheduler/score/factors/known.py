@@ -1,4 +1,4 @@
-"""Figures that are known for some allocations, as a column over the whole queue."""
+"""Figures that are known for some allocations, as a column over the whole queue. See docs/architecture/scheduler.md."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The queue at one moment, with what several factors need of it worked out once."""
+"""The queue at one moment, with what several factors need of it worked out once. See docs/architecture/scheduler.md."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,6 +1,7 @@
 """The function of each factor, which gives one float within the factor's range for each row of the queue.
 
 A function has the name of its record in `core/model/site/weights.py`, which says everything else about the factor.
+See docs/architecture/scheduler.md.
 """
 
 from collections.abc import Callable
