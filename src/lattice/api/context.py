@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from lattice.api.auth.rbac import Permission, Reach, reach_in, reach_of
+from lattice.api.auth.scope import EVERYTHING, Scope
 from lattice.api.errors import ApiError, refused, unknown
 from lattice.api.limits import MAX_REQUEST_ID
 from lattice.api.services import Services
@@ -12,6 +13,7 @@ from lattice.core.machine.commands import AnyCommand
 from lattice.core.machine.outcomes import Accepted, Rejected
 from lattice.core.machine.state import State
 from lattice.core.model.site.settings import DEFAULT_VCLUSTER
+from lattice.core.model.site.tenants import Visibility
 from lattice.ports.site.identity import Identity
 
 
@@ -45,9 +47,21 @@ class Context:
     def reach(self, permission: Permission) -> Reach:
         return reach_of(self.identity, permission)
 
+    def reach_in(self, permission: Permission, tenant: str) -> Reach:
+        """How far the permission goes with what belongs to this tenant."""
+        reach = reach_in(self.identity, permission, tenant)
+        if reach is Reach.OWN and permission is Permission.READ and self._is_open(tenant):
+            return Reach.TENANT
+        return reach
+
+    def _is_open(self, tenant: str) -> bool:
+        """Whether the members of a tenant see each other's work."""
+        found = self.state.tenants.get(tenant)
+        return found is not None and found.visibility is Visibility.TENANT
+
     def covers(self, permission: Permission, *, user: str, tenant: str) -> bool:
         """Whether the permission reaches what belongs to this user of this tenant."""
-        reach = reach_in(self.identity, permission, tenant)
+        reach = self.reach_in(permission, tenant)
         if reach is Reach.ALL:
             return True
         if reach is Reach.NONE or tenant not in self.identity.tenants:
@@ -56,8 +70,18 @@ class Context:
 
     def covers_tenant(self, permission: Permission, tenant: str) -> bool:
         """Whether the permission reaches everything of this tenant."""
-        reach = reach_in(self.identity, permission, tenant)
+        reach = self.reach_in(permission, tenant)
         return reach is Reach.ALL or (reach is Reach.TENANT and tenant in self.identity.tenants)
+
+    def scope(self, permission: Permission, named: str = "") -> Scope:
+        """Whose things may be listed; a tenant that the request or the header names narrows that to one."""
+        reaches_all = self.reach(permission) is Reach.ALL
+        if not named and not self.tenant and reaches_all:
+            return EVERYTHING
+        tenants = (self.chosen_tenant(permission, named),) if named or self.tenant else self.identity.tenants
+        whole = frozenset(name for name in tenants if self.reach_in(permission, name) >= Reach.TENANT)
+        own = frozenset(name for name in tenants if self.reach_in(permission, name) is Reach.OWN)
+        return Scope(whole=whole, own=own, user=self.user)
 
     def visible_tenants(self, permission: Permission) -> tuple[str, ...] | None:
         """The tenants whose things may be listed; None = all of them. The header narrows that to one."""

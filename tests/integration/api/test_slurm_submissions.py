@@ -181,7 +181,7 @@ async def test_a_reservation_gives_its_nodes_to_those_it_is_for(world: World) ->
     record = await submitted(world, "--reservation=tuesday")
     assert (record.request.node_list, record.eligible_at) == (("n2",), now + 60_000)
     other = await slurm(world, "sbatch", "--reservation=tuesday", "--wrap=true", token=world.token("bob"))
-    assert other["stderr"] == BJSF + "Access denied to requested reservation\n"
+    assert other["stderr"] == BJSF + "Requested reservation is invalid\n", "as for one that does not exist"
 
 
 @in_world

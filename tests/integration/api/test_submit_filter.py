@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lattice.integrations.submit_filter.programs import ProgramFilter, PythonFilter
+from tests.integration.api.test_slurm_submissions import slurm
 from tests.integration.api.world import World, in_world
 
 DOCS = Path(__file__).parents[3] / "docs/admin/submit-filter.md"
@@ -54,12 +55,54 @@ async def test_what_a_filter_changes_is_what_is_submitted_and_its_warnings_are_t
     world.services.submit_filter = python_filter()
     answer = (await world.call("POST", "/allocations", body("train"))).json()
     assert answer["warnings"] == ["looked at"]
-    assert (answer["tags"], answer["walltime_s"], answer["hold"]) == ({"seen": "yes"}, 60, "user")
+    assert (answer["tags"], answer["walltime_s"], answer["hold"]) == ({"seen": "yes"}, 60, "operator")
     assert answer["resources"]["cpus"] == 2
     batch = await world.call("POST", "/allocations/batch", {"submissions": [body("one"), body("no")]})
     first, second = batch.json()["items"]
     assert first["allocation"]["tags"] == {"seen": "yes"}
     assert second["error"]["message"] == "alice may not"
+
+
+def strict(asked: dict[str, Any]) -> object:
+    """Cuts the walltime to a minute and refuses high classes; says in a warning what it was asked."""
+    wanted = asked["submission"]
+    if wanted["preemption_class"] > 5:
+        return {"action": "refuse", "message": f"{asked['by']} may not use class {wanted['preemption_class']}"}
+    said = f"{asked['event']} {asked['allocation']} {','.join(asked['changes'])}".strip()
+    changes = {"walltime_s": min(60, wanted["walltime_s"]), "cpus": 2}
+    return {"action": "accept", "changes": changes, "warnings": [said]}
+
+
+@in_world
+async def test_changes_are_judged_like_submissions(world: World) -> None:
+    world.services.submit_filter = PythonFilter(f"{__name__}:strict", timeout_s=5.0, at_once=2)
+    await world.call("POST", "/allocations", {**body("train"), "lifecycle": {"walltime": "30s"}})
+    longer = await world.call("PATCH", "/allocations/a1", {"walltime": "24h"})
+    assert (longer.json()["walltime_s"], longer.json()["warnings"]) == (60, ["update a1 walltime_s"])
+    higher = await world.call("PATCH", "/allocations/a1", {"walltime": "24h", "preemption_class": 8})
+    assert (higher.status, higher.error["message"]) == (422, "alice may not use class 8")
+    named = (await world.call("PATCH", "/allocations/a1", {"name": "other", "tags": {"b": "2"}})).json()
+    assert (named["name"], named["walltime_s"], named["resources"]["cpus"]) == ("other", 60, 2)
+    assert named["tags"] == {"a": "1", "b": "2"}
+    by_admin = await world.call("PATCH", "/allocations/a1", {"preemption_class": 8}, token=world.admin)
+    assert (by_admin.status, "may not use class 8" in by_admin.error["message"]) == (422, True)
+    update = await slurm(world, "scontrol", "update", "JobId=1", "TimeLimit=2-0")
+    assert (update["code"], update["stderr"]) == (0, "scontrol: warning: update a1 walltime_s\n")
+    assert world.state.allocations[1].walltime_s == 60
+    world.services.submit_filter = python_filter()
+    refused = await world.call("PATCH", "/allocations/a1", {"name": "raise"})
+    assert refused.status == 503
+    assert world.state.allocations[1].name == "other"
+
+
+@in_world
+async def test_the_hold_of_a_filter_is_not_for_its_user_to_release(world: World) -> None:
+    world.services.submit_filter = python_filter()
+    await world.call("POST", "/allocations", body("train"))
+    refused = await world.call("POST", "/allocations/a1/release")
+    assert refused.status == 403, refused.body
+    assert (await world.call("POST", "/allocations/a1/release", token=world.admin)).status == 200
+    assert world.state.allocations[1].hold == ""
 
 
 @in_world

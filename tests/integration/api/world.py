@@ -30,7 +30,7 @@ from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Share
 from lattice.core.model.nodes.observations import Observations
-from lattice.core.model.site.tenants import Tenant, Vcluster
+from lattice.core.model.site.tenants import Tenant, Vcluster, Visibility
 from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, TaskGroup
 from lattice.ports.nodes.agents import AgentUnreachable, Order, OutputName, OutputPiece
 from lattice.ports.quorum.object_store import ObjectMissing
@@ -289,8 +289,10 @@ class World:
         await self.replica.start()
         for level in range(OLDEST + 1, self.level + 1):
             await self.do(RaiseLevel(level=level))
+        # Members see each other's work here; test_visibility and test_authorization have tenants where they do not.
+        visibility = Visibility.TENANT if self.level > OLDEST else Visibility.OWN
         for tenant in ("default", "physics"):
-            await self.do(SetTenant(tenant=Tenant(name=tenant), create=True))
+            await self.do(SetTenant(tenant=Tenant(name=tenant, visibility=visibility), create=True))
         vcluster = Vcluster(name="default", default_walltime_s=3600)
         await self.do(SetVcluster(vcluster=vcluster, create=True))
         for node in ("n1", "n2"):

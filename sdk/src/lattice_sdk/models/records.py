@@ -235,6 +235,7 @@ class Tenant(Struct, frozen=True, kw_only=True):
     members: tuple[str, ...] = ()
     admins: tuple[str, ...] = ()
     in_use: InUse = field(default_factory=InUse)
+    visibility: str = ""  # whose work members see: own or tenant
 
 
 class Vcluster(Struct, frozen=True, kw_only=True):

@@ -54,6 +54,6 @@ def with_membership(identity: Identity, membership: Membership) -> Identity:
     """The caller with what the state adds; a token that is for reading alone stays so."""
     if membership is _NONE:
         return identity
-    tenants = tuple(dict.fromkeys((*identity.tenants, *membership.tenants)))
+    joined = tuple(name for name in membership.tenants if name not in identity.tenants)
     admin_of = () if Role.READ_ONLY in identity.roles else membership.admin_of
-    return replace(identity, tenants=tenants, admin_of=admin_of)
+    return replace(identity, tenants=(*identity.tenants, *joined), admin_of=admin_of, joined=joined)

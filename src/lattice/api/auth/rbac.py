@@ -33,7 +33,7 @@ class Reach(IntEnum):
 
 class Permission(StrEnum):
     SUBMIT = "allocation:submit"  # always as oneself; the reach is about tenants
-    READ = "allocation:read"
+    READ = "allocation:read"  # all of the tenant, for its members, where the tenant's visibility says so
     CHANGE = "allocation:change"  # cancel, hold, release, requeue, update
     LAUNCH = "allocation:launch"  # tasks inside it, as its user: the owner alone
     READ_DETAILS = "allocation:details"  # script, arguments, environment
@@ -41,9 +41,11 @@ class Permission(StrEnum):
     READ_NODES = "node:read"
     CONTROL_NODES = "node:control"
     READ_TENANTS = "tenant:read"
-    WRITE_TENANTS = "tenant:write"
+    CREATE_TENANTS = "tenant:create"
+    WRITE_TENANTS = "tenant:write"  # administrators of the tenant: inside what it was given
     READ_VCLUSTERS = "vcluster:read"
-    WRITE_VCLUSTERS = "vcluster:write"
+    CREATE_VCLUSTERS = "vcluster:create"
+    WRITE_VCLUSTERS = "vcluster:write"  # administrators of the tenant: vClusters that are the tenant's alone
     READ_PROJECTS = "project:read"
     WRITE_PROJECTS = "project:write"
     READ_RESERVATIONS = "reservation:read"
@@ -74,7 +76,7 @@ _N, _O, _T, _A = Reach.NONE, Reach.OWN, Reach.TENANT, Reach.ALL
 #                              SystemAdmin TenantAdmin Operator ClaimingUser ReadOnly User Agent
 _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.SUBMIT:          (_A, _T, _T, _T, _N, _T, _N),
-    Permission.READ:            (_A, _T, _T, _T, _T, _T, _N),
+    Permission.READ:            (_A, _T, _O, _O, _O, _O, _N),
     Permission.CHANGE:          (_A, _T, _O, _O, _N, _O, _N),
     Permission.LAUNCH:          (_O, _O, _O, _O, _N, _O, _N),
     Permission.READ_DETAILS:    (_A, _O, _O, _O, _O, _O, _N),
@@ -82,9 +84,11 @@ _ROWS: dict[Permission, tuple[Reach, ...]] = {
     Permission.READ_NODES:      (_A, _A, _A, _A, _A, _A, _N),
     Permission.CONTROL_NODES:   (_A, _N, _A, _N, _N, _N, _N),
     Permission.READ_TENANTS:    (_A, _T, _T, _T, _T, _T, _N),
-    Permission.WRITE_TENANTS:   (_A, _N, _N, _N, _N, _N, _N),
+    Permission.CREATE_TENANTS:  (_A, _N, _N, _N, _N, _N, _N),
+    Permission.WRITE_TENANTS:   (_A, _T, _N, _N, _N, _N, _N),
     Permission.READ_VCLUSTERS:  (_A, _A, _A, _A, _A, _A, _N),
-    Permission.WRITE_VCLUSTERS: (_A, _N, _N, _N, _N, _N, _N),
+    Permission.CREATE_VCLUSTERS: (_A, _N, _N, _N, _N, _N, _N),
+    Permission.WRITE_VCLUSTERS: (_A, _T, _N, _N, _N, _N, _N),
     Permission.READ_PROJECTS:   (_A, _T, _T, _T, _T, _T, _N),
     Permission.WRITE_PROJECTS:  (_A, _T, _N, _N, _N, _N, _N),
     Permission.READ_RESERVATIONS:  (_A, _A, _A, _A, _A, _A, _N),
@@ -137,8 +141,15 @@ def roles_of(scopes: Iterable[str], kind: Kind, role_claims: Iterable[str] = ())
 
 
 def reach_in(identity: Identity, permission: Permission, tenant: str) -> Reach:
-    """How far the caller may go with what belongs to this tenant, which the state may let them administer."""
+    """How far the caller may go with what belongs to this tenant, which the state may let them administer.
+
+    Who issued the token vouches for its roles in the tenants that it names; in those that only the state gives, its bearer is
+    a plain member.
+    """
     reach = reach_of(identity, permission)
+    if reach is not Reach.ALL and tenant in identity.joined:
+        plain = Role.READ_ONLY if Role.READ_ONLY in identity.roles else Role.USER
+        reach = min(reach, TABLE[plain, permission])
     if tenant in identity.admin_of:
         reach = max(reach, TABLE[Role.TENANT_ADMIN, permission])
     return reach

@@ -9,6 +9,7 @@ from heapq import merge
 
 from msgspec.structs import replace
 
+from lattice.api.auth.scope import EVERYTHING, Scope
 from lattice.api.context import Context
 from lattice.api.find.lookup import Found
 from lattice.core.machine.parts.folded_tasks import ended_tasks, task_record
@@ -26,10 +27,10 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What to pick; an empty field takes everything, `tenants=None` those of all tenants."""
+    """What to pick; an empty field takes everything."""
 
     states: frozenset[AllocationState] = frozenset()
-    tenants: tuple[str, ...] | None = None
+    scope: Scope = EVERYTHING
     user: str = ""
     vcluster: str = ""
     project: str = ""
@@ -54,7 +55,7 @@ class Selection:
     def _takes(self, head: Allocation, state: AllocationState, ended_at: int) -> bool:
         return (
             (not self.states or state in self.states)
-            and (self.tenants is None or head.tenant in self.tenants)
+            and self.scope.takes(head.user, head.tenant)
             and (not self.user or head.user == self.user)
             and (not self.vcluster or head.vcluster == self.vcluster)
             and (not self.project or head.project == self.project)
@@ -176,12 +177,11 @@ async def archived_records(
     context: Context, wanted: Selection, before: int | None, page: int = _ARCHIVE_PAGE
 ) -> AsyncIterator[ArchivedRecord]:
     """Matching records of the archive with numbers below `before`."""
-    tenants = wanted.tenants
-    if tenants is not None and not tenants:
+    if wanted.scope.is_empty:
         return
     rough = ArchiveFilter(
-        user=wanted.user,
-        tenant=tenants[0] if tenants is not None and len(tenants) == 1 else "",
+        user=wanted.user or wanted.scope.only_user,
+        tenant=wanted.scope.only_tenant,
         vcluster=wanted.vcluster,
         name=wanted.name,
         states=tuple(sorted(wanted.states)),

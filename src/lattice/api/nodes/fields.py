@@ -100,7 +100,7 @@ FIELDS: dict[str, Field] = {
             kind="number",
             help="its place in the imported file; 0 = in none",
         ),
-        Field(name="vCluster", read=lambda row: row.node.vcluster or row.home, help="for which vCluster it works"),
+        Field(name="vCluster", read=lambda row: row.home, help="for which vCluster it works"),
         Field(name="Group", read=lambda row: row.node.hardware.group, help="topology group"),
         Field(name="GPUs", read=lambda row: row.node.hardware.gpus, kind="number", help="number of GPUs"),
         Field(name="GPUType", read=lambda row: row.node.hardware.gpu_type, help="type of its GPUs"),

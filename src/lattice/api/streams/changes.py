@@ -13,6 +13,7 @@ from msgspec import Struct
 from lattice.api.limits import KEPT_CHANGES
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope
+from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.ports.quorum.replica import Replica
 from lattice.wire.work.allocations import group_state
@@ -43,6 +44,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     group: int = 0
     dag: int = 0
     reason: str = ""
+    reservation: AdvanceReservation | None = None  # as it was set, or before it was deleted
 
 
 _A = AllocationState
@@ -58,15 +60,7 @@ OfAllocation = (
     | ev.AllocationPaused
 )
 _OfTasks = ev.TaskGroupSubmitted | ev.TasksCancelled | ev.TaskGroupHeld
-_OfNamed = (
-    ev.NodeMoved
-    | ev.TenantSet
-    | ev.ProjectSet
-    | ev.VclusterSet
-    | ev.ReservationSet
-    | ev.ReservationDeleted
-    | ev.SettingSet
-)
+_OfNamed = ev.NodeMoved | ev.TenantSet | ev.ProjectSet | ev.VclusterSet | ev.SettingSet
 Shown = (
     OfAllocation
     | _OfTasks
@@ -77,6 +71,8 @@ Shown = (
     | ev.DagEnded
     | ev.NodeSpecified
     | ev.NodeMeasured
+    | ev.ReservationSet
+    | ev.ReservationDeleted
 )
 # Events that change what people see of one allocation, with the state they lead to (None: whatever it is).
 ALLOCATION_EVENTS: dict[type[OfAllocation], tuple[str, AllocationState | None]] = {
@@ -134,6 +130,7 @@ class ChangeRing:
         self._ever = 0
         self._since = 0  # everything after this index was seen
         self._group_states: dict[int, AllocationState] = {}
+        self._reservations: dict[str, AdvanceReservation] = {}  # as they were before the entry that is noted
         self._listeners: list[Listener] = []
         self._touched: set[int] = set()
         self._blocks: list[range] = []
@@ -145,6 +142,7 @@ class ChangeRing:
         self._since = self._replica.applied_index
         groups = self._replica.state.groups
         self._group_states = {number: group_state(group) for number, group in groups.items() if not group.is_done}
+        self._reservations = dict(self._replica.state.reservations)
 
     @property
     def first(self) -> int:
@@ -224,15 +222,9 @@ class ChangeRing:
                 self._note_dag(index, at, event)
             case ev.NodeSpecified() | ev.NodeMeasured():
                 self._note_judged(index, at, event)
-            case (
-                ev.NodeMoved()
-                | ev.TenantSet()
-                | ev.ProjectSet()
-                | ev.VclusterSet()
-                | ev.ReservationSet()
-                | ev.ReservationDeleted()
-                | ev.SettingSet()
-            ):
+            case ev.ReservationSet() | ev.ReservationDeleted():
+                self._note_reservation(index, at, event)
+            case ev.NodeMoved() | ev.TenantSet() | ev.ProjectSet() | ev.VclusterSet() | ev.SettingSet():
                 self._keep_named(index, at, *_named(event))
             case _:
                 assert_never(event)
@@ -308,6 +300,17 @@ class ChangeRing:
         )
         self._keep(shown)
 
+    def _note_reservation(self, index: int, at: int, event: ev.ReservationSet | ev.ReservationDeleted) -> None:
+        """With what it was for, also after its end: that decides who is told."""
+        if isinstance(event, ev.ReservationSet):
+            record, state = event.reservation, "set"
+            self._reservations[record.name] = record
+        elif event.name in self._reservations:
+            record, state = self._reservations.pop(event.name), "deleted"
+        else:
+            return
+        self._keep_named(index, at, "reservation", record.name, {"state": state, "reservation": record})
+
     def _note_judged(self, index: int, at: int, event: ev.NodeSpecified | ev.NodeMeasured) -> None:
         """A node that was declared, or may not work."""
         node = self._replica.state.nodes[event.node]
@@ -345,10 +348,6 @@ def _named(event: _OfNamed) -> tuple[str, str, dict[str, Any]]:
             return "project", event.project.name, {"tenant": event.project.tenant, "project": event.project.name}
         case ev.VclusterSet():
             return "vcluster", event.vcluster.name, {"state": "up" if event.vcluster.is_up else "down"}
-        case ev.ReservationSet():
-            return "reservation", event.reservation.name, {}
-        case ev.ReservationDeleted():
-            return "reservation", event.name, {"state": "deleted"}
         case ev.SettingSet():
             return "setting", event.key, {"reason": event.value}
         case _:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from lattice.api.context import Context
+from lattice.api.errors import ApiError, unknown
+from lattice.api.find.visibility import may_see_vcluster, visible_vclusters
 from lattice.api.notifications import ALL_OFF
 from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.work.intent import Intent, choose_rule
@@ -21,16 +23,33 @@ class PreparedSubmission:
     command: SubmitAllocation
     warnings: list[str] = field(default_factory=list)
     chosen_by: str = ""
+    names_vcluster: bool = False
 
 
 def apply_defaults(context: Context, command: SubmitAllocation, *, names_vcluster: bool) -> PreparedSubmission:
     """Fills in what the submission leaves to the site."""
-    prepared = PreparedSubmission(command)
+    prepared = PreparedSubmission(command, names_vcluster=names_vcluster)
     if not names_vcluster:
         _choose_vcluster(context, prepared)
     if command.notify is not None and command.notify.on:
         _settle_notifications(context, prepared, command.notify)
     return prepared
+
+
+def check_vcluster(context: Context, prepared: PreparedSubmission) -> None:
+    """Raises ApiError for a vCluster that the tenant may not use, without a word of those that are none of its business."""
+    command = prepared.command
+    found = context.state.vclusters.get(command.vcluster)
+    if found is not None and may_see_vcluster(context, found):
+        return  # the core says the rest
+    visible = visible_vclusters(context)
+    if prepared.names_vcluster or found is None:
+        raise unknown("vCluster", command.vcluster, visible)
+    raise ApiError(
+        "forbidden",
+        f'no default vCluster is open to tenant "{command.tenant}"',
+        hint=f"name one of: {', '.join(sorted(visible)) or 'none'}",
+    )
 
 
 def _choose_vcluster(context: Context, prepared: PreparedSubmission) -> None:

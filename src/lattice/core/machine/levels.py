@@ -28,6 +28,7 @@ from msgspec.structs import fields
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import OLDEST_LEVEL
+from lattice.core.model.site.tenants import Tenant
 
 OLDEST = OLDEST_LEVEL
 NEWEST = 2  # the highest level that this release reads and writes
@@ -43,7 +44,7 @@ Item = type[Struct] | tuple[type[Struct], str] | Enum | Setting
 
 # What each level after the first one added. The only place where commands, fields, values and settings get their level.
 ADDED: Mapping[int, tuple[Item, ...]] = {
-    2: (cmd.RaiseLevel,),
+    2: (cmd.RaiseLevel, (Tenant, "visibility")),
 }
 
 

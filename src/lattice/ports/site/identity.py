@@ -33,6 +33,7 @@ class Identity(Struct, frozen=True, kw_only=True):
     allocation: int | None = None
     node: str | None = None
     admin_of: tuple[str, ...] = ()  # tenants that the cluster's state lets them administer
+    joined: tuple[str, ...] = ()  # those of `tenants` that the state alone gives: roles by token do not count there
 
 
 class Verifier(Protocol):

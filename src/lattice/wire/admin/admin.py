@@ -14,6 +14,7 @@ from lattice.core.model.site.tenants import (
     Tenant,
     TenantUse,
     Vcluster,
+    Visibility,
 )
 from lattice.core.model.site.weights import FACTORS, check_weights
 from lattice.wire.text.problems import BadField
@@ -45,6 +46,7 @@ class TenantView(Struct, frozen=True, kw_only=True):
     members: tuple[str, ...]
     admins: tuple[str, ...]
     in_use: UseView
+    visibility: Visibility
 
 
 class VclusterView(Struct, frozen=True, kw_only=True):
@@ -97,6 +99,7 @@ class TenantFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     burst_allowance: float | UnsetType | None = UNSET
     members: list[str] | UnsetType = UNSET
     admins: list[str] | UnsetType = UNSET
+    visibility: Visibility | UnsetType = UNSET
 
 
 class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -146,6 +149,7 @@ def tenant_view(tenant: Tenant, use: TenantUse) -> TenantView:
         members=tenant.members,
         admins=tenant.admins,
         in_use=UseView(nodes=use.nodes, allocations=use.allocations),
+        visibility=tenant.visibility,
     )
 
 

@@ -248,7 +248,7 @@ class UseView(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., allocations: _Optional[int] = ...) -> None: ...
 
 class TenantView(_message.Message):
-    __slots__ = ("name", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "created_at", "members", "admins", "in_use")
+    __slots__ = ("name", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "created_at", "members", "admins", "in_use", "visibility")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_CONCURRENT_ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
@@ -264,6 +264,7 @@ class TenantView(_message.Message):
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     ADMINS_FIELD_NUMBER: _ClassVar[int]
     IN_USE_FIELD_NUMBER: _ClassVar[int]
+    VISIBILITY_FIELD_NUMBER: _ClassVar[int]
     name: str
     max_nodes: int
     max_concurrent_allocations: int
@@ -279,7 +280,8 @@ class TenantView(_message.Message):
     members: _containers.RepeatedScalarFieldContainer[str]
     admins: _containers.RepeatedScalarFieldContainer[str]
     in_use: UseView
-    def __init__(self, name: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., created_at: _Optional[str] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., in_use: _Optional[_Union[UseView, _Mapping]] = ...) -> None: ...
+    visibility: str
+    def __init__(self, name: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., created_at: _Optional[str] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., in_use: _Optional[_Union[UseView, _Mapping]] = ..., visibility: _Optional[str] = ...) -> None: ...
 
 class ListTenantsResponse(_message.Message):
     __slots__ = ("items", "next_cursor")
@@ -290,7 +292,7 @@ class ListTenantsResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[TenantView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class CreateTenantRequest(_message.Message):
-    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "members", "admins", "cleared")
+    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "members", "admins", "visibility", "cleared")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -305,6 +307,7 @@ class CreateTenantRequest(_message.Message):
     BURST_ALLOWANCE_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     ADMINS_FIELD_NUMBER: _ClassVar[int]
+    VISIBILITY_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -320,8 +323,9 @@ class CreateTenantRequest(_message.Message):
     burst_allowance: float
     members: _containers.RepeatedScalarFieldContainer[str]
     admins: _containers.RepeatedScalarFieldContainer[str]
+    visibility: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., visibility: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetTenantRequest(_message.Message):
     __slots__ = ("name",)
@@ -330,7 +334,7 @@ class GetTenantRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class UpdateTenantRequest(_message.Message):
-    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "members", "admins", "cleared")
+    __slots__ = ("name", "request_id", "max_nodes", "max_concurrent_allocations", "max_class", "on_quota", "max_running_per_user", "max_pending_per_user", "gpu_hours_budget", "node_hours_budget", "fair_share_target", "burst_allowance", "members", "admins", "visibility", "cleared")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -345,6 +349,7 @@ class UpdateTenantRequest(_message.Message):
     BURST_ALLOWANCE_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     ADMINS_FIELD_NUMBER: _ClassVar[int]
+    VISIBILITY_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
@@ -360,8 +365,9 @@ class UpdateTenantRequest(_message.Message):
     burst_allowance: float
     members: _containers.RepeatedScalarFieldContainer[str]
     admins: _containers.RepeatedScalarFieldContainer[str]
+    visibility: str
     cleared: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., max_nodes: _Optional[int] = ..., max_concurrent_allocations: _Optional[int] = ..., max_class: _Optional[int] = ..., on_quota: _Optional[str] = ..., max_running_per_user: _Optional[int] = ..., max_pending_per_user: _Optional[int] = ..., gpu_hours_budget: _Optional[float] = ..., node_hours_budget: _Optional[float] = ..., fair_share_target: _Optional[float] = ..., burst_allowance: _Optional[float] = ..., members: _Optional[_Iterable[str]] = ..., admins: _Optional[_Iterable[str]] = ..., visibility: _Optional[str] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TenantUsageRequest(_message.Message):
     __slots__ = ("name", "days", "user", "project")

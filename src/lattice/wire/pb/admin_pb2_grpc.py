@@ -438,7 +438,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListReservations(self, request, context):
-        """All reservations, those that come first at the top.
+        """Reservations that concern the caller, those that come first at the top.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

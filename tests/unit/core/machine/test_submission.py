@@ -221,5 +221,8 @@ def test_sensitive_work_gets_its_nodes_at_once_or_is_refused_with_names() -> Non
     assert (refusal.code, refusal.requested) == ("conflict", "2 nodes")
     assert refusal.message.startswith("OwnershipConflict")
     assert refusal.current == "1 of 3 suitable nodes free; held: n1 by ada, n2 by ada"
+    world.do(cmd.SetTenant(tenant=Tenant(name="elsewhere"), create=True))
+    others = world.refused(world.submission(nodes=2, user="eve", tenant="elsewhere"))
+    assert others.current == "1 of 3 suitable nodes free; held: n1, n2", "no names for other tenants"
     world.submit(user="bob")
     assert world.refused(world.submission(tasks=((0, 1, 1),))).code == "conflict"

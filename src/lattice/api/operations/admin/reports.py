@@ -12,7 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.auth.rbac import Permission
+from lattice.api.auth.scope import Scope
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.selection import Selection, archived_records, hot_records
@@ -150,11 +151,10 @@ def _selection(context: Context, request: ReportQuery) -> Selection:
     since = parse_moment(request.since, "since") if request.since else max(1, until - _DEFAULT_DAYS * _DAY_MS)
     if since >= until:
         raise BadField("since", "does not lie before until", current=f"{rfc3339(since)} to {rfc3339(until)}")
-    tenants, user = _whose(context, request)
     return Selection(
         states=TERMINAL,
-        tenants=tenants,
-        user=user,
+        scope=_whose(context, request),
+        user=request.user,
         project=request.project,
         vcluster=request.vcluster,
         tags=tuple(parse_tag(text) for text in request.tag),
@@ -164,20 +164,16 @@ def _selection(context: Context, request: ReportQuery) -> Selection:
     )
 
 
-def _whose(context: Context, request: ReportQuery) -> tuple[tuple[str, ...] | None, str]:
-    """Tenants and user whose work is summed: one's own, unless one administers the tenant or the whole cluster."""
-    tenants = context.visible_tenants(Permission.READ_USAGE)
-    if request.tenant:
-        tenants = (context.chosen_tenant(Permission.READ_USAGE, request.tenant),)
-    if context.reach(Permission.READ_USAGE) in (Reach.ALL, Reach.TENANT):
-        return tenants, request.user
-    if request.user not in ("", context.user):
+def _whose(context: Context, request: ReportQuery) -> Scope:
+    """Whose work is summed: one's own, and that of the tenants that one administers."""
+    scope = context.scope(Permission.READ_USAGE, request.tenant)
+    if scope.only_user and request.user not in ("", context.user):
         raise ApiError(
             "forbidden",
             "only administrators see reports on others",
             hint="`lattice report` without --user shows your own work",
         )
-    return tenants, context.user
+    return scope
 
 
 def _amounts(record: Allocation, nodes: Mapping[str, Node], ran_ms: int) -> tuple[int, int]:

@@ -3,15 +3,13 @@
 import msgspec
 from msgspec import Struct
 
-from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import unknown
 from lattice.api.find.cursors import Page
+from lattice.api.find.visibility import own_tenants_among, own_user_among, sees_all_reservations, visible_reservations
 from lattice.core.machine.commands import DeleteReservation, SetReservation
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.wire.admin.reservations import ReservationFields, ReservationView, reservation_of, reservation_view
-
-OTHERS = "others"  # stands for tenants and users that are none of the caller's business
 
 
 class GetReservation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,8 +26,8 @@ class Deleted(Struct, frozen=True, kw_only=True):
 
 
 async def list_reservations(context: Context, request: NoParameters) -> Page[ReservationView]:
-    """All reservations, those that come first at the top."""
-    records = sorted(context.state.reservations.values(), key=lambda record: (record.start_at, record.name))
+    """Reservations that concern the caller, those that come first at the top."""
+    records = sorted(visible_reservations(context).values(), key=lambda record: (record.start_at, record.name))
     return Page(items=[_view(context, record) for record in records])
 
 
@@ -52,26 +50,17 @@ async def delete_reservation(context: Context, request: DropReservation) -> Dele
 
 
 def _find(context: Context, name: str) -> AdvanceReservation:
-    record = context.state.reservations.get(name)
+    visible = visible_reservations(context)
+    record = visible.get(name)
     if record is None:
-        raise unknown("reservation", name, context.state.reservations)
+        raise unknown("reservation", name, visible)
     return record
 
 
 def _view(context: Context, record: AdvanceReservation) -> ReservationView:
     view = reservation_view(record, context.services.clock.now_ms())
-    if context.reach(Permission.WRITE_RESERVATIONS) is Reach.ALL:
+    if sees_all_reservations(context):
         return view
-    own = context.identity.tenants
     return msgspec.structs.replace(
-        view,
-        tenants=_without(record.tenants, own),
-        users=_without(record.users, (context.user,)),
-        reason=view.reason if not (record.tenants or record.users) or set(record.tenants) & set(own) else "",
+        view, tenants=own_tenants_among(context, record.tenants), users=own_user_among(context, record.users)
     )
-
-
-def _without(names: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
-    """One's own names; that there are others is said, which ones is not."""
-    kept = tuple(name for name in names if name in own)
-    return kept if len(kept) == len(names) else (*kept, OTHERS)

@@ -1,11 +1,14 @@
 """Tenants and their projects."""
 
+import msgspec
 from msgspec import Struct
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
 from lattice.api.find.cursors import Page
+from lattice.api.find.visibility import own_user_among
+from lattice.api.operations.admin.tenant_limits import check_project_change, check_tenant_change
 from lattice.core.machine.commands import SetProject, SetTenant
 from lattice.core.model.site.tenants import Project, Tenant
 from lattice.wire.admin.admin import (
@@ -50,7 +53,9 @@ async def update_tenant(context: Context, request: TenantFields) -> TenantView:
     # One at a time: each builds on what it read.
     async with context.services.administration:
         old = find_tenant(context, request.name)
-        await context.carry_out(SetTenant(tenant=changed_tenant(old, request)), request.request_id)
+        tenant = changed_tenant(old, request)
+        check_tenant_change(context, old, tenant)
+        await context.carry_out(SetTenant(tenant=tenant), request.request_id)
     return _view(context, context.state.tenants[request.name])
 
 
@@ -67,6 +72,7 @@ async def create_project(context: Context, request: ProjectFields) -> ProjectVie
     """A new project of a tenant."""
     tenant = _own_tenant(context, request.tenant)
     project = changed_project(Project(tenant=tenant, name=request.name), request)
+    check_project_change(context, tenant, project)
     await context.carry_out(SetProject(project=project, create=True), request.request_id)
     return project_view(context.state.projects[tenant, request.name])
 
@@ -80,6 +86,7 @@ async def update_project(context: Context, request: ProjectFields) -> ProjectVie
             known = [name for owner, name in context.state.projects if owner == tenant]
             raise unknown("project", request.name, known)
         project = changed_project(old, request)
+        check_project_change(context, tenant, project)
         await context.carry_out(SetProject(project=project), request.request_id)
     return project_view(context.state.projects[tenant, request.name])
 
@@ -105,4 +112,8 @@ def _visible(context: Context) -> list[Tenant]:
 
 
 def _view(context: Context, tenant: Tenant) -> TenantView:
-    return tenant_view(tenant, context.state.use_of(tenant.name))
+    view = tenant_view(tenant, context.state.use_of(tenant.name))
+    if context.covers_tenant(Permission.READ, tenant.name):
+        return view
+    # Who does not see the others' work is not told who they are.
+    return msgspec.structs.replace(view, members=own_user_among(context, tenant.members))

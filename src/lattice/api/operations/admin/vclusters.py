@@ -5,10 +5,10 @@ from collections import Counter
 import msgspec
 from msgspec import Struct
 
-from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context, NoParameters
-from lattice.api.errors import unknown
 from lattice.api.find.cursors import Page
+from lattice.api.find.visibility import find_vcluster, own_tenants_among, sees_all_vclusters, visible_vclusters
+from lattice.api.operations.admin.tenant_limits import check_vcluster_change
 from lattice.core.machine.commands import SetVcluster
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.work.allocations import AllocationState
@@ -25,7 +25,7 @@ async def list_vclusters(context: Context, request: NoParameters) -> Page[Vclust
     return Page(
         items=[
             _shown(context, vcluster, pending[name], running[name])
-            for name, vcluster in sorted(_visible(context).items())
+            for name, vcluster in sorted(visible_vclusters(context).items())
         ]
     )
 
@@ -45,41 +45,22 @@ async def create_vcluster(context: Context, request: VclusterFields) -> Vcluster
 async def update_vcluster(context: Context, request: VclusterFields) -> VclusterView:
     """Changes what the request names."""
     async with context.services.administration:
-        vcluster = changed_vcluster(_find(context, request.name), request)
+        old = find_vcluster(context, request.name)
+        vcluster = changed_vcluster(old, request)
+        check_vcluster_change(context, old, vcluster)
         await context.carry_out(SetVcluster(vcluster=vcluster), request.request_id)
     return _view(context, request.name)
 
 
-def _find(context: Context, name: str) -> Vcluster:
-    visible = _visible(context)
-    if name not in visible:
-        raise unknown("vCluster", name, visible)
-    return visible[name]
-
-
-def _sees_all(context: Context) -> bool:
-    return Reach.ALL in (context.reach(Permission.READ_TENANTS), context.reach(Permission.CONTROL_NODES))
-
-
-def _visible(context: Context) -> dict[str, Vcluster]:
-    """A vCluster for other tenants alone is nobody else's business."""
-    vclusters = context.state.vclusters
-    if _sees_all(context):
-        return vclusters
-    own = set(context.identity.tenants)
-    return {name: each for name, each in vclusters.items() if not each.tenants or own & set(each.tenants)}
-
-
 def _shown(context: Context, vcluster: Vcluster, pending: int, running: int) -> VclusterView:
     view = vcluster_view(vcluster, pending=pending, running=running)
-    if _sees_all(context):
+    if sees_all_vclusters(context):
         return view
-    own = context.identity.tenants
-    return msgspec.structs.replace(view, tenants=tuple(name for name in vcluster.tenants if name in own))
+    return msgspec.structs.replace(view, tenants=own_tenants_among(context, vcluster.tenants))
 
 
 def _view(context: Context, name: str) -> VclusterView:
-    vcluster = _find(context, name)
+    vcluster = find_vcluster(context, name)
     pending, running = _counts(context)
     return _shown(context, vcluster, pending[name], running[name])
 

@@ -1,9 +1,11 @@
 """Configurations: which nodes are alike, what they should be, who differs; baselines, and the approval after a remediation."""
 
+import msgspec
 from msgspec import Struct
 
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
+from lattice.api.find.visibility import find_vcluster, visible_vclusters
 from lattice.api.nodes.health import refuse_unhealthy
 from lattice.api.operations.nodes.nodes import GetNode, get_node
 from lattice.core.machine.commands import ApproveNode, SetBaseline, UnsetBaseline
@@ -104,8 +106,7 @@ async def approve_node(context: Context, request: ApproveRequest) -> NodeView:
 
 async def get_baseline(context: Context, request: BaselineQuery) -> BaselineView:
     """What the nodes of a vCluster should be: what was declared, else the majority of its largest kind of node."""
-    if request.vcluster not in context.state.vclusters:
-        raise unknown("vCluster", request.vcluster, context.state.vclusters)
+    find_vcluster(context, request.vcluster)
     view = _view(context)
     own = [each for each in _baselines(context, view) if each.vcluster == request.vcluster]
     counts = {each.fingerprint: list(view.fingerprints().values()).count(each.fingerprint) for each in own}
@@ -181,11 +182,11 @@ def _in_full(view: View, given: str) -> str:
 
 
 def _baselines(context: Context, view: View) -> list[BaselineView]:
-    """Declared ones, and majorities where none is declared."""
-    state = context.state
-    found = [_baseline(name, "", view, declared) for name, declared in sorted(state.drift.baselines.items())]
+    """Declared ones, and majorities where none is declared, of vClusters that the caller may know of."""
+    declared, visible = context.state.drift.baselines, visible_vclusters(context)
+    found = [_baseline(name, "", view, each) for name, each in sorted(declared.items()) if name in visible]
     for peers, fingerprint in sorted(view.majorities().items()):
-        if peers.vcluster in state.vclusters and peers.vcluster not in state.drift.baselines:
+        if peers.vcluster in visible and peers.vcluster not in declared:
             found.append(_baseline(peers.vcluster, peers.kind, view, fingerprint=fingerprint))
     return found
 
@@ -240,4 +241,5 @@ def _drift(context: Context, drift: Drift) -> DriftView:
     limit_s = timeout_s(context.state.settings, drift)
     is_pending = limit_s and not drift.verified_at and not drift.escalated_at
     given_up_at = drift.since + int(limit_s * 1000) if is_pending else 0
-    return drift_view(drift, context.state.nodes[drift.node].state, given_up_at)
+    view = drift_view(drift, context.state.nodes[drift.node].state, given_up_at)
+    return view if drift.vcluster in visible_vclusters(context) else msgspec.structs.replace(view, vcluster="")

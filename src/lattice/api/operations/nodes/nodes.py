@@ -8,6 +8,7 @@ from lattice.api.context import Context
 from lattice.api.errors import unknown
 from lattice.api.find.cursors import Page
 from lattice.api.find.states import parse_node_states
+from lattice.api.find.visibility import find_vcluster, vclusters_of_nodes
 from lattice.api.nodes.conformance import conformance_of
 from lattice.api.nodes.fields import sort_rows
 from lattice.api.nodes.health import with_checks
@@ -70,7 +71,7 @@ async def list_nodes(context: Context, request: NodeQuery) -> Page[NodeView]:
     ]
     sort_rows(rows, request.sort)
     page, cursor = page_of(rows, request.limit, request.cursor)
-    homes = _homes(context)
+    homes = vclusters_of_nodes(context)
     views = await in_pieces(page, lambda row: with_checks(context, row.node, _view(context, row.node, homes)))
     return Page(items=views, next_cursor=cursor)
 
@@ -80,7 +81,7 @@ async def get_node(context: Context, request: GetNode) -> NodeView:
     node = context.state.nodes.get(request.id)
     if node is None:
         raise unknown("node", request.id, context.state.nodes)
-    return with_checks(context, node, _view(context, node, _homes(context)), is_full=True)
+    return with_checks(context, node, _view(context, node, vclusters_of_nodes(context)), is_full=True)
 
 
 async def drain_node(context: Context, request: DrainRequest) -> NodeView:
@@ -133,15 +134,8 @@ def _members(context: Context, vcluster: str) -> frozenset[str] | None:
     """Names of the nodes a vCluster may use; None = all."""
     if not vcluster:
         return None
-    found = context.state.vclusters.get(vcluster)
-    if found is None:
-        raise unknown("vCluster", vcluster, context.state.vclusters)
+    found = find_vcluster(context, vcluster)
     return frozenset(found.nodes) if found.nodes else None
-
-
-def _homes(context: Context) -> dict[str, str]:
-    """The vCluster to which a node was given by name."""
-    return {node: vcluster.name for vcluster in context.state.vclusters.values() for node in vcluster.nodes}
 
 
 def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
@@ -158,7 +152,8 @@ def _view(context: Context, node: Node, homes: dict[str, str]) -> NodeView:
     view = msgspec.structs.replace(view, fingerprint=fingerprint, conformance=conformance)
     if context.reach(Permission.CONTROL_NODES) is Reach.ALL:
         return view
-    return msgspec.structs.replace(view, allocations=tuple(map(allocation_id, _seen(context, node))))
+    seen = tuple(map(allocation_id, _seen(context, node)))
+    return msgspec.structs.replace(view, allocations=seen, vcluster=homes.get(node.id, ""))
 
 
 def _seen(context: Context, node: Node) -> list[int]:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from lattice.api.context import Context
 from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
+from lattice.api.find.visibility import vclusters_of_nodes
 from lattice.api.limits import MAX_PAGE
 from lattice.api.nodes.fields import Row, choose_fields, find_field, parse_filters, passing, sort_rows
 from lattice.api.nodes.orders import known_nodes
@@ -82,7 +83,7 @@ def chosen_rows(context: Context, nodes: str, filters: list[str]) -> list[Row]:
 def rows_of(context: Context, nodes: list[Node]) -> list[Row]:
     services = context.services
     now_ms, now_s, get = services.clock.now_ms(), services.clock.monotonic_s(), services.observations.get
-    homes = {node: each.name for each in context.state.vclusters.values() for node in each.nodes}
+    homes = vclusters_of_nodes(context)
     return [Row(node, get(node.id), homes.get(node.id, ""), now_ms, now_s) for node in nodes]
 
 

@@ -13,6 +13,7 @@ from lattice.api.find.lookup import Found, find, find_hot, find_number, find_tas
 from lattice.api.find.selection import Selection, hot_records
 from lattice.api.find.states import parse_states
 from lattice.api.limits import BULK_BATCH, DEFAULT_WAIT_S, MAX_BULK, MAX_WAIT_S
+from lattice.api.submit.filter import screen_update
 from lattice.core.machine.commands import (
     AnyCommand,
     CancelAllocation,
@@ -138,7 +139,7 @@ async def hold(context: Context, request: ChangeAllocation) -> AllocationView:
 async def release(context: Context, request: ChangeAllocation) -> AllocationView:
     """Takes a hold away."""
     found, positions = await find_tasks(context, request.id, Permission.CHANGE)
-    as_operator = context.reach(Permission.CHANGE) > Reach.OWN
+    as_operator = context.reach_in(Permission.CHANGE, found.head.tenant) > Reach.OWN
     command = ReleaseAllocation(number=found.number, as_operator=as_operator, positions=positions)
     return await _change(context, found, command, request.request_id)
 
@@ -165,6 +166,7 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
     walltime = None if request.walltime is None else walltime_s(request.walltime, "walltime")
     name = None if request.name is None else check_name(request.name, "name")
     found = await find(context, request.id, Permission.CHANGE)
+    _refuse_archived(found)
     command = UpdateAllocation(
         number=found.number,
         walltime_s=walltime,
@@ -174,7 +176,9 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
         set_tags=check_tags(request.tags),
         drop_tags=check_names(request.untag, "untag"),
     )
-    return await _change(context, found, command, request.request_id)
+    command, warnings = await screen_update(context, found.head, command)
+    view = await _change(context, found, command, request.request_id)
+    return msgspec.structs.replace(view, warnings=tuple(warnings)) if warnings else view
 
 
 async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
@@ -204,7 +208,6 @@ async def _mine(context: Context, request: CancelMany) -> list[str]:
     wanted = parse_states(request.states) or frozenset(AllocationState) - TERMINAL
     mine = Selection(
         states=wanted - TERMINAL,
-        tenants=None,
         user=context.user,
         project=request.project,
         tags=tuple(parse_tag(text) for text in request.tag),

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from lattice.api.answers import Drawn
 from lattice.api.auth.rbac import Permission
+from lattice.api.auth.scope import Scope
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
@@ -71,6 +72,7 @@ async def submit_dag(context: Context, request: DagSubmission) -> DagView:
     _check_size(context, request)
     warnings: list[str] = []
     members = tuple([await _member(context, each, warnings) for each in read_members(request)])
+    _check_tenants(members)
     command = SubmitDag(
         name=check_name(request.name, "name") if request.name else "dag",
         user=context.user,
@@ -82,6 +84,19 @@ async def submit_dag(context: Context, request: DagSubmission) -> DagView:
     dag, is_archived = await find_dag(context, dag_id(accepted.number), Permission.READ)
     view = await _full_view(context, dag, is_archived=is_archived)
     return replace(view, warnings=tuple(warnings)) if warnings else view
+
+
+def _check_tenants(members: tuple[DagMember, ...]) -> None:
+    """Who sees and cancels a DAG does so with all of it, so all of it is one tenant's."""
+    tenants = sorted({member.submission.tenant for member in members})
+    if len(tenants) > 1:
+        raise BadField(
+            "allocations",
+            "all allocations of a DAG belong to one tenant",
+            current=f"tenants: {', '.join(tenants)}",
+            limit="1 tenant",
+            hint="submit one DAG for each tenant; an allocation may depend on one that was submitted before",
+        )
 
 
 def _check_bytes(command: SubmitDag) -> None:
@@ -148,6 +163,10 @@ async def get_dag_graph(context: Context, request: GraphQuery) -> DagGraph | Dra
 async def cancel_dag(context: Context, request: CancelDagRequest) -> DagView:
     """Ends everything of the DAG that has not ended."""
     dag, _ = await find_dag(context, request.id, Permission.CHANGE)
+    for member in await _all_members(context, dag):
+        head = member_head(member)
+        if not context.covers(Permission.CHANGE, user=head.user, tenant=head.tenant):
+            raise ApiError("forbidden", f"{dag_id(dag.number)} has allocations of other tenants")
     await context.carry_out(CancelDag(number=dag.number), request.request_id)
     dag, is_archived = await find_dag(context, request.id, Permission.READ)
     return await _full_view(context, dag, is_archived=is_archived)
@@ -177,29 +196,26 @@ class _Filter:
     """Which DAGs the caller asks for and may see; nothing = all."""
 
     user: str
-    tenants: tuple[str, ...] | None
+    scope: Scope
     states: frozenset[DagState]
 
     def takes(self, dag: Dag) -> bool:
         return (
-            (self.tenants is None or dag.tenant in self.tenants)
+            self.scope.takes(dag.user, dag.tenant)
             and self.user in ("", dag.user)
             and (not self.states or dag.state in self.states)
         )
 
 
 def _wanted(context: Context, request: DagQuery) -> _Filter:
-    tenants = context.visible_tenants(Permission.READ)
-    if request.tenant:
-        tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
-    return _Filter(request.user, tenants, _states(request.state))
+    return _Filter(request.user, context.scope(Permission.READ, request.tenant), _states(request.state))
 
 
 async def _archived(context: Context, wanted: _Filter, before: int, most: int) -> dict[int, Dag]:
     """The newest archived ones that are wanted, so many at most."""
-    tenant = wanted.tenants[0] if wanted.tenants is not None and len(wanted.tenants) == 1 else ""
+    user, tenant = wanted.user or wanted.scope.only_user, wanted.scope.only_tenant
     found: dict[int, Dag] = {}
-    while page := await context.services.replica.archived_dags(wanted.user, tenant, before, ARCHIVE_PAGE):
+    while page := await context.services.replica.archived_dags(user, tenant, before, ARCHIVE_PAGE):
         for dag in page:
             if wanted.takes(dag):
                 found[dag.number] = dag
@@ -218,10 +234,16 @@ def _states(wanted: list[str]) -> frozenset[DagState]:
     return frozenset(known[word] for word in words)
 
 
-async def _members(context: Context, dag: Dag) -> list[Member]:
+async def _all_members(context: Context, dag: Dag) -> list[Member]:
     """Members that a retention rule has removed from the archive are left out."""
     found = [await find_number(context, number) for number in dag.members]
     return [each.record for each in found if each is not None]
+
+
+async def _members(context: Context, dag: Dag) -> list[Member]:
+    """Those that the caller may see: a DAG of an earlier version may have members in several tenants."""
+    heads = [(member, member_head(member)) for member in await _all_members(context, dag)]
+    return [each for each, head in heads if context.covers(Permission.READ, user=head.user, tenant=head.tenant)]
 
 
 async def _full_view(context: Context, dag: Dag, *, is_archived: bool) -> DagView:

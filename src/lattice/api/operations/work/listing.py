@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
-from lattice.api.errors import unknown
 from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.find.lookup import Found, find_tasks, view_of
 from lattice.api.find.selection import Selection, archived_records, count_tasks, hot_records, pick
 from lattice.api.find.states import parse_states
+from lattice.api.find.visibility import find_vcluster
 from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
 from lattice.core.model.ids import parse_allocation_id, parse_task_id
 from lattice.core.model.intervals import Intervals
@@ -103,13 +103,12 @@ async def count_allocations(context: Context, request: AllocationQuery) -> Count
 
 async def vcluster_queue(context: Context, request: QueueQuery) -> Page[AllocationView]:
     """What waits in a vCluster, in the order in which it is considered; what no cycle has seen yet comes last."""
-    if request.name not in context.state.vclusters:
-        raise unknown("vCluster", request.name, context.state.vclusters)
+    find_vcluster(context, request.name)
     limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
     after = read_cursor(request.cursor, tuple[int, int, int, int]) if request.cursor else None
     wanted = Selection(
         states=frozenset({AllocationState.PENDING, AllocationState.RUNNING}),
-        tenants=context.visible_tenants(Permission.READ),
+        scope=context.scope(Permission.READ),
         vcluster=request.name,
     )
     places = {number: place for place, number in enumerate(context.services.scheduling.queue())}
@@ -158,16 +157,12 @@ def _with_states(wanted: Selection, states: frozenset[AllocationState]) -> Selec
 
 
 async def _selection(context: Context, request: AllocationQuery) -> Selection:
-    state = context.state
-    if request.vcluster and request.vcluster not in state.vclusters:
-        raise unknown("vCluster", request.vcluster, state.vclusters)
-    tenants = context.visible_tenants(Permission.READ)
-    if request.tenant:
-        tenants = (context.chosen_tenant(Permission.READ, request.tenant),)
+    if request.vcluster:
+        find_vcluster(context, request.vcluster)
     group, positions = await _group(context, request.group)
     return Selection(
         states=parse_states(request.state),
-        tenants=tenants,
+        scope=context.scope(Permission.READ, request.tenant),
         user=request.user,
         vcluster=request.vcluster,
         project=request.project,

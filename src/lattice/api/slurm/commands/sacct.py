@@ -16,7 +16,6 @@ from lattice.api.slurm.rows.finding import (
     matching,
     parse_job_id,
     partition_reader,
-    visible,
 )
 from lattice.api.slurm.rows.jobs import BATCH, Depth, JobRows
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
@@ -127,7 +126,7 @@ def _filter(context: Context, query: Query) -> JobFilter:
         partitions=query.names("partition"),
         names=query.names("name"),
         accounts=query.names("accounts"),
-        tenants=visible(context),
+        scope=context.scope(Permission.READ),
         since_ms=int(query.since * 1000),
         is_spread=query.line.has("array"),
     )

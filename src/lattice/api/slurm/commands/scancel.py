@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from lattice.api.auth.rbac import Permission, Reach
+from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.lookup import Found, find, find_tasks
@@ -173,8 +173,7 @@ async def _matching(context: Context, command: SlurmCommand, line: Line, notes: 
 async def _candidates(context: Context, line: Line) -> AsyncIterator[Allocation | TaskGroup]:
     if "user" in line.filters and not _knows_user(context, line.filters["user"]):
         raise error(PROGRAM, f"Invalid user name: {line.filters['user']}")
-    tenants = None if context.reach(Permission.CHANGE) is Reach.ALL else context.identity.tenants
-    wanted = Selection(states=frozenset(AllocationState) - TERMINAL, tenants=tenants)
+    wanted = Selection(states=frozenset(AllocationState) - TERMINAL, scope=context.scope(Permission.CHANGE))
     async for record in hot_records(context.state, wanted):
         head = record.template if isinstance(record, TaskGroup) else record
         if context.covers(Permission.CHANGE, user=head.user, tenant=head.tenant):

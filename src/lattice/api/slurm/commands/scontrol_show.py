@@ -14,7 +14,6 @@ from lattice.api.slurm.rows.finding import (
     behind,
     matching,
     parse_job_id,
-    visible,
 )
 from lattice.api.slurm.rows.jobs import BATCH, Depth, JobRows
 from lattice.api.slurm.rows.machine import MachineRows
@@ -88,7 +87,7 @@ async def _job_rows(context: Context, wanted: str, now: float) -> list[JobRow] |
     if job is not None:
         entries = await behind(context, job, since_ms=since_ms)
     else:
-        everything = JobFilter(tenants=visible(context), since_ms=since_ms)
+        everything = JobFilter(scope=context.scope(Permission.READ), since_ms=since_ms)
         entries = [entry async for entry in matching(context, everything, with_archive=True)]
     if entries is None:
         return None

@@ -6,6 +6,7 @@ from lattice.api.errors import ApiError
 from lattice.api.find.lookup import Found, find
 from lattice.api.nodes.orders import MAX_REASON, Instruction, NodeOrder, order_each
 from lattice.api.slurm.answering import complained
+from lattice.api.submit.filter import screen_update
 from lattice.core.machine.commands import (
     AnyCommand,
     HoldAllocation,
@@ -75,17 +76,24 @@ async def _update_jobs(
 ) -> SlurmAnswer:
     if not fields:
         return complained("No changes specified")
-    failed = []
+    said: list[str] = []
+    is_wrong = False
     for name in jobs.split(","):
         try:
             found = await find(context, f"a{name}" if "_" in name else name, Permission.CHANGE)
             for place, change in enumerate(_changes(context, found, fields)):
-                await context.carry_out(change, command.request_id, part=f"{name}.{place}")
+                screened = change
+                if isinstance(change, UpdateAllocation):
+                    screened, warned = await screen_update(context, found.head, change)
+                    said += [f"scontrol: warning: {text}" for text in warned]
+                await context.carry_out(screened, command.request_id, part=f"{name}.{place}")
         except BadField as problem:
-            failed.append(f"scontrol: error: {problem}")
+            said.append(f"scontrol: error: {problem}")
+            is_wrong = True
         except ApiError as problem:
-            failed.append(f"{_why(problem)} for job {name}")
-    return complained(*failed, code=1 if failed else 0)
+            said.append(f"{_why(problem)} for job {name}")
+            is_wrong = True
+    return complained(*said, code=int(is_wrong))
 
 
 def _why(problem: ApiError) -> str:
@@ -114,7 +122,7 @@ def _changes(context: Context, found: Found, fields: list[tuple[str, str]]) -> l
                 held_by = Hold.USER if found.head.user == context.user else Hold.OPERATOR
                 others.append(HoldAllocation(number=number, hold=held_by))
             case "priority" if text.isdigit():
-                as_operator = context.reach(Permission.CHANGE) > Reach.OWN
+                as_operator = context.reach_in(Permission.CHANGE, found.head.tenant) > Reach.OWN
                 others.append(ReleaseAllocation(number=number, as_operator=as_operator))
             case _:
                 raise Fault(

@@ -40,7 +40,7 @@ def _hold_as_user(context: Context, found: Found, positions: Intervals) -> AnyCo
 
 
 def _release(context: Context, found: Found, positions: Intervals) -> AnyCommand:
-    as_operator = context.reach(Permission.CHANGE) > Reach.OWN
+    as_operator = context.reach_in(Permission.CHANGE, found.head.tenant) > Reach.OWN
     return ReleaseAllocation(number=found.number, as_operator=as_operator, positions=positions)
 
 

@@ -4,7 +4,7 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.helping import asks_for_help, check_clusters, helped
-from lattice.api.slurm.rows.finding import Entry, JobFilter, behind, matching, parse_job_id, partition_reader, visible
+from lattice.api.slurm.rows.finding import Entry, JobFilter, behind, matching, parse_job_id, partition_reader
 from lattice.core.model.site.weights import FACTORS
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.core.scheduler.score.profiles import profile_of
@@ -69,7 +69,7 @@ async def _entries(context: Context, line: ListingLine) -> list[Entry]:
         states=_WAITING,
         users=frozenset(line.items("user")) or None,
         partitions=frozenset(line.items("partition")) or None,
-        tenants=visible(context),
+        scope=context.scope(Permission.READ),
     )
     named = line.last("jobs") or (line.words[0] if line.has("jobs") and line.words else "")
     if not named:

@@ -17,7 +17,6 @@ from lattice.api.slurm.rows.finding import (
     matching,
     parse_job_id,
     partition_reader,
-    visible,
 )
 from lattice.api.slurm.rows.jobs import BATCH, Depth, JobRows
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
@@ -90,7 +89,7 @@ def _filter(context: Context, query: Query, now: float) -> JobFilter:
         partitions=query.partitions,
         names=query.names,
         accounts=query.accounts,
-        tenants=visible(context),
+        scope=context.scope(Permission.READ),
         since_ms=int((now - MIN_JOB_AGE_S) * 1000),
         is_spread=query.is_spread,
     )

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
 from lattice.api.auth.rbac import Permission
+from lattice.api.auth.scope import EVERYTHING, Scope
 from lattice.api.context import Context
 from lattice.api.find.lookup import find_number
 from lattice.api.find.selection import Selection, archived_records
@@ -46,7 +47,7 @@ class JobFilter:
     partitions: frozenset[str] | None = None
     names: frozenset[str] | None = None
     accounts: frozenset[str] | None = None
-    tenants: frozenset[str] | None = None  # those that the caller may see
+    scope: Scope = EVERYTHING  # what the caller may see
     since_ms: int = 0
     is_spread: bool = False  # every waiting task for itself
 
@@ -69,19 +70,13 @@ class JobFilter:
 
     def takes_owner(self, record: Allocation) -> bool:
         return (
-            (self.tenants is None or record.tenant in self.tenants)
+            self.scope.takes(record.user, record.tenant)
             and (self.users is None or record.account in self.users or record.user in self.users)
             and (self.accounts is None or record.tenant in self.accounts)
         )
 
 
 Entry = Allocation | TaskGroup  # a group stands for its tasks that wait
-
-
-def visible(context: Context) -> frozenset[str] | None:
-    """The tenants whose jobs the caller may see; None = all."""
-    tenants = context.visible_tenants(Permission.READ)
-    return None if tenants is None else frozenset(tenants)
 
 
 def partition_reader(context: Context) -> Callable[[Allocation], str]:
@@ -113,8 +108,7 @@ async def matching(context: Context, wanted: JobFilter, *, with_archive: bool = 
     if not with_archive or not wanted.wants_ended:
         return
     states = (wanted.states or TERMINAL) & TERMINAL
-    tenants = None if wanted.tenants is None else tuple(sorted(wanted.tenants))
-    rough = Selection(states=frozenset(states), tenants=tenants, tasks=True, since=wanted.since_ms)
+    rough = Selection(states=frozenset(states), scope=wanted.scope, tasks=True, since=wanted.since_ms)
     async for archived in archived_records(context, rough, None):
         if isinstance(archived, Allocation) and archived.number not in seen and wanted.takes(archived, partition):
             yield archived

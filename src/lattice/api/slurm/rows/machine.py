@@ -1,6 +1,14 @@
 """Nodes, vClusters and reservations as rows of Slurm's listings."""
 
 from lattice.api.context import Context
+from lattice.api.find.visibility import (
+    own_tenants_among,
+    own_user_among,
+    sees_all_reservations,
+    sees_all_vclusters,
+    visible_reservations,
+    visible_vclusters,
+)
 from lattice.api.slurm.accounts import user_ids
 from lattice.core.model.nodes.nodes import DownCause, Node, NodeState
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
@@ -29,12 +37,12 @@ class MachineRows:
 
     def _partition_table(self) -> dict[str, Vcluster]:
         """vClusters by the names of their partitions, those that the caller's tenants may use."""
-        state, names = self._state, self._context.services.slurm
+        names, visible = self._context.services.slurm, visible_vclusters(self._context)
         table = {}
-        for name in names.known_partitions(state.vclusters):
-            vcluster = names.vcluster_of(name, state.vclusters)
+        for name in names.known_partitions(visible):
+            vcluster = names.vcluster_of(name, visible)
             if vcluster is not None:
-                table[name] = state.vclusters[vcluster]
+                table[name] = visible[vcluster]
         return table
 
     def _reserved(self) -> dict[str, bool]:
@@ -101,16 +109,22 @@ class MachineRows:
                 max_time_s=vcluster.max_walltime_s,
                 default_time_s=vcluster.default_walltime_s,
                 max_nodes=vcluster.max_nodes,
-                accounts=vcluster.tenants,
+                accounts=self._tenants(vcluster.tenants),
             )
             for name, vcluster in self._vclusters.items()
         ]
 
+    def _tenants(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return names if sees_all_vclusters(self._context) else own_tenants_among(self._context, names)
+
+    def _users(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return names if sees_all_reservations(self._context) else own_user_among(self._context, names)
+
     def reservations(self) -> list[ReservationRow]:
-        """Those that are in force or still to come."""
+        """Those that concern the caller and are in force or still to come."""
         nodes, now = self._state.nodes, self._now_ms
         rows = []
-        for record in self._state.reservations.values():
+        for record in visible_reservations(self._context).values():
             window = record.occurrence(now)
             if window is None:
                 continue
@@ -127,8 +141,8 @@ class MachineRows:
                     is_active=window[0] <= now,
                     nodes=names,
                     cpus=sum(nodes[name].hardware.cpus for name in names if name in nodes),
-                    users=record.users,
-                    accounts=record.tenants,
+                    users=self._users(record.users),
+                    accounts=self._tenants(record.tenants),
                     is_maintenance=is_maintenance,
                     flags=tuple(flags),
                 )

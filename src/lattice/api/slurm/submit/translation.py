@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
+from lattice.api.find.visibility import may_see_reservation, visible_vclusters
 from lattice.api.slurm.accounts import MAX_ID, NOBODY
 from lattice.api.slurm.submit import exporting
 from lattice.api.slurm.submit.shape import Shape, shape_of
@@ -207,7 +208,7 @@ def _tenant(context: Context, job: Job, program: str) -> str:
 
 
 def _vcluster(context: Context, job: Job, program: str) -> Vcluster:
-    names, vclusters = context.services.slurm, context.state.vclusters
+    names, vclusters = context.services.slurm, visible_vclusters(context)
     if not job.partition:
         default = vclusters.get(context.default_vcluster)
         if default is not None:
@@ -232,6 +233,8 @@ def _reserve(context: Context, job: Job, tenant: str, shape: Shape, program: str
     now_ms = context.services.clock.now_ms()
     window = None if found is None else found.occurrence(now_ms)
     if found is None or window is None:
+        raise error(program, f"{SUBMISSION_FAILED}Requested reservation is invalid")
+    if not may_see_reservation(context, found):
         raise error(program, f"{SUBMISSION_FAILED}Requested reservation is invalid")
     if not found.admits(tenant, context.user):
         raise error(program, f"{SUBMISSION_FAILED}Access denied to requested reservation")

@@ -23,6 +23,7 @@ FIELDS = (
     Field("burst_allowance", FLOAT, "burst factor over its share, e.g. 1.5"),
     Field("members", LIST_OF_NAMES, "users who belong to it in addition to those whose token says so, comma-separated"),
     Field("admins", LIST_OF_NAMES, "users who administer it, comma-separated"),
+    Field("visibility", TEXT, "whose work its members see: own or tenant (own)"),
 )
 
 
@@ -44,6 +45,7 @@ class Options:
     burst_allowance: str | None = None
     members: str | None = None
     admins: str | None = None
+    visibility: str | None = None
 
 
 def _limit(value: float | None) -> str:

@@ -12,6 +12,13 @@ class OnQuota(StrEnum):
     QUEUE = "queue"
 
 
+class Visibility(StrEnum):
+    """Whose work the members of a tenant see; its administrators see all of it."""
+
+    OWN = "own"
+    TENANT = "tenant"
+
+
 class NodeSharing(StrEnum):
     EXCLUSIVE = "exclusive"
     SHARED = "shared"
@@ -37,6 +44,7 @@ class Tenant(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     created_at: int = 0
     members: tuple[str, ...] = ()  # users who belong to it, besides those whose token says so
     admins: tuple[str, ...] = ()  # users who administer it
+    visibility: Visibility = Visibility.OWN
 
 
 class Project(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -191,7 +191,9 @@ class Explanations(WaitingTable):
         if closed is not None:
             record, (start, stop) = closed
             now = self.room.now
-            return f'reservation "{record.name}" lasts from {_clock(start, now)} to {_clock(stop, now)}: {figures}'
+            # Whom others have reserved nodes for is not told; maintenance is for nobody.
+            name = "for others" if record.tenants or record.users else f'"{record.name}"'
+            return f"reservation {name} lasts from {_clock(start, now)} to {_clock(stop, now)}: {figures}"
         if demand.request.require_conformance and len(unkept) >= demand.least:
             alike = max(1, largest_alike(self.room, unkept))  # a node of which nothing is known is a group of one
             return f"insufficient conformance group: {alike} of {demand.least} requested nodes are alike; {figures}"

@@ -141,7 +141,7 @@ def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster
     if len(free) >= command.request.nodes and not command.tasks:
         return None
     held = [
-        f"{node.id} by {state.allocations[number].user}"
+        node.id + _holder_within(state, command.tenant, state.allocations[number])
         for node in sorted(suitable, key=lambda node: node.id)
         for number in node.holders()[:1]
     ]
@@ -152,6 +152,11 @@ def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster
         requested=f"{_nodes(command.request.nodes)}{' for each of several tasks' if command.tasks else ''}",
         hint="Ask the users named to release their nodes, or request fewer.",
     )
+
+
+def _holder_within(state: State, tenant: str, holder: Allocation) -> str:
+    """Who holds a node is told inside the tenant, to others only that somebody does. The text is in the audit chain."""
+    return f" by {holder.user}" if holder.tenant == tenant or state.level < 2 else ""
 
 
 def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at: int) -> Allocation:
