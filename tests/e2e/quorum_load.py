@@ -55,7 +55,7 @@ class Load:
     def _submit(self, number: int) -> None:
         urls = list(self._cluster.urls.values())
         first = number % len(urls)
-        with Client(urls[first:] + urls[:first], token=self._cluster.token, retry_for=60) as client:
+        with Client(urls[first:] + urls[:first], token=self._cluster.token, retry_for=60, insecure_http=True) as client:
             for count in itertools.count(1):
                 if self._over.wait(self._pause_s):
                     return

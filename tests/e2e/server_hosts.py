@@ -58,6 +58,9 @@ class HostCluster(LocalCluster):
         for log in sorted(self.directory.glob("*.log")):
             print(f"--- {log.name}\n{log.read_text()[-4000:]}")  # noqa: T201
 
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "LATTICE_INSECURE_HTTP": "1"}
+
     @property
     def urls(self) -> dict[str, str]:
         return {name: f"http://{self.network.address(name)}:{REST}" for name in self.names}

@@ -21,7 +21,7 @@ from lattice_sdk.operation import Awaiting, Steps, at
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request
 from lattice_sdk.streams import watch_query
-from lattice_sdk.transport import Endpoint, parse_endpoint
+from lattice_sdk.transport import SAYS_YES, Endpoint, parse_endpoints
 
 T = TypeVar("T")
 
@@ -49,8 +49,9 @@ class LatticeClient(Awaiting, Calls):
         timeout: float = DEFAULT_TIMEOUT_S,
         note: Callable[[str], None] = silent,
         ca_file: str | os.PathLike[str] | None = None,
+        insecure_http: bool = False,
     ) -> None:
-        addresses = _endpoints(address, port)
+        addresses = _endpoints(address, port, insecure_http=insecure_http)
         said = {_header(name): value for name, value in (headers or {}).items()}
         if tenant:
             said["X-Lattice-Tenant"] = tenant
@@ -65,7 +66,7 @@ class LatticeClient(Awaiting, Calls):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "LatticeClient":
-        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT and LATTICE_CA_FILE say."""
+        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT, LATTICE_CA_FILE and LATTICE_INSECURE_HTTP say."""
         url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
         if not url:
             raise ValueError("LATTICE_API_URL is not set")
@@ -75,6 +76,7 @@ class LatticeClient(Awaiting, Calls):
             token_file=environment.get("LATTICE_TOKEN_FILE") or None,
             tenant=environment.get("LATTICE_TENANT", ""),
             ca_file=environment.get("LATTICE_CA_FILE") or None,
+            insecure_http=environment.get("LATTICE_INSECURE_HTTP", "").lower() in SAYS_YES,
         )
 
     async def __aenter__(self) -> "LatticeClient":
@@ -262,9 +264,9 @@ def _standing(allocation: Allocation) -> Event:
     )
 
 
-def _endpoints(address: str | Sequence[str], port: int | None) -> list[Endpoint]:
+def _endpoints(address: str | Sequence[str], port: int | None, *, insecure_http: bool) -> list[Endpoint]:
     texts = address.split(",") if isinstance(address, str) else address
-    found = [parse_endpoint(_with_port(text.strip(), port)) for text in texts if text.strip()]
+    found = parse_endpoints((_with_port(text.strip(), port) for text in texts), insecure_http=insecure_http)
     if not found:
         raise ValueError("a client needs at least one address")
     return found

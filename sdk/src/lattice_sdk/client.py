@@ -17,7 +17,7 @@ from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request, Session
 from lattice_sdk.step_streams import StepStream
 from lattice_sdk.streams import EventReader, LogStream, Watch, watch_query
-from lattice_sdk.transport import Endpoint, parse_endpoint
+from lattice_sdk.transport import SAYS_YES, Endpoint, parse_endpoints
 
 T = TypeVar("T")
 
@@ -34,6 +34,7 @@ class Client(Blocking, Calls):
     the next is asked. A call that gets no answer is repeated under the same request id for up to
     `retry_for` seconds (0 = never), then Unreachable is raised; `note` hears of it after a second.
     Without `token` and `token_file` the login that `lattice login` keeps is used. `ca_file` is whom to trust with https.
+    Plain http to another machine is refused unless `insecure_http` asks for it.
     Keeps one connection open; use one client per thread.
     """
 
@@ -49,9 +50,10 @@ class Client(Blocking, Calls):
         note: Callable[[str], None] = silent,
         policy: RetryPolicy | None = None,
         ca_file: str | os.PathLike[str] | None = None,
+        insecure_http: bool = False,
     ) -> None:
         texts = endpoints.split(",") if isinstance(endpoints, str) else endpoints
-        addresses = [parse_endpoint(text) for text in texts if text.strip()]
+        addresses = parse_endpoints(texts, insecure_http=insecure_http)
         if not addresses:
             raise ValueError("a client needs at least one address")
         headers = (("User-Agent", "lattice-sdk"), ("Accept", "*/*"))
@@ -66,7 +68,7 @@ class Client(Blocking, Calls):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Client":
-        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT and LATTICE_CA_FILE say."""
+        """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT, LATTICE_CA_FILE and LATTICE_INSECURE_HTTP say."""
         url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
         if not url:
             raise ValueError("LATTICE_API_URL is not set")
@@ -76,6 +78,7 @@ class Client(Blocking, Calls):
             token_file=environment.get("LATTICE_TOKEN_FILE") or None,
             tenant=environment.get("LATTICE_TENANT", ""),
             ca_file=environment.get("LATTICE_CA_FILE") or None,
+            insecure_http=environment.get("LATTICE_INSECURE_HTTP", "").lower() in SAYS_YES,
         )
 
     def __enter__(self) -> "Client":

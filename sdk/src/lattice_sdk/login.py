@@ -34,7 +34,7 @@ from lattice_sdk.provider import (
 from lattice_sdk.retry import RetryPolicy
 from lattice_sdk.session import PREFIX, Request, Session
 from lattice_sdk.token_cache import Login, ends_at
-from lattice_sdk.transport import parse_endpoint
+from lattice_sdk.transport import parse_endpoints
 
 PORT = 8400
 WITHIN_S = 300.0
@@ -240,9 +240,11 @@ def _query_of(address: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
 
 
-def discover(endpoints: str, *, ca_file: str = "", policy: RetryPolicy | None = None) -> Discovery:
+def discover(
+    endpoints: str, *, ca_file: str = "", policy: RetryPolicy | None = None, insecure_http: bool = False
+) -> Discovery:
     """How the cluster wants people to log in; asked without a token."""
-    servers = [parse_endpoint(text) for text in endpoints.split(",") if text.strip()]
+    servers = parse_endpoints(endpoints.split(","), insecure_http=insecure_http)
     session = Session(servers, no_token, policy=policy or RetryPolicy(), timeout_s=10.0, ca_file=ca_file)
     try:
         return msgspec.json.decode(session.call(Request(method="GET", path=f"{PREFIX}/auth/discovery")), type=Discovery)

@@ -5,7 +5,7 @@ whole conversation with the server; this costs the socket module alone. TLS is i
 """
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import NamedTuple
 
@@ -49,6 +49,27 @@ def parse_endpoint(text: str) -> Endpoint:
     if not host or port is None or not readable:
         raise ValueError(f'"{text}" is not an address; write {scheme}://HOST:PORT')
     return Endpoint(scheme, host, port, (slash + path).rstrip("/"))
+
+
+def parse_endpoints(texts: Iterable[str], *, insecure_http: bool = False) -> list[Endpoint]:
+    """The addresses; ValueError for what is none, and for plain http to another machine unless that is asked for."""
+    found = [parse_endpoint(text) for text in texts if text.strip()]
+    for endpoint in found:
+        if endpoint.scheme == "http" and not insecure_http and not is_loopback(endpoint.host):
+            raise ValueError(
+                f"{endpoint} is plain http to another machine, which shows your token to whoever listens; "
+                "use https, or ask for it with --insecure-http, LATTICE_INSECURE_HTTP=1 or insecure_http"
+            )
+    return found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine by name or address."""
+    is_number = host.startswith("127.") and not host.strip("0123456789.")
+    return host.lower() == "localhost" or host == "::1" or is_number
+
+
+SAYS_YES = frozenset({"1", "true", "yes"})  # of LATTICE_INSECURE_HTTP
 
 
 def _host_and_port(authority: str, default: int) -> tuple[str, int | None]:

@@ -9,6 +9,7 @@ from lattice.cli.errors import LOGIN_HINT, NOT_PERMITTED, START_HINT, UNREACHABL
 from lattice.cli.flags import FORMATS, Flags
 from lattice.cli.local_cluster import TOKEN_FILE, ClusterFile, ClusterProcess, directory_text, read_cluster
 from lattice_sdk.token_cache import TokenCache, cache_path
+from lattice_sdk.transport import SAYS_YES
 
 # Keys of the configuration file; the second spelling of a pair means the same.
 ALIASES = {
@@ -20,7 +21,7 @@ ALIASES = {
 KEYS = frozenset(
     {
         *("endpoint", "tenant", "vcluster", "project", "output_format", "color"),
-        *("token_file", "ca_file", "default_uenv"),
+        *("token_file", "ca_file", "insecure_http", "default_uenv"),
     }
 )
 
@@ -69,6 +70,12 @@ class Settings:
     def ca_file(self) -> str:
         """Whom to trust with https; empty = the system's authorities."""
         return self.flags.ca_file or self.environment.get("LATTICE_CA_FILE") or self._filed("ca_file")
+
+    @property
+    def insecure_http(self) -> bool:
+        """Whether plain http to other machines is wanted."""
+        said = (self.environment.get("LATTICE_INSECURE_HTTP", ""), self._filed("insecure_http"))
+        return self.flags.insecure_http or any(text.lower() in SAYS_YES for text in said)
 
     def place(self) -> Place:
         """The cluster to talk to; CommandError when nobody named one, or nothing to log in with."""

@@ -115,6 +115,7 @@ class Context:
                 retry_for=self.flags.retry_for,
                 note=self.note,
                 ca_file=self.settings.ca_file or None,
+                insecure_http=self.settings.insecure_http,
             )
         except ValueError as error:
             raise UsageError(f"{place.origin}: {error}") from None

@@ -24,6 +24,7 @@ class Flags:
     api_url: str | None = None
     token_file: str | None = None
     ca_file: str | None = None
+    insecure_http: bool = False
     retry_for: float = DEFAULT_RETRY_FOR_S
 
 
@@ -42,7 +43,7 @@ WITH_VALUE = frozenset(
         "--retry-for",
     }
 )
-WITHOUT_VALUE = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-color"})
+WITHOUT_VALUE = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-color", "--insecure-http"})
 
 # Flags a script may set for itself; any other could let a script choose where a token is sent.
 ALLOWED_IN_SCRIPTS = frozenset({"tenant", "vcluster"})
@@ -68,6 +69,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--api-url", metavar="URL", help="URL of the API; separate several with commas")
     add("--token-file", metavar="FILE", help="read the token from this file")
     add("--ca-file", metavar="FILE", help="CA bundle to use for HTTPS (default: the system's)")
+    add("--insecure-http", action="store_true", help="allow plain http to other machines, which exposes the token")
     add(
         "--retry-for",
         metavar="S",

@@ -22,10 +22,22 @@ def configured(folder: Path, text: str) -> dict[str, str]:
 
 
 def test_variables_come_first(tmp_path: Path) -> None:
-    variables = {**local(tmp_path), "LATTICE_API_URL": "a:1, http://b:2/", "LATTICE_TOKEN": "t", "LATTICE_TENANT": "x"}
+    variables = {
+        **local(tmp_path),
+        "LATTICE_API_URL": "localhost:1, http://127.0.0.2:2/",
+        "LATTICE_TOKEN": "t",
+        "LATTICE_TENANT": "x",
+    }
     place = quick_place(variables)
     assert place is not None
-    assert (place.endpoints, place.token, place.tenant) == (("http://a:1", "http://b:2"), "t", "x")
+    assert (place.endpoints, place.token, place.tenant) == (("http://localhost:1", "http://127.0.0.2:2"), "t", "x")
+
+
+@pytest.mark.parametrize("url", ["http://a:1", "a:1", "http://127.evil.example:1", "http://localhost.evil.example:1"])
+def test_plain_http_to_other_machines_is_left_to_the_library_unless_asked_for(tmp_path: Path, url: str) -> None:
+    variables = {"HOME": str(tmp_path), "LATTICE_API_URL": url, "LATTICE_TOKEN": "t"}
+    assert quick_place(variables) is None
+    assert quick_place({**variables, "LATTICE_INSECURE_HTTP": "1"}) is not None
 
 
 def test_the_local_cluster_is_found_with_its_token(tmp_path: Path) -> None:
@@ -39,9 +51,9 @@ def test_the_local_token_is_for_the_local_cluster_alone(tmp_path: Path) -> None:
 
 
 def test_a_plain_configuration_file_is_read(tmp_path: Path) -> None:
-    place = quick_place(configured(tmp_path, "# mine\nendpoint: http://h:1\ntenant: physics\ncolor: false\n\n"))
+    place = quick_place(configured(tmp_path, "# mine\nendpoint: http://127.0.0.1:1\ntenant: physics\ncolor: false\n\n"))
     assert place is not None
-    assert (place.endpoints, place.tenant) == (("http://h:1",), "physics")
+    assert (place.endpoints, place.tenant) == (("http://127.0.0.1:1",), "physics")
 
 
 @pytest.mark.parametrize(

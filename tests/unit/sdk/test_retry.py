@@ -111,7 +111,7 @@ def test_a_host_that_does_not_exist_is_not_waited_for(monkeypatch: pytest.Monkey
     monkeypatch.setattr(socket, "create_connection", unknown)
     watch, notes = Stopwatch(), list[str]()
     with (
-        Client("http://no-such-host.invalid", token="t", policy=policy_of(watch, notes)) as client,
+        Client("https://no-such-host.invalid", token="t", policy=policy_of(watch, notes)) as client,
         pytest.raises(Unreachable, match="name or service not known"),
     ):
         client.whoami()

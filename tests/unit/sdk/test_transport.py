@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lattice_sdk.transport import Connection, Endpoint, ProtocolError, parse_endpoint, quote
+from lattice_sdk.transport import Connection, Endpoint, ProtocolError, parse_endpoint, parse_endpoints, quote
 
 
 @pytest.mark.parametrize(
@@ -157,3 +157,15 @@ def test_a_unix_socket_is_an_address_too(tmp_path: object) -> None:
             peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             assert connection.ask(HEAD, b"").read() == b"ok"
         connection.close()
+
+
+@pytest.mark.parametrize("text", ["http://h:1", "10.0.0.1:8080", "http://127.evil.example", "http://localhost.example"])
+def test_plain_http_to_other_machines_has_to_be_asked_for(text: str) -> None:
+    with pytest.raises(ValueError, match="plain http to another machine"):
+        parse_endpoints([text])
+    assert len(parse_endpoints([text], insecure_http=True)) == 1
+
+
+def test_https_and_this_machine_need_no_asking() -> None:
+    texts = ["https://h", "http://127.0.0.1:1", "http://localhost:2", "http://[::1]:3", "unix:///run/x", " "]
+    assert len(parse_endpoints(texts)) == 5

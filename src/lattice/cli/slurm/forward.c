@@ -250,6 +250,17 @@ static int dial_unix(const char *path) {
     return -1;
 }
 
+/* Plain http to other machines shows the token to whoever listens; the long way refuses it unless somebody asked for it. */
+static int is_local(const char *host) {
+    if (!strcmp(host, "localhost")) return 1;
+    return !strncmp(host, "127.", 4) && strspn(host, "0123456789.") == strlen(host);
+}
+
+static int is_asked_for(void) {
+    const char *said = variable("LATTICE_INSECURE_HTTP");
+    return said && (!strcmp(said, "1") || !strcmp(said, "true") || !strcmp(said, "yes"));
+}
+
 static int dial(char *endpoint) {
     if (!strncmp(endpoint, "unix://", 7)) return dial_unix(endpoint + 7);
     if (!strncmp(endpoint, "http://", 7)) endpoint += 7;
@@ -259,6 +270,7 @@ static int dial(char *endpoint) {
     if (path) *path = 0;
     if (!port || strchr(port, ']') || *endpoint == '[') give_up();
     *port++ = 0;
+    if (!is_local(endpoint) && !is_asked_for()) give_up();
     struct addrinfo wish = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     if (getaddrinfo(endpoint, port, &wish, &found)) return -1;
     for (struct addrinfo *each = found; each; each = each->ai_next) {
@@ -525,9 +537,18 @@ static void add_likely_script(Text *body) {
     }
 }
 
+/* Whether a word of the line is the file that the server asks for. */
+static int is_named(const char *path) {
+    if (strcmp(program, "sbatch") || !*path || *path == '-') return 0;
+    for (int i = 1; arguments[i]; i++)
+        if (!strcmp(arguments[i], path)) return 1;
+    return 0;
+}
+
 /* What the server could not do without. Once stdin was read, whoever continues gets it from memory. */
 static void add_demanded(Text *body, const Answer *answer) {
     Text script = {0};
+    if (strcmp(program, "sbatch")) give_up();
     if (!strcmp(answer->needs, "stdin")) {
         int good = read_all(0, MOST_SCRIPT, &script), memory = memfd_create("script", 0);
         if (memory < 0) _exit(1);
@@ -539,7 +560,9 @@ static void add_demanded(Text *body, const Answer *answer) {
         add_script(body, "", &script);
         return;
     }
-    char *path = answer->path ? opened(answer->path, &script) : NULL;
+    /* Nothing is opened that the line does not name; the long way says so. */
+    if (!answer->path || !is_named(answer->path)) give_up();
+    char *path = opened(answer->path, &script);
     if (!path) give_up();
     add_script(body, path, &script);
 }

@@ -13,6 +13,7 @@ from lattice.cli.slurm.exchange import PATIENCE_S, Unreachable
 from lattice.cli.slurm.place import Place
 from lattice_sdk.client import Client
 from lattice_sdk.errors import LatticeError
+from lattice_sdk.transport import parse_endpoints
 
 ANSWER_TIMEOUT_S = 120.0
 
@@ -30,6 +31,7 @@ def connect(variables: Mapping[str, str]) -> Client:
             retry_for=PATIENCE_S,
             timeout=ANSWER_TIMEOUT_S,
             ca_file=settings.ca_file or None,
+            insecure_http=settings.insecure_http,
         )
     except (CommandError, ValueError) as error:
         raise Unreachable(str(error)) from None
@@ -44,6 +46,10 @@ def place_of(variables: Mapping[str, str]) -> Place:
     except (CommandError, ValueError, OSError) as error:
         raise Unreachable(str(error)) from None
     addresses = tuple(text.strip().rstrip("/") for text in place.api_url.split(",") if text.strip())
+    try:
+        parse_endpoints(addresses, insecure_http=settings.insecure_http)
+    except ValueError as error:
+        raise Unreachable(str(error)) from None
     return Place(addresses, token, settings.tenant, settings.ca_file or "")
 
 

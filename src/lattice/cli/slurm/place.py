@@ -40,7 +40,22 @@ def quick_place(variables: dict[str, str]) -> Place | None:
         return None
     if not all(text.startswith(("http://", "unix:///")) for text in endpoints):
         return None
+    if not (is_asked_for(variables) or all(map(_stays_here, endpoints))):
+        return None  # the library refuses it in its words
     return Place(endpoints, token, tenant)
+
+
+def is_asked_for(variables: dict[str, str]) -> bool:
+    """Whether plain http to other machines is wanted."""
+    return variables.get("LATTICE_INSECURE_HTTP", "").lower() in ("1", "true", "yes")
+
+
+def _stays_here(endpoint: str) -> bool:
+    """Whether nobody on the network sees what is sent."""
+    host = endpoint.removeprefix("http://").partition("/")[0]
+    host = "[::1]" if host.startswith("[::1]:") else host.partition(":")[0]
+    is_number = host.startswith("127.") and not host.strip("0123456789.")
+    return endpoint.startswith("unix:") or host in ("localhost", "[::1]") or is_number
 
 
 def _filed(variables: dict[str, str]) -> dict[str, str] | None:

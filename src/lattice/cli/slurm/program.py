@@ -27,6 +27,7 @@ from posix import (
 )
 
 from lattice.cli.slurm.exchange import Unreachable, ask
+from lattice.cli.slurm.own_line import names_file, unnamed
 from lattice.cli.slurm.place import quick_place
 
 TYPE_CHECKING = False
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_SCRIPT = 4 << 20
 SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
+SCRIPTED = frozenset({"sbatch", "srun"})  # srun: the file of --multi-prog
 # A job that asks for its own requeue or end is stopped by what it asked for; it must still learn the answer.
 ENDERS = frozenset({"scontrol", "scancel"})
 PREFIXES = (
@@ -164,7 +166,7 @@ def run(program: str, argv: list[str], perform: "Perform | None" = None) -> int:
         _put(1, answer.get("stdout", ""))
         _put(2, answer.get("stderr", ""))
         if needs := answer.get("needs"):
-            more = _demanded(program, needs, answer.get("path", ""), variables)
+            more = _demanded(program, argv, str(needs), str(answer.get("path", "")), variables)
         elif perform is not None and (answer.get("attend") or answer.get("spawn")):
             code, word = perform(_own_place(program, variables), answer, patience.noted if patience else [])
             if not word:
@@ -225,13 +227,13 @@ def _fixed(program: str, argv: list[str], variables: dict[str, str]) -> str:
     )
     words = ",".join(quoted(_clean(word)) for word in argv)
     return (
-        f'"program":{quoted(program)},"argv":[{words}],"cwd":{quoted(_clean(_directory()))},"environment":{{{sent}}},'
+        f'"program":{quoted(program)},"argv":[{words}],"cwd":{quoted(_clean(directory()))},"environment":{{{sent}}},'
         f'"host":{quoted(uname().nodename)},"uid":{getuid()},"gid":{getgid()},"umask":{mask},'
         f'"request_id":{quoted(variables.get(REQUEST) or f"{urandom(8).hex()}{getpid():x}")}'
     )
 
 
-def _directory() -> str:
+def directory() -> str:
     try:
         return getcwd()
     except OSError:
@@ -277,7 +279,7 @@ def _opened(name: str, search: str) -> tuple[str, str | None]:
             continue
         finally:
             close(descriptor)
-        return path if path.startswith("/") else f"{_directory().rstrip('/')}/{path}", text
+        return path if path.startswith("/") else f"{directory().rstrip('/')}/{path}", text
     return "", None
 
 
@@ -302,7 +304,9 @@ def _script_fields(path: str, script: str) -> str:
     return f',"script_path":{quoted(_clean(path))},"script":{quoted(script)}'
 
 
-def _demanded(program: str, needs: str, name: str, variables: dict[str, str]) -> str:
+def _demanded(program: str, argv: list[str], needs: str, name: str, variables: dict[str, str]) -> str:
+    if program not in SCRIPTED or not (needs == "stdin" or names_file(argv, name)):
+        raise Stopped(unnamed(program, "read", [name or needs]))
     if needs == "stdin":
         return _script_fields("", _text(_read_all(0)))
     path, script = _opened(name, variables.get("PATH", ""))

@@ -1,10 +1,12 @@
 """`salloc`: gets an allocation, runs a program or a shell with its variables here, and gives it back."""
 
 import _signal  # type: ignore[import-not-found]  # `signal` without its enumerations
+import sys
 from posix import WEXITSTATUS, WIFSIGNALED, WTERMSIG, _exit, environ, execve, fork, waitpid
 
+from lattice.cli.slurm.own_line import may_set, names_program, unnamed
 from lattice.cli.slurm.place import Place
-from lattice.cli.slurm.program import go
+from lattice.cli.slurm.program import Stopped, go
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +28,13 @@ def _spawn(_place: Place, answer: "Mapping[str, Any]", noted: list[int]) -> tupl
     about = answer["spawn"]
     if noted:
         return 1, str(about.get("resume", "")).replace("CODE", "1")
-    variables = {**environ, **{name.encode(): value.encode() for name, value in about.get("environment", {}).items()}}
+    given = about.get("environment", {}).items()
+    variables = {**environ, **{name.encode(): value.encode() for name, value in given if may_set(name)}}
     shell = environ.get(b"SHELL") or b"/bin/sh"
-    argv = [word.encode("utf-8", "surrogateescape") for word in about.get("argv") or ()] or [shell]
+    words = list(about.get("argv") or ())
+    if not names_program(own_words(), words):
+        raise Stopped(unnamed("salloc", "run", words))
+    argv = [os_bytes(word) for word in sys.argv[len(sys.argv) - len(words) :]] or [shell]
     before = {number: _signal.signal(number, _signal.SIG_IGN) for number in IGNORED}
     child = fork()
     if child == 0:
@@ -43,6 +49,15 @@ def _spawn(_place: Place, answer: "Mapping[str, Any]", noted: list[int]) -> tupl
         _signal.signal(number, handler)
     code = 128 + WTERMSIG(status) if WIFSIGNALED(status) else WEXITSTATUS(status)
     return code, str(about.get("resume", "")).replace("CODE", str(code))
+
+
+def own_words() -> list[str]:
+    """The words of the line as the server got them."""
+    return [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in sys.argv[1:]]
+
+
+def os_bytes(word: str) -> bytes:
+    return word.encode("utf-8", "surrogateescape")
 
 
 def _hand_on(child: int, number: int) -> None:

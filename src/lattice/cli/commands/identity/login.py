@@ -35,14 +35,14 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, context: Context) -> int:
     address = server_address(options.server) or context.settings.address()
-    ca_file = context.settings.ca_file
+    ca_file, insecure = context.settings.ca_file, context.settings.insecure_http
     policy = RetryPolicy(retry_for_s=context.flags.retry_for, note=context.note)
     try:
-        discovery = discover(address, ca_file=ca_file, policy=policy)
+        discovery = discover(address, ca_file=ca_file, policy=policy, insecure_http=insecure)
     except ValueError as error:
         raise UsageError(str(error)) from None
     login = log_in(discovery, _person(context), flow=options.flow, ca_file=ca_file, port=options.port)
-    with Client(address, token=login.token, ca_file=ca_file or None, policy=policy) as client:
+    with Client(address, token=login.token, ca_file=ca_file or None, policy=policy, insecure_http=insecure) as client:
         who = client.whoami()  # before anything is kept: a token that the cluster refuses is of no use
     context.settings.logins(context.warn).keep(address, login)
     if context.output in {"json", "yaml"}:
