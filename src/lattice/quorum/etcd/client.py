@@ -225,6 +225,10 @@ class EtcdClient:
     async def status(self, timeout_s: float = CALL_TIMEOUT_S) -> pb.StatusResponse:
         return await self._call(lambda c: c.maintenance.Status(pb.StatusRequest(), timeout=timeout_s))
 
+    async def hash_kv(self, revision: int, timeout_s: float) -> pb.HashKVResponse:
+        """What the member in use holds at a revision, as a number; 0 = at its newest."""
+        return await self._call(lambda c: c.maintenance.HashKV(pb.HashKVRequest(revision=revision), timeout=timeout_s))
+
     async def defragment(self, timeout_s: float = 120.0) -> None:
         """Shrinks the file of the member in use, which answers nothing meanwhile."""
         await self._call(lambda c: c.maintenance.Defragment(pb.DefragmentRequest(), timeout=timeout_s))

@@ -22,6 +22,7 @@ import msgspec
 from lattice.quorum.durable import create_private
 from lattice.quorum.etcd import launch as etcd_launch
 from lattice.quorum.etcd.client import EtcdClient, EtcdError, EtcdRefused, EtcdUnavailable
+from lattice.quorum.etcd.damage import compare, is_served, remedy
 from lattice.quorum.etcd.keys import EPOCH
 from lattice.quorum.etcd.settings import (
     MemberFailed,
@@ -84,6 +85,7 @@ class EtcdMember:
         self.removed = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._comparison: asyncio.Task[None] | None = None
         self._stopping = False
 
     @property
@@ -98,7 +100,7 @@ class EtcdMember:
         is_failing = len(self._deaths) == 2 and now - self._deaths[0] < _FAILING_S
         if self.pid is not None and now - self._spawned_at > _RECOVERED_S:
             return ""
-        return f"its etcd member dies again and again: {self.last_words()}" if is_failing else ""
+        return f"its etcd member dies again and again: {self._told()}" if is_failing else ""
 
     def client(self, others: Sequence[str] = ()) -> EtcdClient:
         """A client that asks this member first and `others` when it does not answer."""
@@ -160,7 +162,7 @@ class EtcdMember:
         async with self.client() as client:
             while time.monotonic() < deadline:
                 if self.pid is None or self.restarts > deaths:
-                    raise MemberFailed(f"etcd member {self.settings.name} ended at its start: {self.last_words()}")
+                    raise MemberFailed(f"etcd member {self.settings.name} ended at its start: {self._told()}")
                 try:
                     if (await client.status(1.0)).leader:
                         return
@@ -181,6 +183,7 @@ class EtcdMember:
     async def stop(self) -> None:
         """Ends the member: it hands over its leadership first, where it can. Harmless when repeated."""
         self._stopping = True
+        self._leave_comparison()
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.cancel()
@@ -197,6 +200,11 @@ class EtcdMember:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+    def _told(self) -> str:
+        """Its last words, and what follows from them for an operator."""
+        words = self.last_words()
+        return words + remedy(self.settings, words)
 
     def last_words(self) -> str:
         """The last error that the member wrote, or else its last line."""
@@ -354,11 +362,15 @@ class EtcdMember:
         private_folder(self.settings.folder)
         private_folder(self.settings.data)
         self._stopping = False
-        arguments = member_arguments(self.settings, origin, self.version)
-        self._process = await self._spawn(arguments)
-        self._keeper = asyncio.create_task(self._keep(arguments))
+        self._process = await self._spawn(origin, self.version)
+        self._keeper = asyncio.create_task(self._keep(origin, self.version))
 
-    async def _spawn(self, arguments: Sequence[str]) -> asyncio.subprocess.Process:
+    async def _spawn(self, origin: Origin, version: Version) -> asyncio.subprocess.Process:
+        compares_first = await self._others_serve()
+        self._leave_comparison()
+        if not compares_first and self.others:
+            self._comparison = asyncio.create_task(self._compare())
+        arguments = member_arguments(self.settings, origin, version, compares_first=compares_first)
         self._spawned_at = time.monotonic()
         fd = os.open(self.settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -381,6 +393,34 @@ class EtcdMember:
         finally:
             os.close(fd)
 
+    async def _others_serve(self) -> bool:
+        """Members that all start now would wait for each other's data before they serve."""
+        clients = [EtcdClient([other], self.settings.certificates) for other in self.others]
+        try:
+            return await is_served(clients)
+        finally:
+            for client in clients:
+                await client.close()
+
+    async def _compare(self) -> None:
+        """Makes up for a comparison that was left out at the start; a member that differs starts again, and makes it then."""
+        clients = [EtcdClient([other], self.settings.certificates) for other in self.others]
+        own = self.client()
+        try:
+            if await compare(own, clients):
+                return
+        finally:
+            for client in (own, *clients):
+                await client.close()
+        _log.error("etcd member %s holds other data than the others: it is started again", self.settings.name)
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    def _leave_comparison(self) -> None:
+        comparison, self._comparison = self._comparison, None
+        if comparison is not None:
+            comparison.cancel()
+
     async def _ended(self, process: asyncio.subprocess.Process) -> int:
         while True:
             with contextlib.suppress(TimeoutError):
@@ -388,7 +428,7 @@ class EtcdMember:
                     return await process.wait()
             await asyncio.to_thread(_cut_log, self.settings.log)
 
-    async def _keep(self, arguments: Sequence[str]) -> None:
+    async def _keep(self, origin: Origin, version: Version) -> None:
         failures = 0
         while not self._stopping and self._process is not None:
             begin = time.monotonic()
@@ -404,12 +444,12 @@ class EtcdMember:
                 self.settings.name,
                 code,
                 pause,
-                self.last_words(),
+                self._told(),
             )
             await asyncio.sleep(pause)
             self.restarts += 1
             try:
-                self._process = await self._spawn(arguments)
+                self._process = await self._spawn(origin, version)
             except OSError as error:
                 _log.error("etcd member %s cannot be started: %s", self.settings.name, error)
 

@@ -87,13 +87,16 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     is_joining: bool
 
 
-def member_arguments(settings: MemberSettings, origin: Origin, version: Version) -> list[str]:
-    """The command line of a member."""
+def member_arguments(
+    settings: MemberSettings, origin: Origin, version: Version, *, compares_first: bool = True
+) -> list[str]:
+    """The command line of a member; with `compares_first` it serves only when its data are those of the others."""
     certificates = settings.certificates
+    word = "true" if compares_first else "false"
     corruption_check = (
-        "--feature-gates=InitialCorruptCheck=true"
+        f"--feature-gates=InitialCorruptCheck={word}"
         if version >= (3, 6, 0)
-        else "--experimental-initial-corrupt-check=true"
+        else f"--experimental-initial-corrupt-check={word}"
     )
     cluster = ",".join(f"{name}={url}" for name, url in sorted(origin.cluster.items()))
     token = [f"--initial-cluster-token={origin.token}"] if origin.token else []
