@@ -23,7 +23,7 @@ from bench.launching import launch_command
 from bench.listing import squeue_command
 from bench.nodes import collected_figures, node_figures, silence_figures
 from bench.planning import cycle_figures
-from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_rate
+from bench.quorum import quorum_gap, quorum_join, quorum_latency, quorum_power_cut, quorum_rate
 from bench.replaying import replay_quality, replay_speed
 from bench.restarting import recovery, restart
 from bench.running import short_rate, start_latency
@@ -58,11 +58,12 @@ MEASUREMENTS: dict[str, Measure] = {
     "quorum-rate": quorum_rate,
     "quorum-latency": quorum_latency,
     "quorum-gap": quorum_gap,
+    "quorum-power-cut": quorum_power_cut,
     "quorum-join": quorum_join,
     "replay-speed": replay_speed,
     "replay-quality": replay_quality,
 }
-ONCE = frozenset({"replay-quality", "nodes", "nodes-collected"})  # long, and with little spread
+ONCE = frozenset({"replay-quality", "nodes", "nodes-collected", "quorum-power-cut"})  # long, and with little spread
 _PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 _MARK = "<!-- figures: written by `make bench` -->"
 

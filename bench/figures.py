@@ -83,6 +83,8 @@ FIGURES = (
     Figure("quorum_p99_ms", "submission at 100/s, 3 servers taking turns, p99", "ms", 50, 20),
     Figure("quorum_gap_s", "longest gap when the leader and its member are killed -9", "s", 5, 2),
     Figure("quorum_lost", "acknowledged submissions lost by that", "", 0),
+    Figure("quorum_cut_s", "all three servers killed -9 at once, ten times: longest until a write", "s", 6, 3),
+    Figure("quorum_cut_lost", "acknowledged submissions lost by that", "", 0),
     Figure("quorum_join_s", "a new server is caught up and votes, 100,000 allocations", "s", 30, 10),
     Figure("replay_ricc_s", "replay of RICC under easy (447,794 entries)", "s", 30, 10),
     Figure("replay_kth_s", "replay of KTH-SP2 through the plan", "s", 60, 20),

@@ -1,9 +1,12 @@
 """Three servers: how fast they take submissions, how soon each is durable, what the loss of the leader costs, how a new one catches up."""
 
 import asyncio
+import contextlib
 import itertools
+import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -30,6 +33,8 @@ SECONDS = 10
 RATE = 100
 CLIENTS = 20
 KNOWN = 100_000
+POWER_CUTS = 10
+CALM_S = 4.0  # so long a process has to live for its next start to come at once
 
 
 def _three(**settings: str) -> LocalCluster:
@@ -171,6 +176,32 @@ def quorum_gap() -> dict[str, float]:
     around = [moment for moment in sorted(moments) if moment >= killed - 0.5]
     gap = max(after - before for before, after in itertools.pairwise(around))
     return {"quorum_gap_s": gap, "quorum_lost": float(len(acknowledged - listed))}
+
+
+def quorum_power_cut() -> dict[str, float]:
+    """kill -9 of all servers and their members at once, again and again; the longest time until a write is acknowledged."""
+    gaps: list[float] = []
+    acknowledged: set[str] = set()
+    with _three() as cluster:
+        with Client(list(cluster.urls.values()), token=cluster.token, retry_for=60) as client:
+            for _ in range(POWER_CUTS):
+                time.sleep(CALM_S)
+                gaps.append(_cut_power(cluster, client, acknowledged))
+        cluster.wait_serving()
+        listed = {item["id"] for item in cluster.get("/allocations?limit=10000")["items"]}
+    print(f"  {', '.join(f'{gap:.2f}' for gap in gaps)} s", file=sys.stderr)
+    return {"quorum_cut_s": max(gaps), "quorum_cut_lost": float(len(acknowledged - listed))}
+
+
+def _cut_power(cluster: LocalCluster, client: Client, acknowledged: set[str]) -> float:
+    acknowledged.add(client.submit(Submission(entrypoint=["true"])).id)
+    begun = time.monotonic()
+    doomed = [process.pid for process in cluster.file.processes if process.role in ("server", "etcd")]
+    for pid in doomed:
+        with contextlib.suppress(ProcessLookupError):  # a member dies with its server
+            os.kill(pid, signal.SIGKILL)
+    acknowledged.add(client.submit(Submission(entrypoint=["true"])).id)
+    return time.monotonic() - begun
 
 
 def quorum_join() -> dict[str, float]:

@@ -20,6 +20,7 @@ from lattice.ports.quorum.archive import ArchivedRecord
 from lattice.ports.quorum.log import Log, LogCorrupt
 from lattice.ports.quorum.replica import Subscriber
 from lattice.quorum.archive.archive import SqliteArchive
+from lattice.quorum.losses import LossBook
 from lattice.quorum.snapshots.folders import SnapshotFolder
 
 _READ_PAGE = 32
@@ -80,40 +81,66 @@ class Applier:
         *,
         loaded: Callable[[], None] = lambda: None,
         publish: Subscriber = lambda index, envelope, events: None,
+        losses: LossBook | None = None,
     ) -> int:
         """Loads the newest good snapshot (`loaded` hears of it) and applies the log behind it; how many commands that were."""
         first, last = await log.bounds()
         with _collector_paused():
-            await self._load_snapshot(folder, first, last)
-            removed = await self._archive.rewind(last)
-            if removed:
-                _log.warning("%d archived records came from entries that no longer exist: removed", removed)
+            losses = losses or LossBook()
+            await self._load_snapshot(folder, first, last, losses)
+            await self._rewind_archive(last, losses)
             loaded()
             return await self._replay(log, last, publish)
 
-    async def _load_snapshot(self, folder: SnapshotFolder | None, first: int, last: int) -> None:
-        found = None
+    async def _load_snapshot(self, folder: SnapshotFolder | None, first: int, last: int, losses: LossBook) -> None:
+        found, newest = None, 0
         if folder is not None:
             await to_thread(folder.remove_drafts)
+            newest = max(await to_thread(folder.indexes), default=0)
+            if newest > last:
+                losses.meet(
+                    f"the log ends at entry {last} but snapshot {newest} exists: acknowledged entries are missing",
+                    "restore the log or a backup",
+                )
+                await to_thread(folder.put_aside, last)
             found = await to_thread(folder.newest, first - 1)
-        if found is not None:
-            self.index, self.state = found
-        elif first > 1:
+        if found is None and first > 1:
             raise LogCorrupt(
                 f"the log begins at entry {first} and no good snapshot reaches up to it; "
                 "restore the data folder from a backup"
             )
-        if self.index > last:
-            raise LogCorrupt(
-                f"the log ends at entry {last} but snapshot {self.index} exists: acknowledged entries are missing; "
-                "restore the log, or move the newer snapshots away to go on without those entries"
+        if found is not None and folder is not None and self._archive.complete_to < found[0]:
+            found = await self._for_archive(folder, first, found, losses)
+        if found is not None:
+            self.index, self.state = found
+
+    async def _for_archive(
+        self, folder: SnapshotFolder, first: int, found: tuple[int, State], losses: LossBook
+    ) -> tuple[int, State] | None:
+        """Where to begin so that the log fills what the archive lacks; when it cannot any more, that is a loss."""
+        complete_to, index = self._archive.complete_to, found[0]
+        older = await to_thread(folder.newest, first - 1, complete_to)
+        if older is not None or first == 1:
+            _log.warning("the archive is complete up to entry %d only: the log fills in the rest", complete_to)
+            return older
+        losses.meet(
+            f"the archive is complete up to entry {complete_to} only and the log begins at entry {first}: "
+            "finished work that was archived in between is missing",
+            "restore a backup",
+        )
+        await self._archive.flush(index)
+        return found
+
+    async def _rewind_archive(self, last: int, losses: LossBook) -> None:
+        """An archive ahead of the log is no leftover: what it has was acknowledged."""
+        if self._archive.newest > last:
+            losses.meet(
+                f"the log ends at entry {last} but the archive reaches up to entry {self._archive.newest}: "
+                "acknowledged entries are missing",
+                "restore the log or a backup",
             )
-        if self._archive.complete_to < self.index:
-            _log.error(
-                "the archive is complete up to entry %d only, the snapshot is at %d: older history is missing",
-                self._archive.complete_to,
-                self.index,
-            )
+            removed = await self._archive.rewind(last)
+            _log.error("%d archived records came from entries that no longer exist: removed", removed)
 
     async def _replay(self, log: Log, last: int, publish: Subscriber) -> int:
         commands = 0

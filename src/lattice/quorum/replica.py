@@ -30,6 +30,7 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.group_commit import Committed, GroupCommit, Waiter, fail
 from lattice.quorum.head_reader import HeadReader
 from lattice.quorum.log_clock import STEP_LIMIT_S, LogClock
+from lattice.quorum.losses import LossBook
 from lattice.quorum.snapshots.folders import SnapshotFolder, Written
 from lattice.quorum.snapshots.keeper import SnapshotKeeper
 
@@ -74,6 +75,7 @@ class LogReplica:
         shared_head: Callable[[], Awaitable[int]] | None = None,
         clock_step_limit_s: float = STEP_LIMIT_S,
         steady_s: Callable[[], float] | None = None,
+        losses: LossBook | None = None,
     ) -> None:
         """`shared_head` reads the newest index of a log that other servers append to as well."""
         self._log = log
@@ -81,6 +83,7 @@ class LogReplica:
         self._archive = archive
         self._folder = snapshots
         self.clock = LogClock(clock, clock_step_limit_s, steady_s)
+        self._losses = losses
         self._snapshot_every = snapshot_every
         self.counters = counters or ReplicaCounters()
         self.snapshots: SnapshotKeeper | None = None
@@ -110,6 +113,11 @@ class LogReplica:
     @property
     def is_leader(self) -> bool:
         return not self._refusal
+
+    @property
+    def archive_damage(self) -> str:
+        """Why finished work cannot be read; empty while it can."""
+        return self._archive.damage
 
     @property
     def epoch(self) -> int:
@@ -236,7 +244,7 @@ class LogReplica:
         try:
             await self._archive.open()
             self.counters.replayed = await self._applier.recover(
-                self._log, self._folder, loaded=self._tell_loaded, publish=self._publish
+                self._log, self._folder, loaded=self._tell_loaded, publish=self._publish, losses=self._losses
             )
         except BaseException:
             await self._archive.close()

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from lattice.core.machine.state import FrozenView, State
-from lattice.ports.quorum.archive import ArchiveFilter
 from lattice.ports.quorum.log import LogCorrupt
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
@@ -165,21 +164,6 @@ def test_a_log_that_ends_before_the_snapshot_is_refused(tmp_path: Path) -> None:
             await replica_at(tmp_path).start()
 
     run(scenario())
-
-
-def test_an_archive_that_got_lost_is_told_and_refilled_as_far_as_the_log_goes(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def scenario() -> None:
-        await grown(tmp_path, 2)
-        for path in tmp_path.glob("archive.sqlite*"):
-            path.unlink()
-        replica = replica_at(tmp_path)
-        async with running(replica):
-            assert await replica.archived_page(ArchiveFilter(), None, 100)
-
-    run(scenario())
-    assert "older history is missing" in caplog.text
 
 
 def test_stop_takes_a_snapshot_when_much_happened(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.core.model.work.allocations import Request
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
+from lattice.quorum.losses import LossBook
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshots.folders import SnapshotFolder
 
@@ -82,7 +83,13 @@ async def finish(replica: LogReplica, number: int) -> None:
     await replica.propose_many([CancelAllocation(number=number), ArchiveAllocations(numbers=(number,))], "ada")
 
 
-def replica_at(folder: Path, *, snapshots: SnapshotFolder | None = None, snapshot_every: int = 1_000_000) -> LogReplica:
+def replica_at(
+    folder: Path,
+    *,
+    snapshots: SnapshotFolder | None = None,
+    snapshot_every: int = 1_000_000,
+    accepts_loss: bool = False,
+) -> LogReplica:
     """A replica as a server has it."""
     return LogReplica(
         log=SqliteLog(folder / "log.sqlite"),
@@ -90,6 +97,7 @@ def replica_at(folder: Path, *, snapshots: SnapshotFolder | None = None, snapsho
         snapshots=snapshots or SnapshotFolder(folder / "snapshots"),
         clock=HandClock(),
         snapshot_every=snapshot_every,
+        losses=LossBook(folder, accepts=accepts_loss),
     )
 
 

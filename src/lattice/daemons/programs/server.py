@@ -61,18 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     begin.add_argument(
         "--bootstrap-if-new", action="store_true", help="start a new quorum, or continue the one in the data directory"
     )
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--recover-from",
-        type=Path,
-        metavar="PATH",
-        help="with --bootstrap: restore this backup into an empty data directory",
-    )
-    source.add_argument(
-        "--from-object-store",
-        action="store_true",
-        help="with --bootstrap: restore the newest good snapshot in the object store",
-    )
+    _add_recovery(parser)
     parser.add_argument(
         "--join-token-file",
         type=Path,
@@ -93,6 +82,26 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_recovery(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--recover-from",
+        type=Path,
+        metavar="PATH",
+        help="with --bootstrap: restore this backup into an empty data directory",
+    )
+    source.add_argument(
+        "--from-object-store",
+        action="store_true",
+        help="with --bootstrap: restore the newest good snapshot in the object store",
+    )
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="start though acknowledged data are missing; what is missing is written down and shown in `raft status`",
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     options = build_parser().parse_args(arguments)
     try:
@@ -111,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if options.recover_from is not None or options.from_object_store:
         _recover(config, options.recover_from)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    _leave(run(config, secret, start_mode, options.join_token_file))
+    _leave(run(config, secret, start_mode, options.join_token_file, accepts_loss=options.accept_loss))
 
 
 def _refuse_plain_secrets(overrides: Sequence[str]) -> None:
@@ -200,16 +209,25 @@ def _start_mode(options: argparse.Namespace, config: ServerConfig) -> StartMode:
     return chosen
 
 
-def run(config: ServerConfig, secret: bytes, start_mode: StartMode = "restart", token_file: Path | None = None) -> int:
+def run(
+    config: ServerConfig,
+    secret: bytes,
+    start_mode: StartMode = "restart",
+    token_file: Path | None = None,
+    *,
+    accepts_loss: bool = False,
+) -> int:
     """Serves until a signal or a failure; returns the exit code."""
     import uvloop
 
     gc.disable()  # nothing of what is imported and loaded now is garbage
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, secret, start_mode, token_file))
+        return runner.run(_serve(config, secret, start_mode, token_file, accepts_loss=accepts_loss))
 
 
-async def _serve(config: ServerConfig, secret: bytes, start_mode: StartMode, token_file: Path | None) -> int:
+async def _serve(
+    config: ServerConfig, secret: bytes, start_mode: StartMode, token_file: Path | None, *, accepts_loss: bool
+) -> int:
     from lattice.core.machine.codec import UnreadableBatch
     from lattice.daemons.server.listening import ListenFailed
     from lattice.daemons.server.process import ServerProcess
@@ -232,9 +250,9 @@ async def _serve(config: ServerConfig, secret: bytes, start_mode: StartMode, tok
         if config.quorum.kind == "etcd":
             from lattice.daemons.quorum.process import QuorumProcess
 
-            server: ServerProcess = QuorumProcess(config, secret, start_mode, token_file)
+            server: ServerProcess = QuorumProcess(config, secret, start_mode, token_file, accepts_loss=accepts_loss)
         else:
-            server = ServerProcess(config, secret)
+            server = ServerProcess(config, secret, accepts_loss=accepts_loss)
         starting = asyncio.create_task(server.start())
         await asyncio.wait((asked, starting), return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():

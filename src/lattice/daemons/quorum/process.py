@@ -32,6 +32,7 @@ from lattice.ports.quorum.log import LogError, LogStart, LogUnavailable
 from lattice.ports.quorum.replica import Replica, ReplicaStopped
 from lattice.ports.site.audit import AuditError
 from lattice.quorum.archive.archive import SqliteArchive
+from lattice.quorum.archive.repair import inspect, put_aside
 from lattice.quorum.backup.restore import log_has_begun, read_start, refuse_unfinished
 from lattice.quorum.disk_space import RoomWatch, disk_problem
 from lattice.quorum.etcd.leader import EtcdLeadership
@@ -55,7 +56,13 @@ class QuorumProcess(ServerProcess):
     """Start it, wait for `failed`, stop it."""
 
     def __init__(
-        self, config: ServerConfig, secret: bytes, start_mode: StartMode, token_file: Path | None = None
+        self,
+        config: ServerConfig,
+        secret: bytes,
+        start_mode: StartMode,
+        token_file: Path | None = None,
+        *,
+        accepts_loss: bool = False,
     ) -> None:
         self._start_mode = start_mode
         self._token_file = token_file
@@ -67,7 +74,8 @@ class QuorumProcess(ServerProcess):
         self._me = self._peers[config.name]
         self._member = EtcdMember(_member_settings(config, self._me))
         self._plane = PeerPlane(config, self._me, self._member, secret, SystemClock())
-        super().__init__(config, secret)
+        self._accepts_loss = accepts_loss
+        super().__init__(config, secret, accepts_loss=accepts_loss)
         self._leadership = EtcdLeadership(
             self._plane.client(), config.name, self._me.client, lease_s=config.quorum.lease_s
         )
@@ -76,7 +84,10 @@ class QuorumProcess(ServerProcess):
         self._clocks = ClockGuard(
             self._replica.clock, self._plane.skew, self._servers.measure_clocks, config.quorum.clock_step_limit
         )
-        self._servers.problem = lambda: disk_problem(self._data_dir) or self._member.trouble or self._clocks.problem
+        self._servers.problem = lambda: (
+            disk_problem(self._data_dir) or self._member.trouble or self._clocks.problem or self._replica.archive_damage
+        )
+        self._servers.warning = self._warning
         self._metrics.show_clocks(lambda: self._plane.skew.skews_s)
         self._lost = asyncio.Event()
         self._leadership.on_loss(self._on_loss)
@@ -105,6 +116,7 @@ class QuorumProcess(ServerProcess):
             shared_head=log.head,
             clock_step_limit_s=config.quorum.clock_step_limit,
             steady_s=boot_s,
+            losses=self._losses,
         )
 
     def _log_start(self) -> LogStart | None:
@@ -141,15 +153,27 @@ class QuorumProcess(ServerProcess):
             first, _ = await log.bounds()
         finally:
             await log.close()
-        own = await asyncio.to_thread(SnapshotFolder(self._data_dir / "snapshots").indexes)
-        if first > 1 and max(own, default=0) < first - 1:
+        if first > 1 and not await asyncio.to_thread(self._has_state_from, first - 1):
             index = await self._fetched()
             _log.info("the log begins at entry %d; took snapshot %d from another server", first, index)
+
+    def _has_state_from(self, index: int) -> bool:
+        """Whether a good snapshot is not older, and the archive not behind it. Blocks."""
+        folder = SnapshotFolder(self._data_dir / "snapshots")
+        path = self._data_dir / "archive.db"
+        archive = inspect(path)
+        if archive.damage:
+            _log.error("%s is damaged (%s): it lies in %s now", path, archive.damage, put_aside(path))
+        usable = [each for each in folder.indexes() if index <= each <= archive.complete_to]
+        return any(folder.is_whole(each) for each in reversed(usable))
 
     async def _fetched(self) -> int:
         """The index of a snapshot from another server; these may be starting themselves."""
         deadline = time.monotonic() + FETCH_WITHIN_S
         while not (index := await self._servers.fetch_state()):
+            if time.monotonic() > deadline and self._accepts_loss:
+                _log.error("no other server has a snapshot to hand over; going on with what is here")
+                return 0
             if time.monotonic() > deadline:
                 raise LogUnavailable("no other server has a snapshot to hand over; start them first")
             await asyncio.sleep(0.5)

@@ -55,6 +55,7 @@ class QuorumServers:
         self._skew = skew
         self.pool = Pool()
         self.problem: Callable[[], str] = lambda: ""
+        self.warning: Callable[[], str] = lambda: ""
         self._moved: asyncio.Future[None] | None = None
         self.app: ASGIApp | None = None
         leadership.on_change(self._on_change)
@@ -96,6 +97,7 @@ class QuorumServers:
             digest=self._replica.digest_at(applied if index is None else index),
             certificate=self._certificate(),
             problem=self.problem(),
+            warning=self.warning(),
         )
 
     def _certificate(self) -> CertificateState | None:

@@ -39,6 +39,7 @@ from lattice.daemons.server.identity import VerifierSet
 from lattice.daemons.server.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.server.local_socket import LocalSocket
 from lattice.daemons.server.loops import Loops
+from lattice.daemons.server.lost_data import mend_archive, note_begun, refuse_lost_log
 from lattice.daemons.server.recovery import object_snapshots
 from lattice.daemons.server.rest_server import RestServer, server_settings
 from lattice.daemons.server.senders import Senders
@@ -53,8 +54,10 @@ from lattice.quorum.backup.objects import SnapshotUploads
 from lattice.quorum.backup.restore import carry_out_request, refuse_unfinished
 from lattice.quorum.backup.service import BackupService
 from lattice.quorum.log_clock import boot_s
+from lattice.quorum.disk_space import disk_problem
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
+from lattice.quorum.losses import LossBook
 from lattice.quorum.replica import LogReplica, ReplicaCounters
 from lattice.quorum.snapshots.folders import SnapshotFolder
 
@@ -68,7 +71,7 @@ GRPC_PATIENCE_S = 0.5
 class ServerProcess:
     """Start it, wait for `failed`, stop it."""
 
-    def __init__(self, config: ServerConfig, secret: bytes) -> None:
+    def __init__(self, config: ServerConfig, secret: bytes, *, accepts_loss: bool = False) -> None:
         self._config = config
         self._secret = secret
         self._clock = SystemClock()
@@ -80,6 +83,7 @@ class ServerProcess:
         self._rules = intent_rules(config.submission)
         self._filter = submit_filter(config)
         self._data_dir = Path(config.data_dir)
+        self._losses = LossBook(self._data_dir, accepts=accepts_loss)
         self._endpoints_file = self._data_dir / ENDPOINTS_FILE
         self._metrics = Metrics()
         self._metrics.show_loops(lambda: failures, lambda: repeats)
@@ -119,6 +123,7 @@ class ServerProcess:
             counters=counters,
             clock_step_limit_s=config.quorum.clock_step_limit,
             steady_s=boot_s,
+            losses=self._losses,
         )
 
     def _build_backups(self) -> BackupService | None:
@@ -150,6 +155,7 @@ class ServerProcess:
                 await self._verifier_set.start()
                 await self._prepare()
                 await self._replica.start()
+                await asyncio.to_thread(note_begun, self._data_dir)
                 self._endpoints_file.unlink(missing_ok=True)  # left behind by a server that was killed
                 await self._serve(rest, grpc)
             except BaseException:
@@ -166,6 +172,9 @@ class ServerProcess:
             _log.warning(
                 "restored %s: goes on from entry %d; what was here is in %s", start.backup, start.index, former
             )
+        if self._config.log.kind == "sqlite":
+            await asyncio.to_thread(refuse_lost_log, self._data_dir, self._losses)
+            await asyncio.to_thread(mend_archive, self._config)
 
     async def _begin_loops(self, replica: Replica, own_url: str) -> Loops:
         """The loops of a server that appends, not running yet; what they rest on is in the log when this returns."""
@@ -240,6 +249,12 @@ class ServerProcess:
         if self._health is not None:
             await self._health.set(is_serving=is_serving)
 
+    def _warning(self) -> str:
+        """What an operator should know of this server though it serves."""
+        jump_s = self._replica.clock.jump_s
+        jump = f"its clock jumped by {jump_s:.1f} s and is not followed; restart the server when the clock is right"
+        return "; ".join(filter(None, (self._losses.told, jump if jump_s else "")))
+
     def _build_services(self, loops: Loops) -> Services:
         config = self._config
         directory = config.object_store.directory or str(self._data_dir / "objects")
@@ -249,6 +264,8 @@ class ServerProcess:
             verifier=self._verifier,
             clock=self._replica.clock,
             wall=self._clock,
+            problem=lambda: disk_problem(self._data_dir) or self._replica.archive_damage,
+            warning=self._warning,
             scheduling=loops.scheduling,
             steps=loops.steps,
             conformance=loops.conformance,

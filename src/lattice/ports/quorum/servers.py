@@ -43,6 +43,7 @@ class ReplicaAt(Struct, frozen=True, kw_only=True):
     digest: str | None = None
     certificate: CertificateState | None = None
     problem: str = ""
+    warning: str = ""
 
 
 class ServerState(Struct, frozen=True, kw_only=True):

@@ -71,6 +71,16 @@ class SqliteArchive:
         return self._complete_to
 
     @property
+    def damage(self) -> str:
+        """What was found unreadable in the file; empty while nothing was."""
+        return self._store.damage
+
+    @property
+    def newest(self) -> int:
+        """The newest entry that left something here."""
+        return max(self._newest, self._complete_to)
+
+    @property
     def waiting(self) -> int:
         """How many records are not durable yet."""
         return len(self._waiting)

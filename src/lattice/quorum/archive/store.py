@@ -13,11 +13,13 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Tas
 from lattice.core.model.work.dags import Dag
 from lattice.ports.quorum.archive import ArchivedRecord, ArchiveError, ArchiveFilter
 from lattice.quorum.archive import dags as archived_dags
+from lattice.quorum.archive.repair import suspect
 from lattice.quorum.archive.tasks import SCHEMA as TASKS_SCHEMA
 from lattice.quorum.archive.tasks import ArchivedTasks, task_of, tasks_below
 from lattice.quorum.durable import create_private
 
 FORMAT_VERSION = 1
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _ALLOCATION, _GROUP = 0, 1
 # `last` is the highest number of a task group's block; `block` the group a row belongs to, 0 without one. The payload comes
 # last, so that queries that do not name it do not read its pages.
@@ -50,6 +52,7 @@ class ArchiveStore:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self.damage = ""
         self._tasks = ArchivedTasks()
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode_allocation = msgspec.msgpack.Decoder(Allocation).decode
@@ -207,7 +210,18 @@ class ArchiveStore:
         try:
             yield
         except (sqlite3.Error, msgspec.MsgspecError, OSError) as error:
+            if getattr(error, "sqlite_errorcode", 0) in _DAMAGED and self._path is not None:
+                self._note_damage(self._path, error)
+                raise ArchiveError(self.damage) from error
             raise ArchiveError(f"archive {self._path}: {error}") from error
+
+    def _note_damage(self, path: Path, error: Exception) -> None:
+        """The next start looks through the whole file and mends it."""
+        self.damage = (
+            f"archive {path} is damaged ({error}); restart this server: it mends the archive or says what is lost"
+        )
+        with contextlib.suppress(OSError):
+            suspect(path).touch(mode=0o600)
 
 
 def state_of(record: ArchivedRecord) -> AllocationState:

@@ -113,11 +113,31 @@ class SnapshotFolder:
             raise SnapshotDamaged(f"{folder}: the state does not have the digest of its manifest")
         return state
 
-    def newest(self, at_least: int) -> tuple[int, State] | None:
-        """The newest good snapshot that is not older than `at_least`; None when there is none."""
+    def is_whole(self, index: int) -> bool:
+        """Whether every file of that snapshot matches its hash; the state is not loaded."""
+        folder = self._path / str(index)
+        try:
+            manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
+            return manifest.index == index and all(True for _ in _checked_chunks(folder, manifest))
+        except (OSError, msgspec.MsgspecError, SnapshotDamaged) as error:
+            _log.error("snapshot %d cannot be used: %s", index, error)
+            return False
+
+    def put_aside(self, last: int) -> None:
+        """Takes snapshots behind an entry out of the way; they stay beside the others under another name."""
+        for index in self.indexes():
+            if index > last:
+                aside = self._path / f"{index}.lost"
+                shutil.rmtree(aside, ignore_errors=True)
+                (self._path / str(index)).rename(aside)
+
+    def newest(self, at_least: int, at_most: int | None = None) -> tuple[int, State] | None:
+        """The newest good snapshot that is not older than `at_least` nor newer than `at_most`; None when there is none."""
         for index in reversed(self.indexes()):
             if index < at_least:
                 break
+            if at_most is not None and index > at_most:
+                continue
             try:
                 return index, self.load(index)
             except SnapshotDamaged as error:

@@ -21,6 +21,7 @@ class ReplicaView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     clock_ms: int = 0
     certificate: CertificateState | None = None
     problem: str = ""
+    warning: str = ""
 
 
 class MemberView(Struct, frozen=True, kw_only=True):
@@ -85,6 +86,7 @@ def replica_view(replica: ReplicaAt, clock_ms: int) -> ReplicaView:
         clock_ms=clock_ms,
         certificate=replica.certificate,
         problem=replica.problem,
+        warning=replica.warning,
     )
 
 
@@ -96,6 +98,7 @@ def replica_of(view: ReplicaView) -> ReplicaAt:
         digest=view.digest,
         certificate=view.certificate,
         problem=view.problem,
+        warning=view.warning,
     )
 
 
@@ -115,7 +118,7 @@ def member_view(state: ServerState, common: int | None) -> MemberView:
         certificate_serial=serial,
         certificate_expires_at=expires_at,
         clock_skew_ms=state.clock_skew_ms,
-        warning=state.warning,
+        warning="; ".join(filter(None, (replica.warning, state.warning))),
     )
 
 

@@ -90,5 +90,14 @@ def _alone(context: Context) -> QuorumStatusView:
     index = services.replica.applied_index
     digest = services.replica.state.digest()
     name = services.server_name
-    member = MemberView(name=name, healthy=True, applied_index=index, digest=digest, digest_index=index)
+    problem = services.problem()
+    member = MemberView(
+        name=name,
+        healthy=not problem,
+        problem=problem,
+        applied_index=index,
+        digest=digest,
+        digest_index=index,
+        warning=services.warning(),
+    )
     return QuorumStatusView(leader=name, server=name, digest_index=index, members=[member])

@@ -1,0 +1,103 @@
+"""Data of a single server that are gone or damaged when it starts: noticed, mended from a backup, or refused by name."""
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from lattice.config.schema import ServerConfig
+from lattice.daemons.server.recovery import object_snapshots
+from lattice.ports.quorum.backups import BackupError
+from lattice.quorum.archive.repair import WAL_PARTS, inspect, put_aside
+from lattice.quorum.backup import folder as backups
+from lattice.quorum.backup.restore import read_start
+from lattice.quorum.durable import create_private
+from lattice.quorum.losses import LossBook
+
+LOG = "log.db"
+ARCHIVE = "archive.db"
+BEGUN = "log-begun"
+
+_log = logging.getLogger(__name__)
+
+
+def note_begun(data_dir: Path) -> None:
+    """This server has a log from now on. Blocks."""
+    if data_dir.is_dir() and not (data_dir / BEGUN).exists():
+        create_private(data_dir / BEGUN)
+
+
+def refuse_lost_log(data_dir: Path, losses: LossBook) -> None:
+    """Raises DataLost when a server that had a log finds none, unless that is accepted. Blocks."""
+    log = data_dir / LOG
+    if read_start(data_dir) is not None or (log.exists() and log.stat().st_size):
+        return
+    if not (data_dir / BEGUN).exists():
+        return
+    losses.meet(f"{log} is gone or empty, and with it everything since the last snapshot", "restore it or a backup")
+    for part in ("", "-wal", "-shm"):
+        log.with_name(log.name + part).unlink(missing_ok=True)
+
+
+def mend_archive(config: ServerConfig) -> None:
+    """Puts the archive of a backup in the place of one that is gone or damaged; the log fills in what came later. Blocks."""
+    data_dir = Path(config.data_dir)
+    path = data_dir / ARCHIVE
+    found = inspect(path)
+    if found.exists and not found.damage:
+        return
+    if found.damage:
+        _log.error("%s is damaged (%s): it lies in %s now", path, found.damage, put_aside(path))
+    elif (data_dir / BEGUN).exists():
+        _log.error("%s is gone or empty", path)
+    else:
+        return
+    with tempfile.TemporaryDirectory(dir=data_dir, prefix=".mending-") as scratch:
+        source = _take_from(path, _backups_of(config, Path(scratch)), _epoch(data_dir / LOG))
+    _log.warning("the archive comes from %s, then from the log", source or "no backup")
+
+
+def _take_from(path: Path, found: Iterable[Path], epoch: int) -> str:
+    """Puts the archive of the first good backup of this history in place; which one that was, empty without."""
+    for backup in found:
+        try:
+            manifest = backups.verify(backup)
+        except BackupError as error:
+            _log.error("backup %s cannot be used: %s", backup, error)
+            continue
+        if manifest.epoch != epoch:
+            continue
+        draft = path.with_name(f".{path.name}.new")
+        shutil.copyfile(backup / backups.ARCHIVE, draft)
+        draft.chmod(0o600)
+        for part in WAL_PARTS:
+            path.with_name(path.name + part).unlink(missing_ok=True)
+        draft.replace(path)
+        return f"{backup.name} (entry {manifest.index})"
+    return ""
+
+
+def _backups_of(config: ServerConfig, scratch: Path) -> list[Path]:
+    """The newest one of the object store, then those of this server, newest first."""
+    folder = Path(config.backup.directory) if config.backup.directory else Path(config.data_dir) / "backups"
+    own = [path for path, _ in backups.in_folder(folder)][::-1]
+    if not config.object_store.directory or not config.snapshots.to_object_store:
+        return own
+    try:
+        asyncio.run(object_snapshots(config, scratch).fetch_newest(scratch / "from-object-store"))
+    except (BackupError, OSError) as error:
+        _log.warning("no archive from the object store: %s", error)
+        return own
+    return [scratch / "from-object-store", *own]
+
+
+def _epoch(log: Path) -> int:
+    try:
+        with contextlib.closing(sqlite3.connect(log)) as db:
+            return int(db.execute("SELECT max(epoch) FROM history").fetchone()[0])
+    except (sqlite3.Error, TypeError):
+        return 0

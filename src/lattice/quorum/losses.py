@@ -1,0 +1,64 @@
+"""What is missing from a server's data. It is named when the server starts, and the server starts only when its operator accepts that.
+
+What was accepted is written down beside the data, and shown with the server for as long as it stands there.
+"""
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from lattice.ports.quorum.log import LogCorrupt
+from lattice.quorum.durable import write_private
+
+FILE = "losses.json"
+OPTION = "--accept-loss"
+MAX_KEPT = 100
+
+_log = logging.getLogger(__name__)
+
+
+class DataLost(LogCorrupt):
+    """Something that was acknowledged is not there any more, and nobody has accepted that."""
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    accepted_at: str
+    what: str
+
+
+class LossBook:
+    """The losses of one server; without a folder they are remembered only. Methods block a moment."""
+
+    def __init__(self, folder: Path | None = None, *, accepts: bool = False) -> None:
+        self._path = None if folder is None else folder / FILE
+        self._accepts = accepts
+        self._losses = self._read()
+
+    @property
+    def told(self) -> str:
+        """All that was accepted, as a sentence; empty when nothing is missing."""
+        return "; ".join(f"data lost, accepted {loss.accepted_at}: {loss.what}" for loss in self._losses)
+
+    def meet(self, what: str, remedy: str) -> None:
+        """Raises DataLost unless losses are accepted; then this one is written down."""
+        if not self._accepts:
+            raise DataLost(f"{what}; {remedy}, or start with {OPTION} to go on without")
+        _log.error("accepted by %s: %s", OPTION, what)
+        moment = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        self._losses = [*self._losses, Loss(accepted_at=moment, what=what)][-MAX_KEPT:]
+        if self._path is not None:
+            draft = self._path.with_suffix(".new")
+            draft.unlink(missing_ok=True)
+            write_private(draft, msgspec.json.encode(self._losses))
+            draft.replace(self._path)
+
+    def _read(self) -> list[Loss]:
+        if self._path is None or not self._path.exists():
+            return []
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=list[Loss])
+        except (OSError, msgspec.DecodeError) as error:
+            _log.error("%s cannot be read: %s", self._path, error)
+            return []

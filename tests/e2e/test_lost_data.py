@@ -1,0 +1,93 @@
+"""Data of a server that are gone or damaged when it starts: taken from elsewhere, or refused by name."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from lattice.testing import LocalCluster, eventually
+from tests.e2e.server_process import Server, all_serving, serving
+
+pytestmark = pytest.mark.e2e
+
+SHORT = {"archive.after_s": "1", "snapshots.every_commands": "60", "snapshots.keep": "2"}
+
+
+def work(cluster: LocalCluster, count: int) -> set[str]:
+    asked = [cluster.submit("true")["id"] for _ in range(count)]
+    return {cluster.wait_end(each, within_s=60)["id"] for each in asked}
+
+
+def unknown(cluster: LocalCluster, asked: set[str]) -> set[str]:
+    return {each for each in asked if cluster.request("GET", f"/allocations/{each}")[0] != 200}
+
+
+def warning(cluster: LocalCluster) -> str:
+    return str(cluster.get("/raft/status")["members"][0]["warning"])
+
+
+def has_snapshots(data: Path) -> bool:
+    return len(list((data / "snapshots").glob("[0-9]*"))) >= 2
+
+
+def started_again(cluster: LocalCluster, server: Server, *words: str) -> None:
+    server.start(*words)
+    cluster.wait_serving(within_s=60)
+
+
+def remove(data: Path, name: str) -> None:
+    for path in data.glob(f"{name}*"):
+        path.unlink()
+
+
+def test_a_single_server_mends_its_archive_from_a_backup_and_names_what_it_cannot() -> None:
+    with LocalCluster(nodes=2, restart=False, settings=SHORT) as cluster, serving(cluster, SHORT) as server:
+        data = cluster.directory / "data"
+        all_of_them = work(cluster, 40)
+        eventually(lambda: has_snapshots(data), "snapshots are taken", within_s=60)
+        cluster.cli("admin", "backup", "create")
+        all_of_them |= work(cluster, 5)
+
+        server.stop(signal.SIGKILL)
+        remove(data, "archive.db")
+        started_again(cluster, server)
+        assert unknown(cluster, all_of_them) == set()
+        assert warning(cluster) == ""
+
+        server.stop(signal.SIGKILL)
+        archive = (data / "archive.db").read_bytes()
+        (data / "archive.db").write_bytes(archive[: len(archive) // 2])
+        started_again(cluster, server)
+        assert unknown(cluster, all_of_them) == set()
+        assert (data / "archive.db.damaged").exists()
+
+        server.stop(signal.SIGKILL)
+        remove(data, "log.db")
+        said = server.refused()
+        assert "log.db is gone or empty" in said
+        assert "--accept-loss" in said
+        assert "log.db is gone or empty" in server.refused()  # and again: the refusal changed nothing
+        started_again(cluster, server, "--accept-loss")
+        assert "log.db is gone or empty" in warning(cluster)
+        assert cluster.run("true", within_s=60)["state"] == "Completed"
+
+
+def test_one_of_three_with_a_damaged_newest_snapshot_takes_one_from_another() -> None:
+    with (
+        LocalCluster(nodes=1, servers=3, restart=False, settings=SHORT) as cluster,
+        all_serving(cluster, SHORT) as servers,
+    ):
+        work(cluster, 30)
+        data = cluster.directory / "servers" / "s3" / "data"
+        eventually(lambda: has_snapshots(data), "the log is trimmed", within_s=60)
+        servers["s3"].stop()
+        for whole in (data / "snapshots").glob("[0-9]*"):
+            for part in whole.iterdir():
+                part.write_bytes(part.read_bytes()[:-3])
+        servers["s3"].start()
+
+        def is_back() -> bool:
+            members = {member["name"]: member for member in cluster.get("/raft/status")["members"]}
+            return bool(members["s3"]["healthy"]) and members["s3"]["digest"] == members["s1"]["digest"]
+
+        eventually(is_back, "s3 has everything again", within_s=60)
