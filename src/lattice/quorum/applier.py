@@ -20,7 +20,7 @@ from lattice.ports.quorum.archive import ArchivedRecord
 from lattice.ports.quorum.log import Log, LogCorrupt
 from lattice.ports.quorum.replica import Subscriber
 from lattice.quorum.archive.archive import SqliteArchive
-from lattice.quorum.losses import LossBook
+from lattice.quorum.losses import Losses
 from lattice.quorum.snapshots.folders import SnapshotFolder
 
 _READ_PAGE = 32
@@ -81,18 +81,18 @@ class Applier:
         *,
         loaded: Callable[[], None] = lambda: None,
         publish: Subscriber = lambda index, envelope, events: None,
-        losses: LossBook | None = None,
+        losses: Losses | None = None,
     ) -> int:
         """Loads the newest good snapshot (`loaded` hears of it) and applies the log behind it; how many commands that were."""
         first, last = await log.bounds()
         with _collector_paused():
-            losses = losses or LossBook()
+            losses = losses or Losses()
             await self._load_snapshot(folder, first, last, losses)
             await self._rewind_archive(last, losses)
             loaded()
             return await self._replay(log, last, publish)
 
-    async def _load_snapshot(self, folder: SnapshotFolder | None, first: int, last: int, losses: LossBook) -> None:
+    async def _load_snapshot(self, folder: SnapshotFolder | None, first: int, last: int, losses: Losses) -> None:
         found, newest = None, 0
         if folder is not None:
             await to_thread(folder.remove_drafts)
@@ -115,7 +115,7 @@ class Applier:
             self.index, self.state = found
 
     async def _for_archive(
-        self, folder: SnapshotFolder, first: int, found: tuple[int, State], losses: LossBook
+        self, folder: SnapshotFolder, first: int, found: tuple[int, State], losses: Losses
     ) -> tuple[int, State] | None:
         """Where to begin so that the log fills what the archive lacks; when it cannot any more, that is a loss."""
         complete_to, index = self._archive.complete_to, found[0]
@@ -131,7 +131,7 @@ class Applier:
         await self._archive.flush(index)
         return found
 
-    async def _rewind_archive(self, last: int, losses: LossBook) -> None:
+    async def _rewind_archive(self, last: int, losses: Losses) -> None:
         """An archive ahead of the log is no leftover: what it has was acknowledged."""
         if self._archive.newest > last:
             losses.meet(

@@ -28,18 +28,18 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     what: str
 
 
-class LossBook:
+class Losses:
     """The losses of one server; without a folder they are remembered only. Methods block a moment."""
 
     def __init__(self, folder: Path | None = None, *, accepts: bool = False) -> None:
         self._path = None if folder is None else folder / FILE
         self._accepts = accepts
-        self._losses = self._read()
+        self._known = self._read()
 
     @property
     def told(self) -> str:
         """All that was accepted, as a sentence; empty when nothing is missing."""
-        return "; ".join(f"data lost, accepted {loss.accepted_at}: {loss.what}" for loss in self._losses)
+        return "; ".join(f"data lost, accepted {loss.accepted_at}: {loss.what}" for loss in self._known)
 
     def meet(self, what: str, remedy: str) -> None:
         """Raises DataLost unless losses are accepted; then this one is written down."""
@@ -47,11 +47,11 @@ class LossBook:
             raise DataLost(f"{what}; {remedy}, or start with {OPTION} to go on without")
         _log.error("accepted by %s: %s", OPTION, what)
         moment = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        self._losses = [*self._losses, Loss(accepted_at=moment, what=what)][-MAX_KEPT:]
+        self._known = [*self._known, Loss(accepted_at=moment, what=what)][-MAX_KEPT:]
         if self._path is not None:
             draft = self._path.with_suffix(".new")
             draft.unlink(missing_ok=True)
-            write_private(draft, msgspec.json.encode(self._losses))
+            write_private(draft, msgspec.json.encode(self._known))
             draft.replace(self._path)
 
     def _read(self) -> list[Loss]:

@@ -30,7 +30,7 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.group_commit import Committed, GroupCommit, Waiter, fail
 from lattice.quorum.head_reader import HeadReader
 from lattice.quorum.log_clock import STEP_LIMIT_S, LogClock
-from lattice.quorum.losses import LossBook
+from lattice.quorum.losses import Losses
 from lattice.quorum.snapshots.folders import SnapshotFolder, Written
 from lattice.quorum.snapshots.keeper import SnapshotKeeper
 
@@ -75,7 +75,7 @@ class LogReplica:
         shared_head: Callable[[], Awaitable[int]] | None = None,
         clock_step_limit_s: float = STEP_LIMIT_S,
         steady_s: Callable[[], float] | None = None,
-        losses: LossBook | None = None,
+        losses: Losses | None = None,
     ) -> None:
         """`shared_head` reads the newest index of a log that other servers append to as well."""
         self._log = log

@@ -118,6 +118,9 @@ def test_servers_are_known_by_their_certificates_and_others_may_only_show_an_inv
             assert (await ask(peer, url, "GET", "/peer/other"))[0] == 404
             status, body = await ask(PeerTls(made["removed"]).client, url, "GET", "/peer/snapshot")
             assert (status, b"does not belong" in body) == (403, True)
+            # What a user asked of a server that was removed a moment ago is asked again elsewhere.
+            status, body = await ask(PeerTls(made["removed"]).client, url, "GET", "/v1/nodes")
+            assert (status, b"does not belong" in body) == (503, True)
             nobody = joining_context(made["authority"].trusted.read_bytes())
             for path in ("/v1/nodes", "/peer/replica", "/peer/snapshot"):
                 status, body = await ask(nobody, url, "GET", path)

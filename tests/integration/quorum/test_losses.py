@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lattice.ports.quorum.archive import ArchiveFilter
-from lattice.quorum.losses import DataLost, LossBook
+from lattice.quorum.losses import DataLost, Losses
 from lattice.quorum.replica import LogReplica
 from tests.unit.quorum.world import finish, founded, replica_at, run, running, submit
 
@@ -46,7 +46,7 @@ def test_a_log_that_is_gone_is_missed_by_the_archive_and_nothing_is_deleted(tmp_
         async with running(replica_at(tmp_path, accepts_loss=True)) as replica:
             assert await known(replica) == []
             assert numbers
-        assert "acknowledged entries are missing" in LossBook(tmp_path).told
+        assert "acknowledged entries are missing" in Losses(tmp_path).told
         async with running(replica_at(tmp_path)):
             pass
 
@@ -78,7 +78,7 @@ def test_an_archive_that_is_gone_is_filled_from_the_log(tmp_path: Path) -> None:
         async with running(replica_at(tmp_path)) as replica:
             assert await known(replica) == numbers
             assert replica.state.digest() == digest
-        assert LossBook(tmp_path).told == ""
+        assert Losses(tmp_path).told == ""
 
     run(scenario())
 
@@ -97,6 +97,6 @@ def test_what_neither_log_nor_archive_has_is_refused_then_accepted_once(tmp_path
             assert await known(replica) == later
         async with running(replica_at(tmp_path)) as replica:
             assert await known(replica) == later
-        assert LossBook(tmp_path).told.count("missing") == 1
+        assert Losses(tmp_path).told.count("missing") == 1
 
     run(scenario())

@@ -20,7 +20,7 @@ from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.core.model.work.allocations import Request
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
-from lattice.quorum.losses import LossBook
+from lattice.quorum.losses import Losses
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshots.folders import SnapshotFolder
 
@@ -97,7 +97,7 @@ def replica_at(
         snapshots=snapshots or SnapshotFolder(folder / "snapshots"),
         clock=HandClock(),
         snapshot_every=snapshot_every,
-        losses=LossBook(folder, accepts=accepts_loss),
+        losses=Losses(folder, accepts=accepts_loss),
     )
 
 

@@ -65,8 +65,13 @@ class PeerApp:
                 "this address is for the servers of the cluster: a certificate of theirs is needed",
                 hint="clients use the REST address",
             )
-        if not await self._service().is_member(name):
-            raise ApiError("forbidden", f'server "{name}" does not belong to this cluster, or no longer')
+        if await self._service().is_member(name):
+            return
+        said = f'server "{name}" does not belong to this cluster, or no longer'
+        if not scope["path"].startswith("/peer/"):
+            # A user's request that it handed on is none the worse: another server takes it.
+            raise ApiError("unavailable", said, hint="ask another server")
+        raise ApiError("forbidden", said)
 
     async def _join(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
         if scope["method"] != "POST":

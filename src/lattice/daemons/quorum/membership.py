@@ -19,6 +19,7 @@ from lattice.ports.quorum.servers import (
     ServerInfo,
     ServerState,
 )
+from lattice.quorum.etcd.change_lock import only_one
 from lattice.quorum.etcd.client import EtcdClient, EtcdError, EtcdUnavailable
 from lattice.quorum.etcd.members import (
     MembersError,
@@ -156,22 +157,35 @@ class QuorumMembership:
             await _answered(lambda: promote(self._client, name), tries=1)
 
     async def remove(self, name: str, request_id: str) -> None:
+        """A leader that is to go lets another lead first, and whoever handed the request on repeats it there: one carries it out."""
+
+        async def is_done() -> bool:
+            return not await self._has(name) and await self._was_removed_by(name, request_id)
+
         async with self._one_change:
-            invited = [each for each in await _answered(lambda: invitations.pending(self._client)) if each.name == name]
-            for each in invited:
-                await _answered(functools.partial(invitations.withdraw, self._client, each.id))
-            if await self._has(name):
-                # Leadership is not given up for nothing.
-                await _answered(lambda: check_removal(self._client, name))
-                await _answered(lambda: note_removal(self._client, name, request_id))
-                if self._servers.leader_name == name:
-                    await self._let_another_lead(name)
-                await self._take_out(name)
-            elif not invited and not await self._was_removed_by(name, request_id):
-                known = ", ".join(sorted(member.name for member in await _answered(self._client.members)))
-                raise MembershipRefused("not_found", f'unknown server "{name}"', f"known: {known}")
+            try:
+                async with only_one(self._client, is_done) as is_ours:
+                    if is_ours:
+                        await self._remove(name, request_id)
+            except (MembersError, EtcdError) as error:
+                raise MembershipRefused("unavailable", str(error), "try again") from error
             await _answered(lambda: self._directory.forget(name))
         _log.info("server %s was removed", name)
+
+    async def _remove(self, name: str, request_id: str) -> None:
+        invited = [each for each in await _answered(lambda: invitations.pending(self._client)) if each.name == name]
+        for each in invited:
+            await _answered(functools.partial(invitations.withdraw, self._client, each.id))
+        if await self._has(name):
+            # Leadership is not given up for nothing.
+            await _answered(lambda: check_removal(self._client, name))
+            await _answered(lambda: note_removal(self._client, name, request_id))
+            if self._servers.leader_name == name:
+                await self._let_another_lead(name)
+            await self._take_out(name)
+        elif not invited:
+            known = ", ".join(sorted(member.name for member in await _answered(self._client.members)))
+            raise MembershipRefused("not_found", f'unknown server "{name}"', f"known: {known}")
 
     async def _was_removed_by(self, name: str, request_id: str) -> bool:
         """Whether this request took effect before, and only its answer got lost."""
@@ -186,8 +200,9 @@ class QuorumMembership:
             await _answered(lambda: remove(self._client, name), tries=1)
         except MembershipRefused as error:
             # Our own member ends with its removal, perhaps before it has answered.
-            if error.code != "unavailable" or await self._has(name):
+            if await self._has(name):
                 raise
+            _log.info("server %s is gone: %s", name, error)
 
     async def _let_another_lead(self, name: str) -> None:
         await self._servers.resign("")

@@ -16,7 +16,7 @@ from lattice.quorum.archive.repair import WAL_PARTS, inspect, put_aside
 from lattice.quorum.backup import folder as backups
 from lattice.quorum.backup.restore import read_start
 from lattice.quorum.durable import create_private
-from lattice.quorum.losses import LossBook
+from lattice.quorum.losses import Losses
 
 LOG = "log.db"
 ARCHIVE = "archive.db"
@@ -31,7 +31,7 @@ def note_begun(data_dir: Path) -> None:
         create_private(data_dir / BEGUN)
 
 
-def refuse_lost_log(data_dir: Path, losses: LossBook) -> None:
+def refuse_lost_log(data_dir: Path, losses: Losses) -> None:
     """Raises DataLost when a server that had a log finds none, unless that is accepted. Blocks."""
     log = data_dir / LOG
     if read_start(data_dir) is not None or (log.exists() and log.stat().st_size):

@@ -53,11 +53,11 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.backup.objects import SnapshotUploads
 from lattice.quorum.backup.restore import carry_out_request, refuse_unfinished
 from lattice.quorum.backup.service import BackupService
-from lattice.quorum.log_clock import boot_s
 from lattice.quorum.disk_space import disk_problem
+from lattice.quorum.log_clock import boot_s
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
-from lattice.quorum.losses import LossBook
+from lattice.quorum.losses import Losses
 from lattice.quorum.replica import LogReplica, ReplicaCounters
 from lattice.quorum.snapshots.folders import SnapshotFolder
 
@@ -83,7 +83,7 @@ class ServerProcess:
         self._rules = intent_rules(config.submission)
         self._filter = submit_filter(config)
         self._data_dir = Path(config.data_dir)
-        self._losses = LossBook(self._data_dir, accepts=accepts_loss)
+        self._losses = Losses(self._data_dir, accepts=accepts_loss)
         self._endpoints_file = self._data_dir / ENDPOINTS_FILE
         self._metrics = Metrics()
         self._metrics.show_loops(lambda: failures, lambda: repeats)

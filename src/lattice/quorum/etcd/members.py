@@ -12,10 +12,22 @@ _STATUS_S = 2.0
 _REMOVALS = b"lattice/removals/"
 _TRANSFER = b"lattice/transfer"
 _REMEMBERED_S = 600
+_SETTLE_TRIES = 10
+_SETTLE_PAUSE_S = 0.3
+# What etcd answers when its leadership has moved since it was asked who leads.
+_MOVED = "not leader"
 
 
 class MembersError(Exception):
     """What was asked of the members is not possible; the text says why and what to do."""
+
+
+class _TooFew(MembersError):
+    """Without the member there would be no majority, as things are at this moment."""
+
+
+class _Moved(MembersError):
+    """Another member leads than a moment ago, or none."""
 
 
 class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +67,21 @@ async def promote(client: EtcdClient, name: str) -> None:
 
 
 async def check_removal(client: EtcdClient, name: str) -> MemberStatus:
-    """The member that may be taken out. Refuses the last one, and one without which there is no majority."""
+    """The member that may be taken out. Refuses the last one, and one without which there is no majority.
+
+    While etcd's leadership moves, a member knows no leader for a moment: that is no reason to refuse.
+    """
+    for left in reversed(range(_SETTLE_TRIES)):
+        try:
+            return await _removable(client, name)
+        except _TooFew:
+            if not left:
+                raise
+        await asyncio.sleep(_SETTLE_PAUSE_S)
+    raise AssertionError("a last try answers or raises")
+
+
+async def _removable(client: EtcdClient, name: str) -> MemberStatus:
     statuses = await list_members(client)
     voters = [status for status in statuses if not status.is_learner]
     member = _one(statuses, name)
@@ -66,7 +92,7 @@ async def check_removal(client: EtcdClient, name: str) -> MemberStatus:
     healthy = sum(status.healthy for status in voters if status.name != name)
     needed = (len(voters) - 1) // 2 + 1
     if healthy < needed:
-        raise MembersError(
+        raise _TooFew(
             f"without {name} only {healthy} of {len(voters) - 1} members would answer, {needed} are needed; repair one first"
         )
     return member
@@ -76,7 +102,7 @@ async def remove(client: EtcdClient, name: str) -> None:
     """Takes a member out; a leader hands over first. Refuses what `check_removal` refuses."""
     member = await check_removal(client, name)
     if member.is_leader:
-        await transfer_leadership(client)
+        await transfer_leadership(client, away_from=member.member_id)
     try:
         await client.remove(member.member_id)
     except EtcdRefused as error:
@@ -113,12 +139,28 @@ async def _noted(client: EtcdClient, key: bytes) -> str:
     return found.kvs[0].value.decode("utf-8", "replace") if found.kvs else ""
 
 
-async def transfer_leadership(client: EtcdClient, name: str = "") -> str:
-    """Moves etcd's leadership to the named member, or to any healthy one; returns who leads."""
+async def transfer_leadership(client: EtcdClient, name: str = "", *, away_from: int = 0) -> str:
+    """Moves etcd's leadership to the named member, or to any healthy one; returns who leads.
+
+    With `away_from` it is enough that this member leads no more.
+    """
+    for left in reversed(range(_SETTLE_TRIES)):
+        try:
+            return await _transfer(client, name, away_from)
+        except _Moved:
+            if not left:
+                raise
+        await asyncio.sleep(_SETTLE_PAUSE_S)
+    raise AssertionError("a last try answers or raises")
+
+
+async def _transfer(client: EtcdClient, name: str, away_from: int) -> str:
     statuses = await list_members(client)
     leader = next((status for status in statuses if status.is_leader), None)
     if leader is None:
-        raise MembersError("no member leads at present; try again in a moment")
+        raise _Moved("no member leads at present; try again in a moment")
+    if away_from and leader.member_id != away_from:
+        return leader.name
     if name:
         target = _one(statuses, name)
         if target.is_learner or not target.healthy:
@@ -133,7 +175,8 @@ async def transfer_leadership(client: EtcdClient, name: str = "") -> str:
             try:
                 await at_leader.move_leader(target.member_id)
             except EtcdRefused as error:
-                raise MembersError(f"leadership did not move to {target.name}: {error}") from error
+                kind = _Moved if _MOVED in str(error) else MembersError
+                raise kind(f"leadership did not move to {target.name}: {error}") from error
     return target.name
 
 
