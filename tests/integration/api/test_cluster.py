@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from lattice.core.machine.commands import SetVcluster
 from lattice.core.model.nodes.observations import Beat
+from lattice.core.model.site.tenants import Vcluster
 from tests.integration.api.world import World, in_world
 
 
@@ -168,6 +170,50 @@ async def test_vclusters_are_created_changed_and_counted(world: World) -> None:
     assert names == ["default", "gpu"]
     names = [item["name"] for item in (await world.call("GET", "/vclusters")).json()["items"]]
     assert names == ["default"], "the other one is for another tenant"
+
+
+@in_world
+async def test_a_vcluster_has_the_nodes_that_a_range_names(world: World) -> None:
+    made = await world.call("POST", "/vclusters", {"name": "both", "nodes": ["n[1-2]"]}, token=world.admin)
+    assert made.json()["nodes"] == ["n1", "n2"]
+    for body in ({"name": "typo", "nodes": ["doesnotexist"]}, {"name": "typo", "nodes": ["n1", "n[2-9]"]}):
+        refused = await world.call("POST", "/vclusters", body, token=world.admin)
+        assert (refused.status, "unknown node" in refused.error["message"]) == (404, True), refused.body
+    refused = await world.call("PUT", "/vclusters/both", {"nodes": ["n1", "n7"]}, token=world.admin)
+    assert (refused.status, "n7" in refused.error["message"]) == (404, True)
+    assert world.state.vclusters["both"].nodes == ("n1", "n2")
+
+
+@in_world
+async def test_a_vcluster_always_has_a_default_walltime(world: World) -> None:
+    for name, body, walltime_s in (("plain", {}, 3600), ("short", {"max_walltime": "10m"}, 600)):
+        made = await world.call("POST", "/vclusters", {"name": name, **body}, token=world.admin)
+        assert made.json()["default_walltime_s"] == walltime_s
+    refused = await world.call("PUT", "/vclusters/plain", {"default_walltime": None}, token=world.admin)
+    assert (refused.status, "default_walltime" in refused.error["message"]) == (400, True)
+    await world.do(SetVcluster(vcluster=Vcluster(name="old"), create=True))
+    work = await world.submit(vcluster="old")
+    assert work["walltime_s"] == 3600, "one that was made before there was a default"
+
+
+@in_world
+async def test_figures_beyond_their_range_are_refused(world: World) -> None:
+    for target in (2, -0.1, 1.01):
+        refused = await world.call("PUT", "/tenants/default", {"fair_share_target": target}, token=world.admin)
+        assert (refused.status, "fair_share_target" in refused.error["message"]) == (400, True)
+    assert (await world.call("PUT", "/tenants/default", {"fair_share_target": 1}, token=world.admin)).status == 200
+
+
+@in_world
+async def test_a_request_beyond_its_projects_limit_is_refused(world: World) -> None:
+    made = await world.call("POST", "/projects", {"name": "x", "tenant": "default", "max_nodes": 1}, token=world.admin)
+    assert made.status == 201
+    body = {"entrypoint": ["true"], "project": "x", "resources": {"nodes": 2}}
+    refused = await world.call("POST", "/allocations", body)
+    assert (refused.error["code"], refused.error["limit"]) == ("quota", "1 nodes")
+    dag = {"allocations": [{"name": "a", **body}]}
+    assert (await world.call("POST", "/dags", dag)).error["code"] == "quota"
+    assert (await world.call("POST", "/allocations", {**body, "resources": {"nodes": 1}})).status == 201
 
 
 @in_world

@@ -6,8 +6,16 @@ from msgspec.structs import replace
 
 from lattice.api.partitions import slurm_names
 from lattice.api.rest.app import build_app
-from lattice.core.machine.commands import RegisterNode, SetReservation, SetTenant, SetVcluster
-from lattice.core.model.nodes.nodes import Hardware
+from lattice.core.machine.commands import (
+    ConfirmNode,
+    DisableNode,
+    PlaceAllocation,
+    RegisterNode,
+    SetReservation,
+    SetTenant,
+    SetVcluster,
+)
+from lattice.core.model.nodes.nodes import Hardware, Share
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.core.model.work.allocations import Allocation, Hold, RequeuePolicy
@@ -92,23 +100,57 @@ async def test_the_site_names_partitions_and_classes(world: World) -> None:
 
 
 NODES = [
-    ([], 1, 0),
-    (["-N", "2"], 2, 0),
-    (["-N", "1-2"], 1, 2),
-    (["-n", "4"], 1, 0),
-    (["-n", "5"], 2, 0),
-    (["-n", "2", "-c", "3"], 2, 0),
-    (["-n", "4", "--ntasks-per-node=2"], 2, 0),
-    (["-N", "1", "-n", "4", "--ntasks-per-node=2"], 1, 0),
-    (["-w", "n[1-2]"], 2, 0),
+    ([], 1, 0, 0),
+    (["-N", "2"], 2, 0, 0),
+    (["-N", "1-2"], 1, 2, 0),
+    (["-n", "4"], 1, 0, 4),
+    (["-n", "5"], 2, 0, 3),
+    (["-n", "2", "-c", "3"], 2, 0, 3),
+    (["-n", "4", "--ntasks-per-node=2"], 2, 0, 2),
+    (["-N", "1", "-n", "4", "--ntasks-per-node=2"], 1, 0, 2),
+    (["-w", "n[1-2]"], 2, 0, 0),
 ]
 
 
 @in_world
 async def test_tasks_and_cpus_make_nodes(world: World) -> None:
-    for words, nodes, most in NODES:
+    for words, nodes, most, cpus in NODES:
         request = (await submitted(world, *words)).request
-        assert (request.nodes, request.max_nodes, request.cpus, request.memory_mb) == (nodes, most, 0, 0), words
+        assert (request.nodes, request.max_nodes, request.cpus, request.memory_mb) == (nodes, most, cpus, 0), words
+
+
+@in_world
+async def test_tasks_are_counted_by_nodes_that_can_run_them(world: World) -> None:
+    for name in ("d1", "d2"):
+        await world.do(RegisterNode(node=name, hardware=Hardware(cpus=64, memory_mb=65536)))
+        await world.do(DisableNode(node=name))
+    request = (await submitted(world, "-n", "4", "-c", "2")).request
+    assert (request.nodes, request.cpus) == (2, 4), "nodes that are Down do not count"
+    request = (await submitted(world, "-n", "16")).request
+    assert (request.nodes, request.cpus) == (1, 16), "unless there is nothing else that could ever run it"
+
+
+@in_world
+async def test_tasks_on_nodes_that_differ_get_all_their_cpus(world: World) -> None:
+    await world.do(RegisterNode(node="b1", hardware=Hardware(cpus=16, memory_mb=16384)))
+    await world.do(ConfirmNode(node="b1"))
+    request = (await submitted(world, "-n", "16")).request
+    assert (request.nodes, request.cpus) == (1, 16), "only b1 has so many"
+    holder = await submitted(world, "-w", "b1")
+    await world.do(PlaceAllocation(number=holder.number, run=1, shares=(Share(node="b1"),)))
+    request = (await submitted(world, "-n", "16")).request
+    assert (request.nodes, request.cpus) == (1, 16), "it waits for b1"
+    request = (await submitted(world, "-n", "8")).request
+    assert (request.nodes, request.cpus) == (2, 4), "two small ones are free"
+    request = (await submitted(world, "-n", "20")).request
+    assert (request.nodes, request.cpus, request.exclusive) == (3, 0, True), "any three have 20 or more between them"
+
+
+@in_world
+async def test_more_tasks_than_a_whole_node_has_cpus_wait_with_a_reason(world: World) -> None:
+    record = await submitted(world, "-N", "1", "-n", "16")
+    assert record.asked is not None
+    assert (record.request.cpus, record.asked.never) == (16, "PartitionConfig")
 
 
 @in_world
@@ -118,7 +160,7 @@ async def test_cpus_and_memory_are_limits_where_nodes_are_shared(world: World) -
     record = await submitted(world, "-n", "2", "-c", "2", "--mem-per-cpu=100")
     assert (record.request.cpus, record.request.memory_mb) == (4, 400)
     whole = await submitted(world, "--exclusive", "-c", "2")
-    assert (whole.request.cpus, whole.request.exclusive) == (0, True)
+    assert (whole.request.cpus, whole.request.exclusive) == (2, True)
 
 
 @in_world
@@ -185,7 +227,7 @@ async def test_a_reservation_gives_its_nodes_to_those_it_is_for(world: World) ->
 
 
 @in_world
-async def test_dependencies_are_clauses_and_unknown_ones_have_ended(world: World) -> None:
+async def test_dependencies_are_clauses(world: World) -> None:
     for _ in range(3):
         await submitted(world, "-H")
     both = await submitted(world, "-d", "afterok:1:2,after:3+5")
@@ -194,8 +236,27 @@ async def test_dependencies_are_clauses_and_unknown_ones_have_ended(world: World
     either = await submitted(world, "-d", "afterok:1?afternotok:2")
     assert [[each.number for each in clause] for clause in either.depends_on] == [[1, 2]]
     assert (await submitted(world, "-d", "singleton", "-J", "one")).mutex == "one"
-    answer = await slurm(world, "sbatch", "-d", "afterany:999", "--wrap=true")
-    assert answer["stderr"] == "sbatch: warning: --dependency: job 999 is not known and counts as ended\n"
+
+
+@in_world
+async def test_what_waits_for_an_unknown_job_stays_pending(world: World) -> None:
+    for kind in ("after", "afterany", "afterok", "afternotok", "aftercorr"):
+        answer = await slurm(world, "sbatch", "--parsable", "-d", f"{kind}:999", "--wrap=true")
+        text = f"sbatch: warning: --dependency: job 999 is not known; {kind} can never be satisfied\n"
+        assert (answer["code"], answer["stderr"]) == (0, text)
+        shown = await slurm(world, "squeue", "-h", "-o", "%t %r", "-j", answer["stdout"].strip())
+        assert shown["stdout"] == "PD DependencyNeverSatisfied\n"
+    killed = await submitted(world, "--kill-on-invalid-dep=yes", "-d", "afterok:999")
+    assert killed.cause == "dependency"
+
+
+@in_world
+async def test_a_known_alternative_stands_in_for_an_unknown_job(world: World) -> None:
+    await submitted(world, "-H")
+    record = await submitted(world, "-d", "afterok:999?afterok:1")
+    assert [[each.number for each in clause] for clause in record.waits_for] == [[1]]
+    mixed = await submitted(world, "-d", "afterok:1,afterok:999")
+    assert () in mixed.waits_for
 
 
 NONSENSE = [

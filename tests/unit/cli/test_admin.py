@@ -49,7 +49,7 @@ def test_creating_and_changing_a_vcluster(api: FakeApi, cli: Cli) -> None:
         "--name=gpu",
         "--scheduler=hpc-backfill",
         "--tenant=physics",
-        "--nodes=n1,n2",
+        "--nodes=n[1-2]",
         "--max-walltime=24h",
         "--down",
     )

@@ -94,7 +94,17 @@ def test_weights_are_set_by_factor(api: FakeApi, cli: Cli) -> None:
     assert "priority=0.2, wait_time=1" in cli("admin", "vcluster", "show", "gpu").out
 
 
-@pytest.mark.parametrize("line", [("gpu",), ("--priority=1",), ("gpu", "--priority=much"), ("gpu", "--speed=1")])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("gpu",),
+        ("--priority=1",),
+        ("gpu", "--priority=much"),
+        ("gpu", "--speed=1"),
+        ("gpu", "--priority=nan"),
+        ("gpu", "--energy=inf"),
+    ],
+)
 def test_weights_that_say_nothing_are_refused(line: tuple[str, ...], api: FakeApi, cli: Cli) -> None:
     assert cli("admin", "vcluster", "set-weights", *line).code == 2
     assert api.asked == []

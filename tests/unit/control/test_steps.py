@@ -35,9 +35,11 @@ class Book:
         await self.world.prepare("n1", "n2")
         self.number = await self.world.running("n1", "n2")
 
-    async def launch(self, tasks: int = 2, launch_id: str = "", **more: object) -> int:
+    async def launch(
+        self, tasks: int = 2, launch_id: str = "", task_request: TaskRequest | None = None, **more: object
+    ) -> int:
         allocation = self.world.replica.state.allocations[self.number]
-        task_request = TaskRequest(tasks=tasks)
+        task_request = task_request or TaskRequest(tasks=tasks)
         made = launch_id or f"launch-{next(self._launches)}"
         request = LaunchRequest(launch_id=made, argv=("work",), task_request=task_request, **more)  # type: ignore[arg-type]
         return (await self.registry.launch(allocation, request)).step
@@ -154,6 +156,22 @@ async def test_a_waiting_step_that_is_given_up_is_over() -> None:
     view = registry.registry.find(registry.number, waiting)
     assert view is not None
     assert (view.has_ended, view.exit_code) == (True, 143)
+
+
+@scenario
+async def test_a_step_on_all_nodes_waits_for_the_node_that_another_has() -> None:
+    registry = Book(World())
+    await registry.begin()
+    first = await registry.launch(task_request=TaskRequest(node_list=("n1",), tasks=4))
+    everywhere = await registry.launch(task_request=TaskRequest())
+    view = registry.registry.find(registry.number, everywhere)
+    assert view is not None
+    assert view.layout is None
+    registry.report("n1", first, *(TaskEnd(rank=rank) for rank in range(4)))
+    view = registry.registry.find(registry.number, everywhere)
+    assert view is not None
+    assert view.layout is not None
+    assert view.layout.nodes == ("n1", "n2")
 
 
 @scenario

@@ -94,3 +94,27 @@ def test_overcommit_lets_tasks_share_cpus() -> None:
 
 def test_there_is_an_end_to_the_number_of_tasks() -> None:
     assert refused(TaskRequest(tasks=10**6, overcommit=True)).message == "too many tasks"
+
+
+BUSY = [("n1", 0), ("n2", 4), ("n3", 0)]
+
+
+@pytest.mark.parametrize(
+    "task_request",
+    [
+        TaskRequest(),
+        TaskRequest(nodes=3),
+        TaskRequest(nodes=3, tasks=3),
+        TaskRequest(nodes=2, tasks=4),
+        TaskRequest(tasks_per_node=2),
+        TaskRequest(node_list=("n1", "n2"), tasks=2),
+    ],
+)
+def test_nodes_that_were_asked_for_are_not_replaced_by_fewer(task_request: TaskRequest) -> None:
+    assert isinstance(lay_out(task_request, BUSY), Misfit)
+
+
+def test_so_many_nodes_are_those_that_have_room() -> None:
+    assert laid(TaskRequest(nodes=2), [("n1", 0), ("n2", 4), ("n3", 4)]).nodes == ("n2", "n3")
+    layout = laid(TaskRequest(nodes=2, tasks=6), [("n1", 1), ("n2", 4), ("n3", 4)])
+    assert (layout.nodes, layout.counts) == (("n2", "n3"), (3, 3))

@@ -6,7 +6,7 @@ from lattice.slurm.faults import Fault
 from lattice.slurm.submit.getopt import Grammar
 from lattice.slurm.submit.job import Job
 from lattice.slurm.submit.options import options_of
-from lattice.slurm.submit.step_line import StepLine, is_per_task, read_programs, step_line, task_count
+from lattice.slurm.submit.step_line import StepLine, is_per_task, narrowed_warning, read_programs, step_line, task_count
 
 GRAMMAR = Grammar("srun", options_of("srun"))
 
@@ -41,6 +41,11 @@ def test_options_of_a_step(words: list[str], line: StepLine) -> None:
 )
 def test_how_many_tasks(job: Job, variable: str, asked: int, tasks: int) -> None:
     assert task_count(job, variable, asked, nodes=2) == tasks
+
+
+def test_a_step_with_fewer_tasks_than_nodes_is_told_as_slurm_tells_it() -> None:
+    assert narrowed_warning(1, 3, is_named=False) == "can't run 1 processes on 3 nodes, setting nnodes to 1"
+    assert narrowed_warning(3, 3, is_named=False) == narrowed_warning(0, 3, is_named=False) == ""
 
 
 def test_patterns_with_a_task_belong_to_the_tasks() -> None:

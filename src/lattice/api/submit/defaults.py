@@ -12,8 +12,10 @@ from lattice.api.errors import ApiError, unknown
 from lattice.api.find.visibility import may_see_vcluster, visible_vclusters
 from lattice.api.notifications import ALL_OFF
 from lattice.core.machine.commands import SubmitAllocation
+from lattice.core.model.work.allocations import Lifecycle
 from lattice.core.model.work.intent import Intent, choose_rule
 from lattice.core.model.work.notifications import Notify
+from lattice.wire.admin.admin import DEFAULT_WALLTIME_S
 
 
 @dataclass(slots=True)
@@ -50,6 +52,28 @@ def check_vcluster(context: Context, prepared: PreparedSubmission) -> None:
         f'no default vCluster is open to tenant "{command.tenant}"',
         hint=f"name one of: {', '.join(sorted(visible)) or 'none'}",
     )
+
+
+def settle(context: Context, prepared: PreparedSubmission) -> None:
+    """Gives work of a vCluster that has neither default nor maximum an end, and refuses what no project limit ever lets start.
+
+    What a Slurm command asks for waits instead, as it would in Slurm. Raises ApiError.
+    """
+    command = prepared.command
+    vcluster = context.state.vclusters.get(command.vcluster)
+    is_bounded = command.lifecycle is Lifecycle.BOUNDED and not command.walltime_s
+    if is_bounded and vcluster is not None and not (vcluster.default_walltime_s or vcluster.max_walltime_s):
+        prepared.command = replace(command, walltime_s=DEFAULT_WALLTIME_S)
+    project = context.state.projects.get((command.tenant, command.project))
+    limit = None if project is None else project.max_nodes
+    if limit is not None and command.asked is None and command.request.nodes > limit:
+        raise ApiError(
+            "quota",
+            f'the allocation can never start: project "{command.project}" has a limit of nodes',
+            requested=f"{command.request.nodes} nodes",
+            limit=f"{limit} nodes",
+            hint="ask for fewer nodes, or your tenant admin for a larger limit",
+        )
 
 
 def _choose_vcluster(context: Context, prepared: PreparedSubmission) -> None:

@@ -1,16 +1,20 @@
 """Fields of tenants, vClusters and projects as flags: what was typed becomes what the API takes."""
 
 import argparse
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from lattice.cli.errors import UsageError
+from lattice.cli.input.constraints import expand_names
 
 TEXT = "TEXT"
 INTEGER = "N"
 FLOAT = "X"
 DURATION = "TIME"
 LIST_OF_NAMES = "NAMES"
+NODE_SET = "NODES"
+LIFETIME = "WALLTIME"  # a duration that there always is
 NO_LIMIT = frozenset({"none", "unlimited"})
 
 
@@ -59,12 +63,22 @@ def given_fields(options: object, fields: Sequence[Field], *, is_change: bool = 
 def field_value(field: Field, text: str) -> object:
     if field.kind == LIST_OF_NAMES:
         return [name for name in text.split(",") if name and name != "all"]
-    if field.kind in {TEXT, DURATION}:
+    if field.kind == NODE_SET:
+        return [] if text == "all" else expand_names(text)
+    if field.kind in {TEXT, DURATION, LIFETIME}:
         return None if field.kind == DURATION and text in NO_LIMIT else text
     if text in NO_LIMIT:
         return None
     try:
-        return int(text) if field.kind == INTEGER else float(text)
+        return int(text) if field.kind == INTEGER else finite(text)
     except ValueError:
         kind = "a whole number" if field.kind == INTEGER else "a number"
         raise UsageError(f'{field.flag} takes {kind}, not "{text}"') from None
+
+
+def finite(text: str) -> float:
+    """The number that was typed. Raises ValueError for `nan` and `inf`, which JSON has no words for and would send as nothing."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number

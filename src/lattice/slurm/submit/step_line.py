@@ -59,6 +59,13 @@ def task_count(job: Job, environment_tasks: str, asked: int, nodes: int) -> int:
     return asked if not job.min_nodes or job.min_nodes == nodes else 0
 
 
+def narrowed_warning(tasks: int, nodes: int, *, is_named: bool) -> str:
+    """What Slurm says of a step with fewer tasks than nodes, which runs on as many nodes as it has tasks; empty for others."""
+    if not tasks or tasks >= nodes or is_named:
+        return ""
+    return f"can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}"
+
+
 def read_programs(text: str) -> list[tuple[str, list[str]]]:
     """Ranks and what they run, from the file of --multi-prog; `*` is the ranks that no line names."""
     found = []

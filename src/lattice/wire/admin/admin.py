@@ -17,12 +17,14 @@ from lattice.core.model.site.tenants import (
     Visibility,
 )
 from lattice.core.model.site.weights import FACTORS, check_weights
+from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_names, check_users
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.submissions import MAX_CLASS, MAX_NODES, walltime_s
 
 MAX_COUNT = 10**9
+DEFAULT_WALLTIME_S = 3600
 
 
 class UseView(Struct, frozen=True, kw_only=True):
@@ -193,15 +195,23 @@ def changed_tenant(old: Tenant, fields: TenantFields) -> Tenant:
         "max_pending_per_user",
         "gpu_hours_budget",
         "node_hours_budget",
-        "fair_share_target",
         "burst_allowance",
     ):
         _check_number(changes, field, 0, MAX_COUNT)
+    _check_number(changes, "fair_share_target", 0, 1)
     _check_number(changes, "max_class", 0, MAX_CLASS)
     for field in ("members", "admins"):
         if isinstance(users := changes.get(field), list):
             changes[field] = check_users(users, field)
     return replace(old, **changes)
+
+
+def new_vcluster(fields: VclusterFields) -> Vcluster:
+    """A vCluster as asked for; one that names no default walltime has an hour, or its maximum where that is less. Raises BadField."""
+    vcluster = changed_vcluster(Vcluster(name=fields.name), fields)
+    if vcluster.default_walltime_s:
+        return vcluster
+    return replace(vcluster, default_walltime_s=min(DEFAULT_WALLTIME_S, vcluster.max_walltime_s or DEFAULT_WALLTIME_S))
 
 
 def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
@@ -212,9 +222,12 @@ def changed_vcluster(old: Vcluster, fields: VclusterFields) -> Vcluster:
             if spelled in changes:
                 value = changes.pop(spelled)
                 changes[f"{field}_s"] = _walltime(value, spelled)
-    for field in ("tenants", "nodes"):
-        if isinstance(names := changes.get(field), list):
-            changes[field] = check_names(names, field)
+    if changes.get("default_walltime_s") == 0:
+        raise BadField("default_walltime", "a vCluster always has a default walltime", hint="give one, such as 1h")
+    if isinstance(tenants := changes.get("tenants"), list):
+        changes["tenants"] = check_names(tenants, "tenants")
+    if isinstance(nodes := changes.get("nodes"), list):
+        changes["nodes"] = node_names(nodes, "nodes")
     if "up" in changes:
         changes["is_up"] = changes.pop("up")
     if "profile" in changes:

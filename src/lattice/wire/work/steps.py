@@ -120,8 +120,10 @@ def launch_request(fields: StepSubmission, launch_id: str) -> LaunchRequest:
 
 def _task_request(fields: StepSubmission) -> TaskRequest:
     names = fields.node_list
+    tasks = _between(fields.tasks, "tasks", 0, MAX_TASKS)
     return TaskRequest(
-        tasks=_between(fields.tasks, "tasks", 0, MAX_TASKS),
+        # A terminal is for one task; others would run beside it unseen.
+        tasks=tasks or (1 if fields.pty and not fields.tasks_per_node else 0),
         nodes=_between(fields.nodes, "nodes", 0, MAX_TASKS),
         tasks_per_node=_between(fields.tasks_per_node, "tasks_per_node", 0, MAX_TASKS),
         cpus_per_task=_between(fields.cpus_per_task, "cpus_per_task", 1, MAX_TASKS),

@@ -1,18 +1,20 @@
 """vClusters: read, create, change."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
 
 from lattice.api.context import Context, NoParameters
+from lattice.api.errors import ApiError
 from lattice.api.find.cursors import Page
 from lattice.api.find.visibility import find_vcluster, own_tenants_among, sees_all_vclusters, visible_vclusters
 from lattice.api.operations.admin.tenant_limits import check_vcluster_change
 from lattice.core.machine.commands import SetVcluster
 from lattice.core.model.site.tenants import Vcluster
 from lattice.core.model.work.allocations import AllocationState
-from lattice.wire.admin.admin import VclusterFields, VclusterView, changed_vcluster, vcluster_view
+from lattice.wire.admin.admin import VclusterFields, VclusterView, changed_vcluster, new_vcluster, vcluster_view
 
 
 class GetVcluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,7 +39,8 @@ async def get_vcluster(context: Context, request: GetVcluster) -> VclusterView:
 
 async def create_vcluster(context: Context, request: VclusterFields) -> VclusterView:
     """A new vCluster."""
-    vcluster = changed_vcluster(Vcluster(name=request.name), request)
+    vcluster = new_vcluster(request)
+    _check_nodes(context, vcluster.nodes)
     await context.carry_out(SetVcluster(vcluster=vcluster, create=True), request.request_id)
     return _view(context, request.name)
 
@@ -48,8 +51,21 @@ async def update_vcluster(context: Context, request: VclusterFields) -> Vcluster
         old = find_vcluster(context, request.name)
         vcluster = changed_vcluster(old, request)
         check_vcluster_change(context, old, vcluster)
+        _check_nodes(context, [name for name in vcluster.nodes if name not in old.nodes])
         await context.carry_out(SetVcluster(vcluster=vcluster), request.request_id)
     return _view(context, request.name)
+
+
+def _check_nodes(context: Context, names: Iterable[str]) -> None:
+    """A node that nobody knows would never give the vCluster anything. Raises ApiError."""
+    strangers = [name for name in names if name not in context.state.nodes]
+    if strangers:
+        more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+        raise ApiError(
+            "not_found",
+            f'unknown node "{strangers[0][:64]}"{more}',
+            hint="`lattice nodes` lists them; a node is known once its agent has registered or its file was imported",
+        )
 
 
 def _shown(context: Context, vcluster: Vcluster, pending: int, running: int) -> VclusterView:

@@ -16,7 +16,7 @@ from lattice.api.find.cursors import Page, make_cursor, page_size, read_cursor
 from lattice.api.find.dag_lookup import find_dag
 from lattice.api.find.lookup import find_number
 from lattice.api.limits import MAX_PAGE
-from lattice.api.submit.defaults import apply_defaults
+from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.core.machine.commands import CancelDag, DagMember, SubmitDag
@@ -139,6 +139,7 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
         ) from None
     prepared = apply_defaults(context, command, names_vcluster=bool(wanted.submission.vcluster))
     await screen(context, prepared)
+    settle(context, prepared)
     warnings += [f"{wanted.ref}: {text}" for text in prepared.warnings]
     command = await with_dependencies(context, prepared.command, wanted.outside)
     return DagMember(ref=wanted.ref, submission=command, needs=dag_edges(wanted.inside))

@@ -8,7 +8,7 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.lookup import find_number, view_of
-from lattice.api.submit.defaults import PreparedSubmission, apply_defaults
+from lattice.api.submit.defaults import PreparedSubmission, apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import foresee
 from lattice.api.submit.filter import screen
@@ -29,6 +29,7 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
     )
     prepared = apply_defaults(context, submit_command(request, submitter), names_vcluster=bool(request.vcluster))
     await screen(context, prepared)
+    settle(context, prepared)
     if request.depends_on:
         prepared.command = await with_dependencies(context, prepared.command, read_dependencies(request.depends_on))
     if request.dry_run:

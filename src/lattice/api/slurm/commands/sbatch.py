@@ -13,7 +13,7 @@ from lattice.api.slurm.submit.dry_run import foreseen
 from lattice.api.slurm.submit.predecessors import predecessors_of
 from lattice.api.slurm.submit.translation import TranslatedSubmission, translate
 from lattice.api.slurm.submit.waiting import wait_for
-from lattice.api.submit.defaults import apply_defaults
+from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.slurm.faults import Fault, error
@@ -71,6 +71,7 @@ def _job(context: Context, command: SlurmCommand, line: Line, script: str) -> Jo
 async def _submit(context: Context, command: SlurmCommand, job: Job, wanted: TranslatedSubmission) -> SlurmAnswer:
     prepared = apply_defaults(context, wanted.command, names_vcluster=wanted.names_vcluster)
     await screen(context, prepared)
+    settle(context, prepared)
     wanted.warnings += prepared.warnings
     submission = prepared.command
     if job.dependency is not None and job.dependency.waits:

@@ -1,6 +1,7 @@
 """`srun`: a step in the allocation that the caller is in, or an allocation of its own with one step."""
 
 import os.path
+from dataclasses import replace
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
@@ -18,7 +19,14 @@ from lattice.slurm.submit.environment import environment_options
 from lattice.slurm.submit.getopt import Grammar
 from lattice.slurm.submit.job import Job, merge
 from lattice.slurm.submit.options import options_of
-from lattice.slurm.submit.step_line import StepLine, is_per_task, read_programs, step_line, task_count
+from lattice.slurm.submit.step_line import (
+    StepLine,
+    is_per_task,
+    narrowed_warning,
+    read_programs,
+    step_line,
+    task_count,
+)
 from lattice.slurm.text.patterns import fill
 from lattice.slurm.text.times import UNLIMITED
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand, SlurmStep
@@ -37,6 +45,7 @@ _ABOUT_JOB = frozenset(
         "SLURM_JOBID",
         "SLURM_MEM_PER_CPU",
         "SLURM_MEM_PER_NODE",
+        "SLURM_NODELIST",
         "SLURM_NPROCS",
         "SLURM_NTASKS",
         "SLURM_NTASKS_PER_NODE",
@@ -114,11 +123,16 @@ async def _alone(
 ) -> SlurmAnswer:
     said = ""
     waited = number > 0
+    tasks = job.ntasks or (1 if step.pty else 0)
+    narrowed = narrowed_warning(tasks, job.min_nodes, is_named=bool(job.nodelist))
+    if narrowed:
+        job = replace(job, min_nodes=tasks, max_nodes=0)
     if not number:
         submitted = await holding.submit(context, command, job, os.path.basename(words[0]), words)
         if isinstance(submitted, SlurmAnswer):
             return submitted
         number, said = submitted
+        said = f"{PROGRAM}: warning: {narrowed}\n{said}" if narrowed and not job.is_quiet else said
     wait_s = holding.AGAIN_S if waited else holding.FIRST_S
     allocation = await holding.granted(context, number, wait_s, PROGRAM)
     if allocation is None:
@@ -146,6 +160,9 @@ async def _launched(
 ) -> SlurmAnswer:
     require(context, Permission.LAUNCH)
     submission = _submission(command, job, step, words, allocation)
+    narrowed = narrowed_warning(submission.tasks, job.min_nodes or len(allocation.nodes), is_named=bool(job.nodelist))
+    if narrowed and not job.is_quiet:
+        said += f"{PROGRAM}: warning: {narrowed}\n"
     try:
         info = await launch(context, submission)
     except ApiError as problem:
@@ -168,7 +185,11 @@ def _submission(
 ) -> StepSubmission:
     asked = allocation.asked or _NOTHING_ASKED
     nodes = len(allocation.nodes)
-    tasks = task_count(job, command.environment.get("SLURM_NTASKS", ""), asked.ntasks, nodes)
+    if job.min_nodes > nodes:
+        raise Fault(f"{PROGRAM}: error: Only allocated {nodes} nodes asked for {job.min_nodes}")
+    inherited = command.environment.get("SLURM_NTASKS", "")
+    # A terminal is for one task, however many the job has.
+    tasks = job.ntasks or 1 if step.pty else task_count(job, inherited, asked.ntasks, nodes)
     variables = exporting.exported(command.environment, job.export)
     folder = os.path.normpath(os.path.join(command.cwd or "/", job.chdir))
     stdout, stderr = (_task_file(folder, name, job, allocation) for name in (job.output, job.error))
@@ -178,12 +199,11 @@ def _submission(
         argv=[] if step.multi_prog else list(words),
         programs=[ProgramFields(ranks=ranks, argv=argv) for ranks, argv in _programs(step, command)],
         tasks=tasks,
-        nodes=min(job.min_nodes, nodes),
+        nodes=min(job.min_nodes, tasks) if tasks else job.min_nodes,
         tasks_per_node=job.ntasks_per_node,
         cpus_per_task=max(1, job.cpus_per_task),
         node_list=list(job.nodelist),
-        # What the job itself asked for fits it, whatever the nodes have.
-        overcommit=step.overcommit or (tasks <= asked.ntasks and job.cpus_per_task <= max(1, asked.cpus_per_task)),
+        overcommit=step.overcommit,
         environment={**variables, "SLURM_JOB_ID": str(allocation.number)},
         inherit_environment=False,
         cwd=folder,

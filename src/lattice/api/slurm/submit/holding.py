@@ -8,7 +8,7 @@ from lattice.api.slurm.answering import require
 from lattice.api.slurm.submit.dry_run import foreseen
 from lattice.api.slurm.submit.predecessors import predecessors_of
 from lattice.api.slurm.submit.translation import translate
-from lattice.api.submit.defaults import apply_defaults
+from lattice.api.submit.defaults import apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.core.machine.commands import CancelAllocation
@@ -48,6 +48,7 @@ async def submit(
         raise Fault(*texts, code=fault.code) from None
     prepared = apply_defaults(context, wanted.command, names_vcluster=wanted.names_vcluster)
     await screen(context, prepared)
+    settle(context, prepared)
     submission = prepared.command
     warnings = [*wanted.warnings, *prepared.warnings]
     if job.dependency is not None and job.dependency.waits:

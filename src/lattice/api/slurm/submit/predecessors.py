@@ -1,4 +1,4 @@
-"""What a job waits for, from Slurm's words: ids that are not known count as ended, as they do in Slurm."""
+"""What a job waits for, from Slurm's words. An id that nobody knows never ends: what waits for it alone stays pending."""
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
@@ -17,8 +17,9 @@ _CONDITIONS = {
 
 
 async def predecessors_of(context: Context, dependency: Dependency, warnings: list[str]) -> UnresolvedClauses:
-    """The clauses of a dependency: each alone, or with `?` all of them as alternatives."""
-    found: list[UnresolvedDependency] = []
+    """The clauses of a dependency: each alone, or with `?` all of them as alternatives. A clause without alternatives is one
+    that cannot be met."""
+    found: list[UnresolvedDependency | None] = []
     for wait in dependency.waits:
         ref = f"{wait.number}" if wait.task is None else f"a{wait.number}_{wait.task}"
         try:
@@ -26,14 +27,14 @@ async def predecessors_of(context: Context, dependency: Dependency, warnings: li
         except ApiError as error:
             if error.code != "not_found":
                 raise
-            warnings.append(f"--dependency: job {_shown(wait)} is not known and counts as ended")
-            if dependency.any_of:
-                return ()
+            what = "is left out" if dependency.any_of and len(dependency.waits) > 1 else "can never be satisfied"
+            warnings.append(f"--dependency: job {_shown(wait)} is not known; {wait.kind} {what}")
+            found.append(None)
             continue
         found.append(UnresolvedDependency(ref, _CONDITIONS[wait.kind], wait.delay_min * 60))
     if dependency.any_of:
-        return (tuple(found),) if found else ()
-    return tuple((each,) for each in found)
+        return (tuple(each for each in found if each is not None),)
+    return tuple((each,) if each is not None else () for each in found)
 
 
 def _shown(wait: Wait) -> str:

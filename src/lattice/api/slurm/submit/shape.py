@@ -1,10 +1,14 @@
-"""How many nodes a job gets and what each must have: from tasks, CPUs, memory and GPUs as Slurm counts them."""
+"""How many nodes a job gets and what each must have: from tasks, CPUs, memory and GPUs as Slurm counts them.
+
+A job that names tasks but no nodes is sized when it is submitted, by the nodes that can run it: those that match its wishes and
+are in service. The fewest nodes win, unless only a larger number of smaller ones is free at that moment.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lattice.core.machine.state import State
-from lattice.core.model.nodes.nodes import Hardware, Node
+from lattice.core.model.nodes.nodes import Hardware, Node, NodeState
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.submit.job import SUBMISSION_FAILED, Job
@@ -12,16 +16,20 @@ from lattice.slurm.text.features import matches_features, plain_features
 from lattice.slurm.text.times import UNLIMITED
 
 NODE_LIMIT, TIME_LIMIT, NO_NODES = "PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig"
+IN_SERVICE = frozenset({NodeState.READY, NodeState.DEGRADED, NodeState.BOOTING})
 
 
 @dataclass(slots=True)
 class Shape:
-    """What is asked of the machine. Per-node figures are 0 where nodes are not shared: then a job gets all of a node."""
+    """What is asked of the machine. On whole nodes `cpus` and `min_memory_mb` say what a node must have, and all of it is given."""
 
     nodes: int = 1
     max_nodes: int = 0
     cpus: int = 0
-    memory_mb: int = 0
+    memory_mb: int = 0  # of a shared node
+    min_memory_mb: int = 0  # of a whole one
+    tasks_per_node: int = 0  # at the least, where nodes were counted by tasks; 0 = spread evenly
+    whole: bool = False  # nodes of its own even where nodes are shared
     gpus: int = 0
     gpu_type: str = ""
     features: tuple[str, ...] = ()
@@ -41,7 +49,9 @@ def shape_of(state: State, job: Job, vcluster: Vcluster, program: str) -> Shape:
         raise error(program, f"{SUBMISSION_FAILED}Requested node configuration is not available")
     _take_features(shape, job, members, program)
     largest = _largest(members)
-    _count_nodes(shape, job, largest)
+    is_shared = vcluster.node_sharing is NodeSharing.SHARED and not job.is_exclusive
+    shape.whole = job.is_exclusive
+    _count_nodes(shape, job, members, is_shared=is_shared)
     _count_gpus(shape, job, members, program)
     per_node = _cpus_per_node(shape, job)
     memory_mb = _memory_per_node(shape, job, per_node)
@@ -55,8 +65,10 @@ def shape_of(state: State, job: Job, vcluster: Vcluster, program: str) -> Shape:
             f"{program}: error: Memory specification can not be satisfied",
             f"{program}: error: {SUBMISSION_FAILED}Requested node configuration is not available",
         )
-    if vcluster.node_sharing is NodeSharing.SHARED and not job.is_exclusive:
+    if is_shared and not shape.whole:
         shape.cpus, shape.memory_mb = per_node, memory_mb
+    else:
+        shape.cpus, shape.min_memory_mb = per_node if per_node > 1 else 0, memory_mb
     shape.never = _never(shape, job, vcluster, members, per_node)
     return shape
 
@@ -98,25 +110,98 @@ def _take_features(shape: Shape, job: Job, members: list[Node], program: str) ->
     shape.exclude = (*shape.exclude, *(node.id for node in members if node.id not in fits))
 
 
-def _count_nodes(shape: Shape, job: Job, largest: Hardware) -> None:
-    tasks, per_task = job.ntasks, max(1, job.cpus_per_task)
+def _count_nodes(shape: Shape, job: Job, members: list[Node], *, is_shared: bool) -> None:
+    fitting = [node for node in members if _suits(node, shape, job)]
+    usable = [node for node in fitting if node.state in IN_SERVICE]
+    tasks = job.ntasks
     if job.min_nodes:
         shape.nodes, shape.max_nodes = job.min_nodes, job.max_nodes
     elif tasks and job.ntasks_per_node:
         shape.nodes = -(-tasks // job.ntasks_per_node)
-    elif tasks:
-        shape.nodes = -(-tasks // max(1, largest.cpus // per_task))
+    elif tasks and not _spread(shape, job, usable, is_shared) and not _spread(shape, job, fitting, is_shared):
+        _narrow(shape, job, fitting)
     if shape.node_list and not job.min_nodes:
         shape.nodes = max(shape.nodes, len(shape.node_list))
-    if job.gpus.number and not job.min_nodes and largest.gpus:
-        shape.nodes = max(shape.nodes, -(-job.gpus.number // largest.gpus))
+    gpus = _largest(usable).gpus or _largest(fitting).gpus
+    if job.gpus.number and not job.min_nodes and gpus:
+        shape.nodes = max(shape.nodes, -(-job.gpus.number // gpus))
+
+
+def _suits(node: Node, shape: Shape, job: Job) -> bool:
+    """Whether the job might run there, however many of its tasks."""
+    hardware = node.hardware
+    return (
+        node.id not in shape.exclude
+        and (not shape.node_list or node.id in shape.node_list)
+        and set(shape.features) <= set(hardware.features)
+        and (not shape.gpu_type or shape.gpu_type == hardware.gpu_type)
+        and max(job.gpus_per_node.number, job.gpus_per_task.number) <= hardware.gpus
+        and (job.memory_mb or 0) <= hardware.memory_mb
+        and job.min_cpus <= hardware.cpus
+    )
+
+
+def _most_tasks(job: Job, cpus: int, memory_mb: int, gpus: int) -> int:
+    """Tasks for which there is room in so much of a node."""
+    per_task = max(1, job.cpus_per_task)
+    most = cpus // per_task
+    if job.memory_per_cpu_mb:
+        most = min(most, memory_mb // (job.memory_per_cpu_mb * per_task))
+    if job.gpus_per_task.number:
+        most = min(most, gpus // job.gpus_per_task.number)
+    return most
+
+
+def _spread(shape: Shape, job: Job, nodes: list[Node], is_shared: bool) -> bool:
+    """The fewest of these nodes that have room for all tasks, evenly spread; more of them when those are free now.
+
+    Nodes that differ may have room only unevenly; then so many are taken, as a whole, that any choice of them is enough.
+    """
+    room = {
+        node.id: _most_tasks(job, node.hardware.cpus, node.hardware.memory_mb, node.hardware.gpus) for node in nodes
+    }
+    free = {node.id: _free_tasks(job, node, is_shared) for node in nodes}
+    options: list[tuple[int, int]] = []
+    for size in sorted({most for most in room.values() if most}, reverse=True):
+        count = -(-job.ntasks // size)
+        each = -(-job.ntasks // count)
+        if sum(most >= each for most in room.values()) >= count:
+            options.append((count, each))
+    for count, each in options:
+        if sum(most >= each for most in free.values()) >= count:
+            shape.nodes, shape.tasks_per_node = count, each
+            return True
+    if options:
+        shape.nodes, shape.tasks_per_node = options[0]
+        return True
+    covered = 0
+    for count, most in enumerate(sorted(most for most in room.values() if most), 1):
+        covered += most
+        if covered >= job.ntasks:
+            shape.nodes, shape.tasks_per_node, shape.whole = count, 1, True
+            return True
+    return False
+
+
+def _free_tasks(job: Job, node: Node, is_shared: bool) -> int:
+    if node.state is not NodeState.READY or node.holder or node.claimant or (node.tenures and not is_shared):
+        return 0
+    return _most_tasks(job, *node.free_share())
+
+
+def _narrow(shape: Shape, job: Job, nodes: list[Node]) -> None:
+    """There is not enough in the partition: counted by its largest node, and told as what can never start."""
+    most = max(
+        (_most_tasks(job, each.hardware.cpus, each.hardware.memory_mb, each.hardware.gpus) for each in nodes), default=0
+    )
+    shape.nodes = -(-job.ntasks // max(1, most))
 
 
 def _count_gpus(shape: Shape, job: Job, members: list[Node], program: str) -> None:
     if job.gpus_per_node.number:
         shape.gpus = job.gpus_per_node.number
     elif job.gpus_per_task.number:
-        shape.gpus = job.gpus_per_task.number * tasks_per_node(shape.nodes, job)
+        shape.gpus = job.gpus_per_task.number * _tasks_on_each(shape, job)
     elif job.gpus.number:
         shape.gpus = -(-job.gpus.number // shape.nodes)
     if not shape.gpus:
@@ -132,8 +217,12 @@ def tasks_per_node(nodes: int, job: Job) -> int:
     return job.ntasks_per_node or max(1, -(-job.ntasks // nodes))
 
 
+def _tasks_on_each(shape: Shape, job: Job) -> int:
+    return shape.tasks_per_node or tasks_per_node(shape.nodes, job)
+
+
 def _cpus_per_node(shape: Shape, job: Job) -> int:
-    by_tasks = tasks_per_node(shape.nodes, job) * max(1, job.cpus_per_task)
+    by_tasks = _tasks_on_each(shape, job) * max(1, job.cpus_per_task)
     return max(by_tasks, job.min_cpus, job.cpus_per_gpu * shape.gpus)
 
 

@@ -76,8 +76,9 @@ def translate(
             cpus=shape.cpus,
             memory=f"{shape.memory_mb}M" if shape.memory_mb else 0,
             gpus=shape.gpus,
-            exclusive=job.is_exclusive,
+            exclusive=shape.whole,
             constraints=Constraints(
+                memory_gb=shape.min_memory_mb / 1024,
                 gpu_type=shape.gpu_type,
                 features=list(shape.features),
                 nodes=list(shape.node_list),

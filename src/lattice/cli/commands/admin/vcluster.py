@@ -9,7 +9,9 @@ from lattice.cli.errors import OK, UsageError
 from lattice.cli.input.fields import (
     DURATION,
     INTEGER,
+    LIFETIME,
     LIST_OF_NAMES,
+    NODE_SET,
     TEXT,
     Field,
     add_fields,
@@ -25,10 +27,10 @@ from lattice_sdk.models.records import Vcluster
 FIELDS = (
     Field("scheduler", TEXT, "hpc-backfill, ml-training, service-bin-pack, interactive-fifo or sensitive-reservation"),
     Field("tenants", LIST_OF_NAMES, "tenants that may use it, comma-separated (default: all)"),
-    Field("nodes", LIST_OF_NAMES, "nodes that belong to it, comma-separated (default: all)"),
+    Field("nodes", NODE_SET, "nodes that belong to it, such as n1,n[3-5] (default: all)"),
     Field("node_sharing", TEXT, "exclusive or shared"),
     Field("fencing", TEXT, "normal or strict"),
-    Field("default_walltime", DURATION, "walltime of allocations that request none"),
+    Field("default_walltime", LIFETIME, "walltime of allocations that request none (default: 1h)"),
     Field("max_walltime", DURATION, "maximum walltime"),
     Field("max_nodes", INTEGER, "maximum nodes per allocation"),
     Field("backfill_depth", INTEGER, "number of top-ranked allocations that get a reservation (default: 50)"),

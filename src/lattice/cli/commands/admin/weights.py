@@ -8,7 +8,7 @@ from lattice.cli.command import Command, Values
 from lattice.cli.commands.admin.vcluster import weights_text
 from lattice.cli.context import Context, Process
 from lattice.cli.errors import OK, UsageError
-from lattice.cli.input.fields import chosen_name
+from lattice.cli.input.fields import chosen_name, finite
 from lattice.cli.output import structured
 from lattice_sdk.factors import FACTORS, PROFILES
 
@@ -33,7 +33,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reset", action="store_true", help="clear all weights, then set the given ones")
     group = parser.add_argument_group("weights (at least 0; weights not given are unchanged)")
     for factor, meaning in FACTORS.items():
-        group.add_argument(f"--{factor.replace('_', '-')}", type=float, metavar="W", help=meaning)
+        group.add_argument(f"--{factor.replace('_', '-')}", type=finite, metavar="W", help=meaning)
 
 
 def gather(values: Values, parser: argparse.ArgumentParser, process: Process) -> Values:

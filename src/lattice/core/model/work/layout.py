@@ -68,27 +68,33 @@ class Misfit(Struct, frozen=True, kw_only=True):
 
 
 def lay_out(task_request: TaskRequest, cpus: Sequence[tuple[str, int]]) -> Layout | Misfit:
-    """The layout on nodes with so many CPUs each, in the allocation's order; a Misfit says what is wrong with the request."""
-    chosen = _chosen(task_request, cpus)
-    if isinstance(chosen, Misfit):
-        return chosen
-    tasks = task_request.tasks or (task_request.tasks_per_node or 1) * len(chosen)
+    """The layout on nodes with so many CPUs each, in the allocation's order; a Misfit says what is wrong with the task_request.
+
+    Nodes that were asked for, by number, by name or because each node of the allocation gets its tasks, all get at least one
+    task. A step that only says how many tasks it has runs on whichever nodes have room.
+    """
+    named = _named(task_request, cpus)
+    if isinstance(named, Misfit):
+        return named
+    wanted = task_request.nodes or (len(named) if task_request.node_list or not task_request.tasks else 0)
+    tasks = task_request.tasks or (task_request.tasks_per_node or 1) * wanted
     if tasks > MAX_TASKS:
         return Misfit(message="too many tasks", requested=f"{tasks:,} tasks", limit=f"{MAX_TASKS:,} tasks")
-    room = [_room(task_request, count) for _, count in chosen]
-    if tasks > sum(room):
-        return _too_many(task_request, tasks, chosen, sum(room))
-    if tasks < len(chosen) and not task_request.nodes and not task_request.node_list:
-        roomy = [place for place, most in enumerate(room) if most][:tasks]
-        chosen, room = [chosen[place] for place in roomy], [room[place] for place in roomy]
-    elif tasks < len(chosen):
+    if tasks < wanted:
         return Misfit(
             message="fewer tasks than nodes",
-            requested=f"{tasks} tasks on {len(chosen)} nodes",
+            requested=f"{tasks} tasks on {wanted} nodes",
             hint="ask for fewer nodes or more tasks",
         )
+    roomy = [(node, count, most) for node, count in named if (most := _room(task_request, count))]
+    chosen = _chosen(roomy, wanted, tasks)
+    room = [most for _, _, most in chosen]
+    if len(chosen) < wanted or tasks > sum(room):
+        return _too_many(
+            task_request, tasks, wanted, [(node, count) for node, count, _ in chosen] or named[:wanted], sum(room)
+        )
     counts = _dealt(tasks, room)
-    used = [(node, count) for (node, _), count in zip(chosen, counts, strict=True) if count]
+    used = [(node, count) for (node, _, _), count in zip(chosen, counts, strict=True) if count]
     return Layout(
         nodes=tuple(node for node, _ in used),
         counts=tuple(count for _, count in used),
@@ -96,23 +102,33 @@ def lay_out(task_request: TaskRequest, cpus: Sequence[tuple[str, int]]) -> Layou
     )
 
 
-def _chosen(task_request: TaskRequest, cpus: Sequence[tuple[str, int]]) -> list[tuple[str, int]] | Misfit:
+def _named(task_request: TaskRequest, cpus: Sequence[tuple[str, int]]) -> list[tuple[str, int]] | Misfit:
+    """The nodes that the step may use."""
     known = dict(cpus)
     for node in task_request.node_list:
         if node not in known:
             return Misfit(
                 message=f'node "{node[:64]}" is not part of the allocation', hint=f"its nodes: {_names(known)}"
             )
-    chosen = [(node, known[node]) for node in dict.fromkeys(task_request.node_list)] or list(cpus)
-    if task_request.nodes > len(chosen):
+    named = [(node, known[node]) for node in dict.fromkeys(task_request.node_list)] or list(cpus)
+    if task_request.nodes > len(named):
         return Misfit(
             message="more nodes than the allocation has"
             if not task_request.node_list
             else "more nodes than were named",
             requested=f"{task_request.nodes} nodes",
-            limit=f"{len(chosen)} nodes",
+            limit=f"{len(named)} nodes",
         )
-    return chosen[: task_request.nodes] if task_request.nodes else chosen
+    return named
+
+
+def _chosen(roomy: list[tuple[str, int, int]], wanted: int, tasks: int) -> list[tuple[str, int, int]]:
+    """As many nodes as the step wants, the first that have room; where those cannot hold all tasks, the roomiest."""
+    chosen = roomy[: wanted or tasks]
+    if not wanted or sum(most for _, _, most in chosen) >= tasks:
+        return chosen
+    widest = {node for node, _, _ in sorted(roomy, key=lambda each: -each[2])[:wanted]}
+    return [each for each in roomy if each[0] in widest]
 
 
 def _names(known: dict[str, int]) -> str:
@@ -126,13 +142,13 @@ def _room(task_request: TaskRequest, cpus: int) -> int:
     return min(by_cpus, task_request.tasks_per_node) if task_request.tasks_per_node else by_cpus
 
 
-def _too_many(task_request: TaskRequest, tasks: int, chosen: list[tuple[str, int]], room: int) -> Misfit:
+def _too_many(task_request: TaskRequest, tasks: int, wanted: int, chosen: list[tuple[str, int]], room: int) -> Misfit:
     total = sum(count for _, count in chosen)
     each = f" of {task_request.cpus_per_task} CPUs" if task_request.cpus_per_task > 1 else ""
     narrow = f", {task_request.tasks_per_node} tasks per node" if task_request.tasks_per_node else ""
     return Misfit(
         message="more tasks than fit into the allocation",
-        requested=f"{tasks} tasks{each}{narrow}",
+        requested=f"{tasks} tasks{each}{narrow}{f' on {wanted} nodes' if wanted else ''}",
         limit=f"{room} tasks on {len(chosen)} nodes with {total} CPUs",
         hint="ask for fewer tasks, or --overcommit to let tasks share CPUs",
     )
