@@ -25,7 +25,8 @@ class Command(Generic[O]):
     those of the command line before the record is made. With `takes_tail` what follows `--` becomes
     the field `tail` and is not parsed. With `takes_rest` the first word that is no flag ends the flags:
     it and all that follow, a `--` among them too, become `rest` as they are. Flags in `dashed` take the next word
-    as their value even when it begins with a dash.
+    as their value even when it begins with a dash. Commands for which a vCluster makes a difference have the flag
+    `--vcluster`.
     """
 
     options: type[O]
@@ -36,3 +37,4 @@ class Command(Generic[O]):
     takes_tail: bool = False
     takes_rest: bool = False
     dashed: frozenset[str] = frozenset()
+    has_vcluster: bool = False

@@ -21,9 +21,10 @@ ALIASES = {
 KEYS = frozenset(
     {
         *("endpoint", "tenant", "vcluster", "project", "output_format", "color"),
-        *("token_file", "ca_file", "insecure_http", "default_uenv"),
+        *("token_file", "ca_file", "insecure_http"),
     }
 )
+NOT_YET = frozenset({"default_uenv"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,6 +222,8 @@ def _where(error: Exception) -> str:
 
 def _entry(path: str, key: object, value: object, note: Callable[[str], None]) -> list[tuple[str, str]]:
     name = ALIASES.get(str(key), str(key))
+    if name in NOT_YET:
+        raise UsageError(f'{path}: "{name}" is not supported by this version of Lattice', hint="take the line out")
     if name not in KEYS:
         note(f'{path}: "{key}" is not a known key')
         return []

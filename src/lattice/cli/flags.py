@@ -49,7 +49,7 @@ WITHOUT_VALUE = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-color", "--
 ALLOWED_IN_SCRIPTS = frozenset({"tenant", "vcluster"})
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser, *, vcluster: bool) -> None:
     group = parser.add_argument_group(GLOBAL_FLAGS)
     add = group.add_argument
     if "--output" not in parser._option_string_actions:  # a command may define its own --output
@@ -63,7 +63,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("-q", "--quiet", action="store_true", help="print only the essential result")
     add("-v", "--verbose", action="store_true", help="show more detail")
     add("-t", "--tenant", metavar="NAME", help="act on behalf of this tenant")
-    add("--vcluster", metavar="NAME", help="use this vCluster")
+    if vcluster:
+        add("--vcluster", metavar="NAME", help="use this vCluster")
     add("--config", metavar="FILE", help="configuration file (default: ~/.config/lattice/config.yaml)")
     add("--no-color", action="store_true", help="disable colors (also: NO_COLOR=1)")
     add("--api-url", metavar="URL", help="URL of the API; separate several with commas")

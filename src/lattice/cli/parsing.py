@@ -226,7 +226,7 @@ def overview(branch: Branch, words: tuple[str, ...]) -> str:
 
 def _global_flags() -> str:
     parser = Parser(())
-    add_flags(parser)
+    add_flags(parser, vcluster=False)
     formatter = parser._get_formatter()
     formatter.start_section(f"{GLOBAL_FLAGS} (before or after the command)")
     formatter.add_arguments(parser._action_groups[-1]._group_actions)
@@ -247,7 +247,7 @@ def build_parser(words: Sequence[str], leaf: Leaf, command: Command[Any]) -> Par
     examples = "".join(f"  {example}\n" for example in command.examples)
     parser = Parser(words, leaf.summary, f"examples:\n{examples}")
     command.fill(parser)
-    add_flags(parser)
+    add_flags(parser, vcluster=command.has_vcluster)
     parser.set_usage()
     return parser
 

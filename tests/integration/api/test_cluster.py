@@ -5,10 +5,18 @@ from typing import Any
 
 import pytest
 
-from lattice.core.machine.commands import SetVcluster
+from lattice.core.machine.commands import SetSetting, SetVcluster
 from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.site.tenants import Vcluster
 from tests.integration.api.world import World, in_world
+
+UNREAD_LIMITS = (
+    "attach_max_concurrent",
+    "stream_metrics_max_concurrent",
+    "query_metrics_per_minute",
+    "diagnostics_per_minute",
+    "compare_per_minute",
+)
 
 
 @in_world
@@ -235,8 +243,20 @@ async def test_settings_have_defaults_and_can_be_changed(world: World) -> None:
     changed = await world.call("PUT", "/settings/agent.grace_s", {"value": 5}, token=world.admin)
     assert (changed.json()["value"], changed.json()["default"]) == ("5", "30")
     assert (await world.call("GET", "/settings/agent.grace_s", token=world.admin)).json()["value"] == "5"
-    switched = await world.call("PUT", "/settings/accounting.enabled", {"value": True}, token=world.admin)
+    switched = await world.call("PUT", "/settings/scheduler.trace_capture", {"value": True}, token=world.admin)
     assert switched.json()["value"] == "true"
+
+
+@in_world
+async def test_a_setting_that_nothing_reads_is_refused_by_name(world: World) -> None:
+    unread = ["accounting.enabled", *(f"rate_limits.{name}" for name in UNREAD_LIMITS)]
+    listed = (await world.call("GET", "/settings", token=world.admin)).json()["items"]
+    assert not {item["key"] for item in listed} & set(unread)
+    for key in unread:
+        for method, body in (("GET", None), ("PUT", {"value": "1"})):
+            refused = await world.call(method, f"/settings/{key}", body, token=world.admin)
+            assert (refused.status, key in refused.error["message"]) == (400, True), refused.body
+    await world.do(SetSetting(key="accounting.enabled", value="true"))  # as an older log may hold it
 
 
 @in_world

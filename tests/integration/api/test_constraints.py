@@ -36,7 +36,7 @@ def asking(constraints: dict[str, Any], **resources: object) -> dict[str, Any]:
         ({"memory_gb": 512}, ["x1"]),
         ({"memory_gb": 1024, "allow_cxl_memory": True}, ["x1"]),
         ({"nodes": "n[1-2]", "exclude": ["n1"]}, ["n2"]),
-        ({"nodes": ["v1"], "prefer_same_numa": True, "prefer_local_memory": True}, ["v1"]),
+        ({"nodes": ["v1"], "prefer_same_numa": False}, ["v1"]),
         ({"nodes": "n[1-2],x1", "topology": "tight"}, ["n1"]),
         ({"nodes": "n1", "storage_gbps": 2.5, "require_conformance": True}, ["n1"]),
     ],

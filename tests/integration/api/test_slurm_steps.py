@@ -21,7 +21,7 @@ class Desk:
         self.asked: list[LaunchRequest] = []
 
     async def launch(self, allocation: Allocation, request: LaunchRequest) -> StepView:
-        layout = lay_out(request.wish, [(node, 4) for node in allocation.nodes])
+        layout = lay_out(request.task_request, [(node, 4) for node in allocation.nodes])
         if isinstance(layout, Misfit):
             raise StepRefused("infeasible", layout.message)
         self.asked.append(request)
@@ -90,7 +90,7 @@ def test_fewer_tasks_than_nodes_run_with_a_warning(words: tuple[str, ...]) -> No
         warning = "srun: warning: can't run 1 processes on 2 nodes, setting nnodes to 1\n"
         assert (answer["code"], answer["stderr"]) == (0, warning)
         assert answer["attend"]["tasks"] == 1
-        assert lay_out(desk.asked[0].wish, [("n1", 0), ("n2", 4)]).nodes == ("n2",)  # type: ignore[union-attr]
+        assert lay_out(desk.asked[0].task_request, [("n1", 0), ("n2", 4)]).nodes == ("n2",)  # type: ignore[union-attr]
 
     run()
 
@@ -101,7 +101,7 @@ async def test_nodes_that_were_asked_for_are_all_used(world: World) -> None:
     for words in (("-N", "2", "-n", "2"), ("-N", "2"), ()):
         answer = await srun(world, *words, "hostname", **inside)
         assert (answer["stderr"], answer["attend"]["tasks"]) == ("", 2)
-        assert isinstance(lay_out(desk.asked[-1].wish, [("n1", 0), ("n2", 4)]), Misfit), "it waits for n1"
+        assert isinstance(lay_out(desk.asked[-1].task_request, [("n1", 0), ("n2", 4)]), Misfit), "it waits for n1"
 
 
 @in_world
@@ -117,6 +117,28 @@ async def test_a_terminal_in_a_job_of_many_tasks_is_one_task(world: World) -> No
     answer = await srun(world, "--pty", "bash", **inside, SLURM_NTASKS="8")
     assert answer["attend"]["tasks"] == 1
     assert desk.asked[0].pty
+
+
+@in_world
+async def test_overcommit_distribution_and_immediate_reach_the_step(world: World) -> None:
+    desk, inside = await job_of_two_nodes(world)
+    answer = await srun(world, "-O", "-n", "12", "-m", "cyclic", "-I", "hostname", **inside)
+    assert (answer["code"], answer["stderr"]) == (0, "")
+    asked = desk.asked[0]
+    assert (asked.task_request.overcommit, asked.task_request.distribution, asked.immediate) == (True, "cyclic", True)
+    odd = await srun(world, "-n", "2", "-m", "plane=2", "hostname", **inside)
+    assert odd["stderr"].startswith("srun: warning: --distribution=plane=2 has no effect")
+
+
+@in_world
+async def test_a_step_that_counts_on_mpi_is_warned(world: World) -> None:
+    _, inside = await job_of_two_nodes(world)
+    for kind in ("pmix", "pmi2", "openmpi"):
+        answer = await srun(world, f"--mpi={kind}", "hostname", **inside)
+        assert answer["stderr"] == (
+            f"srun: warning: --mpi={kind} has no effect: without MPI support each task would be rank 0 of 1\n"
+        )
+    assert (await srun(world, "--mpi=none", "hostname", **inside))["stderr"] == ""
 
 
 @in_world

@@ -245,3 +245,96 @@ async def test_more_nodes_than_exist_is_infeasible(world: World) -> None:
     response = await world.call("POST", "/allocations", {"entrypoint": ["true"], "resources": {"nodes": 3}})
     assert response.status == 422
     assert response.error["code"] == "infeasible"
+
+
+@pytest.mark.parametrize("name", ["uenv", "view", "tools_uenv", "image"])
+def test_an_image_is_refused_by_name_wherever_it_stands(name: str) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        work = {"entrypoint": "echo hi"}
+        for body in ({**work, "environment": {name: "prgenv-gnu/24.11:v1"}}, {**work, name: "prgenv-gnu/24.11:v1"}):
+            refused = await world.call("POST", "/allocations", body)
+            text = refused.error["message"]
+            assert (refused.status, name in text, "not supported" in text) == (400, True, True), text
+            refused = await world.call("POST", "/dags", {"allocations": [{"id": "a", **body}]})
+            text = refused.error["message"]
+            assert (refused.status, name in text, "not supported" in text) == (400, True, True), text
+        assert world.state.allocations == {}
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"lifecycle": {"type": "reactive"}}, "lifecycle.type"),
+        ({"resources": {"constraints": {"prefer_same_numa": True}}}, "resources.constraints.prefer_same_numa"),
+        ({"resources": {"constraints": {"prefer_local_memory": True}}}, "resources.constraints.prefer_local_memory"),
+        ({"intent": "train"}, "intent"),
+        ({"data": {"mounts": []}}, "data"),
+        ({"connectivity": {}}, "connectivity"),
+        ({"checkpoint": {"strategy": "auto"}}, "checkpoint"),
+        ({"telemetry": {"mode": "prod"}}, "telemetry"),
+    ],
+)
+def test_what_is_not_done_yet_is_refused_by_name(fields: dict[str, Any], named: str) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        refused = await world.call("POST", "/allocations", {"entrypoint": ["true"], **fields})
+        text = refused.error["message"]
+        assert (refused.status, named in text, "not supported" in text) == (400, True, True), text
+
+    check()
+
+
+@in_world
+async def test_a_submission_may_stand_inside_allocation(world: World) -> None:
+    body = {"allocation": {"entrypoint": ["true"], "name": "inner"}, "request_id": "once"}
+    first = await world.call("POST", "/allocations", body)
+    assert (first.status, first.json()["name"]) == (201, "inner")
+    assert (await world.call("POST", "/allocations", body)).json()["id"] == first.json()["id"]
+    stray = await world.call("POST", "/allocations", {"allocation": {"entrypoint": ["true"]}, "hold": True})
+    assert (stray.status, "hold" in stray.error["message"]) == (400, True)
+    typo = await world.call("POST", "/allocations", {"allocation": {"entrypoint": ["true"], "nme": "x"}})
+    assert (typo.status, "nme" in typo.error["message"]) == (400, True)
+
+
+@in_world
+async def test_a_task_group_may_be_a_template_with_a_range(world: World) -> None:
+    group = {
+        "type": "task_group",
+        "template": {"entrypoint": "echo ${INDEX}", "resources": {"nodes": 1}},
+        "range": {"start": 0, "end": 99},
+        "concurrency": 20,
+    }
+    for body in ({"allocation": group}, group):
+        made = await world.call("POST", "/allocations", body)
+        assert made.status == 201, made.body
+        record = world.state.groups[made.json()["number"]]
+        assert (record.indices, record.concurrency) == (((0, 99, 1),), 20)
+    for broken in ({**group, "type": "service"}, {"type": "task_group", "template": group["template"]}):
+        refused = await world.call("POST", "/allocations", broken)
+        assert refused.status == 400, refused.body
+
+
+@in_world
+async def test_a_dag_may_stand_inside_dag(world: World) -> None:
+    dag = {
+        "allocations": [
+            {"id": "stage", "entrypoint": "true"},
+            {"id": "train", "entrypoint": "true", "depends_on": [{"ref": "stage", "condition": "success"}]},
+        ]
+    }
+    made = await world.call("POST", "/dags", {"dag": dag, "name": "flow"})
+    assert (made.status, made.json()["name"]) == (201, "flow")
+    assert [each["ref"] for each in made.json()["allocations"]] == ["stage", "train"]
+
+
+@in_world
+async def test_tasks_are_launched_at_either_address(world: World) -> None:
+    made = await world.submit()
+    answers = [
+        await world.call("POST", f"/allocations/{made['id']}/{word}", {"argv": ["true"]}) for word in ("steps", "tasks")
+    ]
+    assert answers[0].status == answers[1].status == 409
+    assert answers[0].error == answers[1].error

@@ -119,3 +119,19 @@ def test_a_name_that_is_taken(api: FakeApi, cli: Cli) -> None:
     api.on("POST", "/tenants", refusal(409, "already_exists", 'tenant "physics" exists already'))
     outcome = cli("admin", "tenant", "create", "physics")
     assert (outcome.code, outcome.err) == (1, 'error: tenant "physics" exists already\n')
+
+
+@pytest.mark.parametrize(
+    "words", [("usage",), ("dag", "list"), ("notify", "show"), ("admin", "config", "list"), ("wait", "a1")]
+)
+def test_a_vcluster_is_refused_where_it_would_change_nothing(words: tuple[str, ...], api: FakeApi, cli: Cli) -> None:
+    outcome = cli(*words, "--vcluster=nope")
+    assert (outcome.code, "--vcluster" in outcome.err) == (2, True)
+    assert api.asked == []
+
+
+def test_the_schedulers_status_of_one_vcluster(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/scheduler", {"cycles": 7, "pending": 30, "running": 40})
+    api.on("GET", "/vclusters/gpu", {**VCLUSTER, "pending": 3, "running": 4})
+    shown = cli("admin", "scheduler", "status", "--vcluster=gpu").out
+    assert ("gpu" in shown, "30" in shown, "40" in shown) == (True, False, False)

@@ -73,6 +73,10 @@ def choose_consistency(scope: Scope) -> None:
     scope[STALE] = scope["method"] in ("GET", "HEAD") and b"consistency=stale" in pieces
 
 
+# Further addresses of an operation.
+_ALIASES = {"/allocations/{id}/tasks": ("POST", "/allocations/{id}/steps")}
+
+
 class StartupGate:
     """Where clients arrive: tells them to come back until `open` says which application serves them."""
 
@@ -98,6 +102,8 @@ def _operation_routes(services: Services) -> list[Route]:
     for operation in OPERATIONS:
         endpoints = by_path.setdefault(operation.path, {})
         endpoints[operation.method] = Endpoint(operation, services)
+    for alias, (method, path) in _ALIASES.items():
+        by_path[alias] = {method: by_path[path][method]}
     return [Route(_PREFIX + path, _Methods(endpoints), methods=list(endpoints)) for path, endpoints in by_path.items()]
 
 

@@ -14,6 +14,7 @@ from lattice.api.errors import ApiError
 from lattice.api.limits import DISCARD_S, MAX_BODY_BYTES, MAX_DISCARDED_BYTES, MAX_REQUEST_ID
 from lattice.api.operations.table import Operation
 from lattice.api.rest.explain import explain_field, explain_json
+from lattice.api.rest.forms import plain_form
 
 MAX_PARAMETERS = 2000
 _PATH_NAME = re.compile(r"\{(\w+)\}")
@@ -133,6 +134,15 @@ def _body_decoder(request: type[msgspec.Struct], in_query: frozenset[str]) -> De
     decode_json = msgspec.json.Decoder(request).decode
     types = {field.encode_name: field.type for field in msgspec.structs.fields(request)}
 
+    def _other_form(error: Exception, body: bytes) -> msgspec.Struct:
+        plain = plain_form(request, body) if isinstance(error, msgspec.ValidationError) else None
+        if plain is None:
+            raise explain_json(error, body, request) from None
+        try:
+            return decode_json(plain)
+        except msgspec.MsgspecError as problem:
+            raise explain_json(problem, plain, request) from None
+
     def decode(scope: Scope, headers: Headers, body: bytes) -> msgspec.Struct:
         query = _pairs(scope["query_string"])
         if any(name not in in_query for name, _ in query):
@@ -140,7 +150,7 @@ def _body_decoder(request: type[msgspec.Struct], in_query: frozenset[str]) -> De
         try:
             record = decode_json(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise explain_json(error, body, request) from None
+            record = _other_form(error, body)
         try:
             given = {name: msgspec.convert(value, types[name], strict=False) for name, value in query}
         except msgspec.ValidationError as error:

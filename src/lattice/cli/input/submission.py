@@ -14,6 +14,7 @@ from lattice_sdk.models.records import LifecycleRequest, OutputFiles, ResourceRe
 MAX_NAME = 128
 
 # Variables that lead to a token stay with the person; an allocation gets its own.
+IMAGE_NAMES = frozenset({"uenv", "view", "tools_uenv", "image"})
 SECRET_VARIABLES = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
 
 
@@ -188,6 +189,9 @@ def _named(names: Iterable[str], outside: Mapping[str, str], context: Context) -
         key, separator, value = name.strip().partition("=")
         if key.upper() == "ALL" and not separator:
             chosen.update(_sendable(outside, context))
+            for name in IMAGE_NAMES & chosen.keys():
+                del chosen[name]
+                context.warn(f"--export=ALL: {name} stays here: inside a submission it would name an image")
         elif separator:
             chosen[key] = value
         elif key in outside:

@@ -31,3 +31,16 @@ def check_ignored(name: str, value: str, program: str) -> None:
         raise error(program, f'unrecognized --hint argument "{value}", see --hint=help')
     if name == "distribution" and not _DISTRIBUTION.match(value):
         raise bad_value(program, name)
+
+
+def step_warnings(name: str, value: str, program: str) -> tuple[str, ...]:
+    """What to say of an option of srun that has its effect for some values only. Raises Fault for a wrong value."""
+    if name == "distribution":
+        check_ignored(name, value, program)
+        first, *deeper = value.lower().partition(",")[0].split(":")
+        if first not in ("block", "cyclic", "*"):
+            return (f"--distribution={value} has no effect: ranks are laid out in blocks, or dealt round with cyclic",)
+        return ("--distribution has no effect within nodes: tasks are not pinned to sockets",) if deeper else ()
+    if name == "mpi" and value.lower() not in ("none", "list"):
+        return (f"--mpi={value} has no effect: without MPI support each task would be rank 0 of 1",)
+    return ()

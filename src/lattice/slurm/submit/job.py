@@ -8,7 +8,7 @@ from typing import Any
 from lattice.slurm.faults import WRONG_LINE, Fault, bad_number, bad_value, error
 from lattice.slurm.submit.dependencies import Dependency, parse_dependency
 from lattice.slurm.submit.getopt import Given
-from lattice.slurm.submit.ignored import check_ignored
+from lattice.slurm.submit.ignored import check_ignored, step_warnings
 from lattice.slurm.submit.options import Fate
 from lattice.slurm.text.arrays import Array, parse_array
 from lattice.slurm.text.hostlists import BadHostlist, expand
@@ -118,6 +118,7 @@ def merge(layers: Iterable[Iterable[Given]], *, program: str, now: float) -> Job
                 check_ignored(option.name, value, program)
                 warnings[f"--{option.name} has no effect: {option.note}"] = None
                 continue
+            warnings |= dict.fromkeys(step_warnings(option.name, value, program))
             job = _take(job, option.name, value, program, now)
     job = replace(job, warnings=(*warnings, *_gres_warnings(job)))
     _check_together(job, program)

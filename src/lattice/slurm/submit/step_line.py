@@ -26,6 +26,8 @@ class StepLine:
     kills_on_failure: bool = False
     multi_prog: bool = False
     open_mode: str = ""
+    immediate: bool = False
+    cyclic: bool = False
 
 
 def step_line(given: Iterable[Given]) -> StepLine:
@@ -40,6 +42,8 @@ def step_line(given: Iterable[Given]) -> StepLine:
         kills_on_failure=values.get("kill-on-bad-exit", "0" if "kill-on-bad-exit" not in values else "1") != "0",
         multi_prog="multi-prog" in values,
         open_mode=values.get("open-mode", ""),
+        immediate="immediate" in values,
+        cyclic=values.get("distribution", "").lower().startswith("cyclic"),
     )
 
 

@@ -4,6 +4,8 @@ What depends on the cluster (tenants, vClusters, quotas, nodes that exist) is ju
 said of the request alone.
 """
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from lattice.core.machine.commands import SubmitAllocation
@@ -37,6 +39,9 @@ MAX_NODES = 1_000_000
 MAX_REQUEUE = 100
 DEFAULT_CLASS = 5
 SHELL = ("/bin/sh", "-c")
+# Inside `environment` these are no variables but say in which image the work runs.
+IMAGE_NAMES = ("uenv", "view", "tools_uenv", "image")
+NOT_YET = "is not supported by this version of Lattice"
 
 
 class NodeRange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,6 +131,10 @@ def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
     """The command behind a submission. Raises BadField for the first field that cannot be accepted."""
     work = _work(wanted)
     life = wanted.lifecycle
+    if life.type is Lifecycle.REACTIVE:
+        raise BadField(
+            "lifecycle.type", f"reactive {NOT_YET}", hint="bounded, or unbounded with a fixed number of nodes"
+        )
     tasks, concurrency = read_tasks(wanted.tasks)
     return SubmitAllocation(
         name=check_name(wanted.name, "name") if wanted.name else _default_name(work),
@@ -153,6 +162,15 @@ def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
         keep_on_invalid_dependency=wanted.keep_on_invalid_dependency,
         payload=_payload(work),
     )
+
+
+def refuse_images(environment: Mapping[str, str], field: str = "environment") -> None:
+    """Raises BadField for an image, which would otherwise become a variable and be ignored."""
+    for name in IMAGE_NAMES:
+        if name in environment:
+            raise BadField(
+                f"{field}.{name}", NOT_YET, hint="leave it out; a variable of this name is set by the script itself"
+            )
 
 
 def walltime_s(value: str | int | None, field: str) -> int:
@@ -274,6 +292,9 @@ def _request(wanted: Resources) -> Request:
             f'"{rules.topology[:60]}" is not a topology',
             hint='"tight" or "any"',
         )
+    for name in ("prefer_same_numa", "prefer_local_memory"):
+        if getattr(rules, name):
+            raise BadField(f"resources.constraints.{name}", NOT_YET, hint="leave it out")
     return Request(
         nodes=nodes,
         max_nodes=max_nodes,

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context, NoParameters
-from lattice.api.errors import unknown
+from lattice.api.errors import ApiError, unknown
 from lattice.api.find.cursors import Page
 from lattice.core.machine.commands import SetSetting
 from lattice.core.model.site.settings import SETTINGS, setting_value
@@ -54,7 +54,7 @@ class SelfView(Struct, frozen=True, kw_only=True):
 
 async def list_settings(context: Context, request: NoParameters) -> Page[SettingView]:
     """All settings with their values in force."""
-    return Page(items=[_setting(context, key) for key in sorted(SETTINGS)])
+    return Page(items=[_setting(context, key) for key in sorted(SETTINGS) if SETTINGS[key].is_read])
 
 
 async def get_setting(context: Context, request: GetSetting) -> SettingView:
@@ -64,6 +64,9 @@ async def get_setting(context: Context, request: GetSetting) -> SettingView:
 
 async def set_setting(context: Context, request: SetSettingRequest) -> SettingView:
     """Changes one setting."""
+    known = SETTINGS.get(request.key)
+    if known is not None and not known.is_read:
+        raise _not_yet(request.key)
     value = request.value
     text = str(value).lower() if isinstance(value, bool) else str(value)
     await context.carry_out(SetSetting(key=request.key, value=text), request.request_id)
@@ -114,10 +117,20 @@ async def whoami(context: Context, request: NoParameters) -> SelfView:
 def _setting(context: Context, key: str) -> SettingView:
     known = SETTINGS.get(key)
     if known is None:
-        raise unknown("setting", key, SETTINGS)
+        raise unknown("setting", key, [name for name, setting in SETTINGS.items() if setting.is_read])
+    if not known.is_read:
+        raise _not_yet(key)
     return SettingView(
         key=key,
         value=setting_value(context.state.settings, key),
         default=known.default,
         help=known.help,
+    )
+
+
+def _not_yet(key: str) -> ApiError:
+    return ApiError(
+        "invalid",
+        f'setting "{key}" is not supported by this version of Lattice: nothing would read it',
+        hint="`lattice admin config list` shows those that there are",
     )

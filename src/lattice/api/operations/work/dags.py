@@ -38,7 +38,7 @@ from lattice.wire.work.dags import (
     member_view,
     read_members,
 )
-from lattice.wire.work.submissions import Submitter, submit_command
+from lattice.wire.work.submissions import Submitter, refuse_images, submit_command
 
 DEFAULT_PAGE = 100
 ARCHIVE_PAGE = 1_000
@@ -132,6 +132,7 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
         vcluster=context.default_vcluster,
     )
     try:
+        refuse_images(wanted.submission.environment)
         command = submit_command(wanted.submission, submitter)
     except BadField as problem:
         raise BadField(

@@ -29,6 +29,7 @@ from lattice.wire.work.steps import (
     recorded_view,
     step_info,
 )
+from lattice.wire.work.submissions import refuse_images
 
 MAX_INPUT_BYTES = 1 << 20
 MAX_SIGNAL = 64
@@ -96,6 +97,7 @@ class EndStepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 async def launch_step(context: Context, request: StepSubmission) -> StepInfo:
     """Starts tasks on the nodes of a running allocation, or lets them wait for room there."""
+    refuse_images(request.environment)
     return await launch(context, request)
 
 

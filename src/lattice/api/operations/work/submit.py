@@ -15,11 +15,12 @@ from lattice.api.submit.filter import screen
 from lattice.wire.work.allocations import AllocationView
 from lattice.wire.work.dependencies import read_dependencies
 from lattice.wire.work.explanations import ExplanationView
-from lattice.wire.work.submissions import Submission, Submitter, submit_command
+from lattice.wire.work.submissions import Submission, Submitter, refuse_images, submit_command
 
 
 async def submit(context: Context, request: Submission) -> AllocationView | OtherStatus[ExplanationView]:
     """A new allocation or task group, durable and visible before the answer; or what would become of it."""
+    refuse_images(request.environment)
     identity = context.identity
     submitter = Submitter(
         user=identity.user,

@@ -14,6 +14,7 @@ from lattice.api.slurm.submit import exporting, holding
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.core.model.work.asked import Asked
+from lattice.core.model.work.layout import Distribution
 from lattice.slurm.faults import Fault
 from lattice.slurm.submit.environment import environment_options
 from lattice.slurm.submit.getopt import Grammar
@@ -125,6 +126,9 @@ async def _alone(
     waited = number > 0
     tasks = job.ntasks or (1 if step.pty else 0)
     narrowed = narrowed_warning(tasks, job.min_nodes, is_named=bool(job.nodelist))
+    if step.immediate:
+        note = "--immediate has no effect on a new allocation: use --test-only to learn when it would start"
+        job = replace(job, warnings=(*job.warnings, note))
     if narrowed:
         job = replace(job, min_nodes=tasks, max_nodes=0)
     if not number:
@@ -204,6 +208,8 @@ def _submission(
         cpus_per_task=max(1, job.cpus_per_task),
         node_list=list(job.nodelist),
         overcommit=step.overcommit,
+        distribution=Distribution.CYCLIC if step.cyclic else Distribution.BLOCK,
+        immediate=step.immediate,
         environment={**variables, "SLURM_JOB_ID": str(allocation.number)},
         inherit_environment=False,
         cwd=folder,

@@ -67,12 +67,12 @@ GET = Command(
     options=Options,
     fill=fill_get,
     run=run_get,
-    examples=("lattice admin config get accounting.enabled",),
+    examples=("lattice admin config get agent.grace_s",),
 )
 SET = Command(
     options=Options,
     fill=fill_set,
     run=run_set,
-    examples=("lattice admin config set accounting.enabled=true",),
+    examples=("lattice admin config set agent.grace_s=60",),
 )
 LIST = Command(options=Options, run=run_list, examples=("lattice admin config list",))

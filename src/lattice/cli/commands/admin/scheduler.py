@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK
@@ -15,10 +17,15 @@ class Options:
 
 
 def run(_options: Options, context: Context) -> int:
+    name = context.flags.vcluster
     status = context.client.scheduler_status()
+    if name:
+        vcluster = context.client.get_vcluster(name)
+        status = replace(status, pending=vcluster.pending, running=vcluster.running)
     duration = "" if status.last_cycle_ms is None else f"{status.last_cycle_ms:.1f} ms"
     nodes = ", ".join(f"{count} {state}" for state, count in status.nodes.items())
     pairs = [
+        *([("vCluster", name)] if name else []),
         ("Server", status.server or ""),
         ("Leader", _leader(status)),
         ("Log index", str(status.applied_index)),
@@ -43,4 +50,9 @@ def _leader(status: SchedulerStatus) -> str:
     return status.leader or ""
 
 
-STATUS = Command(options=Options, run=run, examples=("lattice admin scheduler status",))
+STATUS = Command(
+    options=Options,
+    run=run,
+    examples=("lattice admin scheduler status", "lattice admin scheduler status --vcluster=hpc-batch"),
+    has_vcluster=True,
+)

@@ -133,6 +133,7 @@ def _conditions(options: Options, context: Context) -> tuple[str, ...]:
 
 COMMAND = Command(
     options=Options,
+    has_vcluster=True,
     fill=fill,
     run=run,
     dashed=frozenset({"--sort"}),

@@ -92,6 +92,7 @@ def _csv(report: UsageReport) -> str:
 
 COMMAND = Command(
     options=Options,
+    has_vcluster=True,
     fill=fill,
     run=run,
     examples=(

@@ -116,6 +116,7 @@ def _error(outcome: CancelOutcome) -> ApiError:
 
 COMMAND = Command(
     options=Options,
+    has_vcluster=True,
     fill=fill,
     run=run,
     examples=(

@@ -142,6 +142,7 @@ COLUMNS: tuple[Column[Dag], ...] = (
 
 SUBMIT = Command(
     options=Options,
+    has_vcluster=True,
     fill=fill_submit,
     run=run_submit,
     examples=("lattice dag submit workflow.yaml", "lattice dag submit -q - < workflow.yaml"),

@@ -65,6 +65,7 @@ def run(options: Options, context: Context) -> int:
 
 COMMAND = Command(
     options=Options,
+    has_vcluster=True,
     fill=fill,
     run=run,
     examples=(

@@ -146,6 +146,7 @@ def _show_count(options: Options, context: Context) -> int:
 
 COMMAND = Command(
     options=Options,
+    has_vcluster=True,
     fill=fill,
     run=run,
     examples=(

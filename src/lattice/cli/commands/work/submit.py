@@ -300,6 +300,7 @@ def _await_end(allocation: Allocation, context: Context) -> int:
 
 COMMAND = Command(
     options=SubmitOptions,
+    has_vcluster=True,
     fill=fill,
     run=run,
     complete=complete,

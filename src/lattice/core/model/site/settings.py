@@ -8,6 +8,16 @@ from lattice.slurm.text.hostlists import BadHostlist, expand
 
 MAX_TEXT = 65_536
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+# Operations that these would limit do not exist yet.
+_LIMITS_OF_NOTHING = frozenset(
+    {
+        "attach_max_concurrent",
+        "stream_metrics_max_concurrent",
+        "query_metrics_per_minute",
+        "diagnostics_per_minute",
+        "compare_per_minute",
+    }
+)
 DEFAULT_VCLUSTER = "submission.default_vcluster"
 
 
@@ -16,6 +26,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     default: str
     help: str
     flags: tuple[str, ...] = ()  # those that it may name
+    is_read: bool = True  # False: nothing reads it yet. The log may hold it; who sets it now is told so
 
 
 SETTINGS: dict[str, Setting] = {
@@ -81,7 +92,12 @@ SETTINGS: dict[str, Setting] = {
     "node.boot_timeout_s": Setting(kind="seconds", default="600", help="a node not Ready by then failed to boot"),
     "agent.grace_s": Setting(kind="seconds", default="30", help="time between SIGTERM and SIGKILL"),
     **{
-        f"rate_limits.{name}": Setting(kind="count", default=default, help=f"of one user: {text}; 0 = no limit")
+        f"rate_limits.{name}": Setting(
+            kind="count",
+            default=default,
+            help=f"of one user: {text}; 0 = no limit",
+            is_read=name not in _LIMITS_OF_NOTHING,
+        )
         for name, default, text in (
             ("attach_max_concurrent", "5", "terminals at once"),
             ("stream_logs_max_concurrent", "10", "followed outputs at once"),
@@ -95,7 +111,9 @@ SETTINGS: dict[str, Setting] = {
             ("requests_burst", "5000", "requests at once after a pause"),
         )
     },
-    "accounting.enabled": Setting(kind="bool", default="false", help="report usage to the accounting service"),
+    "accounting.enabled": Setting(
+        kind="bool", default="false", help="report usage to the accounting service", is_read=False
+    ),
 }
 
 
