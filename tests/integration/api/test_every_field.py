@@ -1,0 +1,221 @@
+"""Every field of the published requests has an effect that can be seen, or is refused by name. A new field fails until it has a row."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lattice.core.machine.commands import PlaceAllocation
+from lattice.core.model.nodes.nodes import Share
+from lattice.core.model.work.allocations import PartPhase
+from lattice.wire.work.allocations import decode_work
+from tests.integration.api.test_slurm_steps import Desk
+from tests.integration.api.world import Response, World, in_world
+
+OPENAPI = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
+SCHEMAS: dict[str, Any] = json.loads(OPENAPI.read_bytes())["components"]["schemas"]
+LATER = "2099-01-01T00:00:00Z"
+
+# A field, and a value for it that is not its default.
+SUBMISSION: dict[str, Any] = {
+    "name": "other",
+    "tenant": "physics",
+    "project": "p1",
+    "vcluster": "second",
+    "tags": {"a": "b"},
+    "entrypoint": ["false"],
+    "script": "#!/bin/sh\n",
+    "script_args": ["x"],
+    "environment": {"A": "1"},
+    "cwd": "/srv",
+    "submit_dir": "/srv",
+    "priority": "high",
+    "per_node": True,
+    "hold": True,
+    "begin": LATER,
+    "tasks": "0-3",
+    "summary": True,
+    "output": {"stdout": "/tmp/o"},
+    "signal": "USR1@90",
+    "on_quota": "queue",
+    "notify": {"on": ["end"], "to": ["mail:a@b.org"]},
+    "depends_on": "a1",
+    "mutex": "m",
+    "deadline": LATER,
+    "keep_on_invalid_dependency": True,
+}
+RESOURCES = {
+    **{"nodes": 2, "max_nodes": 2, "cpus": 2, "memory": "1G", "gpus": 1, "exclusive": True},
+    "constraints": {"features": ["fast"]},
+}
+CONSTRAINTS = {
+    **{"gpu_type": "h100", "gpu_count": 1, "memory_gb": 1, "features": ["fast"], "topology": "tight", "nodes": "n1"},
+    **{"exclude": "n1", "require_unified_memory": True, "allow_cxl_memory": True, "require_conformance": True},
+    **{"prefer_same_numa": True, "prefer_local_memory": True, "storage_gbps": 1},
+}
+LIFECYCLE = {
+    **{"type": "unbounded", "walltime": "5m", "preemption_class": 7, "requeue": "always", "max_requeue": 1},
+    "no_preempt": True,
+}
+STEP: dict[str, Any] = {
+    **{"argv": ["other"], "programs": [{"ranks": "0-1", "argv": ["x"]}], "tasks": 3, "nodes": 1, "tasks_per_node": 2},
+    **{
+        "cpus_per_task": 2,
+        "node_list": ["n1"],
+        "distribution": "cyclic",
+        "overcommit": True,
+        "environment": {"A": "1"},
+    },
+    **{
+        "inherit_environment": False,
+        "cwd": "/srv",
+        "input": "none",
+        "output": "/tmp/o",
+        "error": "/tmp/e",
+        "pty": True,
+    },
+    **{"rows": 24, "columns": 80, "no_kill": True, "overlap": True, "immediate": True, "time": "5m"},
+}
+VCLUSTER: dict[str, Any] = {
+    **{"scheduler": "ml-training", "tenants": ["physics"], "nodes": ["n1"], "node_sharing": "shared"},
+    **{"fencing": "strict", "default_walltime": "5m", "default_walltime_s": 300, "max_walltime": "2h"},
+    **{"max_walltime_s": 7200, "max_nodes": 1, "up": False, "profile": "responsive", "weights": {"energy": 1}},
+    "backfill_depth": 3,
+}
+TENANT: dict[str, Any] = {
+    **{"max_nodes": 1, "max_concurrent_allocations": 1, "max_class": 3, "on_quota": "queue"},
+    **{"max_running_per_user": 1, "max_pending_per_user": 1, "gpu_hours_budget": 1, "node_hours_budget": 1},
+    **{"fair_share_target": 0.5, "burst_allowance": 1.5, "members": ["eve"], "admins": ["eve"], "visibility": "tenant"},
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "rows", "elsewhere"),
+    [
+        ("Submission", SUBMISSION, {"request_id", "dry_run", "resources", "lifecycle"}),
+        ("Resources", RESOURCES, set()),
+        ("Constraints", CONSTRAINTS, set()),
+        ("LifecycleRequest", LIFECYCLE, set()),
+        ("StepSubmission", STEP, {"id", "request_id"}),
+        ("VclusterFields", VCLUSTER, {"name", "request_id"}),
+        ("TenantFields", TENANT, {"name", "request_id"}),
+        ("ProjectFields", {"max_nodes": 3}, {"name", "tenant", "request_id"}),
+        ("DagAllocation", SUBMISSION, {"request_id", "dry_run", "resources", "lifecycle", "id", "nodes", "walltime"}),
+    ],
+)
+def test_every_published_field_has_a_row(schema: str, rows: dict[str, Any], elsewhere: set[str]) -> None:
+    assert set(SCHEMAS[schema]["properties"]) - elsewhere == set(rows)
+
+
+def check_visible(field: str, before: object, after: object, answer: Response) -> None:
+    if answer.status >= 400:
+        assert field.split("_")[0] in json.dumps(answer.error), f"{field} is refused without its name: {answer.error}"
+        assert answer.status < 500
+    else:
+        assert before != after or "warnings" in answer.json(), f"{field} is accepted and changes nothing"
+
+
+async def furnish(world: World) -> None:
+    """What the rows name: another vCluster, a project, work to depend on."""
+    await world.submit(name="first", hold=True)
+    await world.call("POST", "/vclusters", {"name": "second"}, token=world.admin)
+
+
+async def submitted(world: World, body: dict[str, Any], token: str) -> tuple[Response, object]:
+    answer = await world.call("POST", "/allocations", body, token=token)
+    if answer.status >= 400:
+        return answer, None
+    number = answer.json()["number"]
+    group = world.state.groups.get(number)
+    record = world.state.allocations[number] if group is None else group.template
+    plain = msgspec.structs.replace(record, number=0, submitted_at=0)
+    return answer, (plain, decode_work(world.state.payload_of(record)), group is None)
+
+
+@pytest.mark.parametrize("field", [*SUBMISSION, *(f"resources.{n}" for n in RESOURCES)])
+def test_a_field_of_a_submission_is_seen_or_refused(field: str) -> None:
+    head, _, tail = field.partition(".")
+    value = {tail: RESOURCES[tail]} if tail else SUBMISSION[head]
+    check_submission(tail or head, {head: value})
+
+
+@pytest.mark.parametrize("field", CONSTRAINTS)
+def test_a_constraint_is_seen_or_refused(field: str) -> None:
+    check_submission(field, {"resources": {"constraints": {field: CONSTRAINTS[field]}}})
+
+
+@pytest.mark.parametrize("field", LIFECYCLE)
+def test_a_field_of_the_lifecycle_is_seen_or_refused(field: str) -> None:
+    check_submission(field, {"lifecycle": {field: LIFECYCLE[field]}})
+
+
+# What this changes is not kept in the record of the allocation; it has a test of its own.
+JUDGED_AT_ONCE = {"on_quota"}
+
+
+def check_submission(field: str, more: dict[str, Any]) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        await furnish(world)
+        token = world.token("alice", tenants=("default", "physics"))
+        base: dict[str, Any] = {"entrypoint": ["true"]}
+        if field in ("script", "script_args"):
+            base = {"script": "#!/bin/sh\ntrue\n"}
+        _, before = await submitted(world, base, token)
+        answer, after = await submitted(world, {**base, **more}, token)
+        if field not in JUDGED_AT_ONCE:
+            check_visible(field, before, after, answer)
+
+    check()
+
+
+@in_world
+async def test_a_submission_that_may_wait_for_quota_is_taken(world: World) -> None:
+    await world.call("PUT", "/tenants/default", {"max_concurrent_allocations": 1}, token=world.admin)
+    await world.submit()
+    await world.start_run(1)
+    assert (await world.call("POST", "/allocations", {"entrypoint": ["true"]})).error["code"] == "quota"
+    queued = await world.call("POST", "/allocations", {"entrypoint": ["true"], "on_quota": "queue"})
+    assert queued.status == 201
+
+
+@pytest.mark.parametrize("field", STEP)
+def test_a_field_of_a_launch_is_seen_or_refused(field: str) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        made = await world.submit(resources={"nodes": 2})
+        await world.do(PlaceAllocation(number=made["number"], run=1, shares=(Share(node="n1"), Share(node="n2"))))
+        await world.report(made["number"], PartPhase.RUNNING)
+        desk = Desk()
+        world.services.steps = desk
+        base: dict[str, Any] = {"argv": ["true"]}
+        for body in (base, {**base, field: STEP[field]}):
+            answer = await world.call("POST", f"/allocations/{made['id']}/steps", body)
+        kept = [msgspec.structs.replace(each, launch_id="") for each in desk.asked]
+        check_visible(field, kept[0], kept[-1] if len(kept) > 1 else None, answer)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        *(("/vclusters", name, value) for name, value in VCLUSTER.items()),
+        *(("/tenants", name, value) for name, value in TENANT.items()),
+    ],
+)
+def test_a_field_of_administration_is_seen_or_refused(path: str, field: str, value: object) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        plain = await world.call("POST", path, {"name": "x"}, token=world.admin)
+        assert plain.status == 201
+        other = await world.call("POST", path, {"name": "y", field: value}, token=world.admin)
+        before, after = (
+            {name: said for name, said in answer.json().items() if name not in ("name", "created_at")}
+            for answer in (plain, other)
+        )
+        check_visible(field, before, after, other)
+
+    check()
