@@ -30,6 +30,8 @@ exit codes:
 `wait` and `submit --wait` exit with the allocation's exit code: 0 completed, its own code, 128 + n after signal n,
 130 cancelled, 125 failed without a code; with several, the highest. `launch` exits with the highest code of its tasks.
 """
+# Commands of the design that are to come: no typing errors.
+NOT_YET = frozenset({"attach", "cache", "checkpoint", "diag", "diagnostics", "metrics", "session", "top"})
 ROOT = Branch("a workload scheduler for clusters", COMMANDS)
 
 
@@ -193,6 +195,11 @@ def _entry(branch: Branch, words: tuple[str, ...], word: str) -> Leaf | Branch:
     called = " ".join(("lattice", *words))
     if word.startswith("-"):
         raise UsageError(f"unknown flag {word}", hint=f"`{called} --help` lists the commands")
+    if not words and word in NOT_YET:
+        raise UsageError(
+            f"`lattice {word}` is not supported by this version of Lattice",
+            hint=f"`{called} --help` lists the commands",
+        )
     import difflib
 
     from lattice.cli.slurm.synonyms import COMMAND_SYNONYMS

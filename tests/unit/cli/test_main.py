@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.runner import allocation
+from tests.unit.cli.runner import Cli, allocation
 from tests.unit.sdk.fake_api import Asked, FakeApi, Reply
 
 PROGRAM = str(Path(sys.executable).with_name("lattice"))
@@ -66,3 +66,13 @@ def test_output_that_leads_nowhere_ends_without_a_traceback(
     assert outcome.stdout == f"{code}\n"
     assert "Traceback" not in outcome.stderr
     assert ("cannot write the output" in outcome.stderr) == (code == "1")
+
+
+@pytest.mark.parametrize("word", ["session", "attach", "diag", "cache", "top"])
+def test_a_command_that_is_to_come_is_no_typing_error(word: str, cli: Cli) -> None:
+    outcome = cli(word)
+    assert (outcome.code, "not supported by this version" in outcome.err, "did you mean" in outcome.err) == (
+        2,
+        True,
+        False,
+    )

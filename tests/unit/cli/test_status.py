@@ -216,3 +216,19 @@ def test_an_expired_token_is_said_in_the_words_of_the_server(api: FakeApi, cli: 
     assert outcome.code == 5
     assert "token expired at 2026-03-05T10:00:00Z" in outcome.err
     assert "hint: " in outcome.err
+
+
+def test_the_full_page_shows_what_was_asked_for(api: FakeApi, cli: Cli) -> None:
+    details = {
+        "entrypoint": ["sh", "-c", "echo 'a b'"],
+        "script": "",
+        "cwd": "/srv",
+        "constraints": {"gpu_type": "h100", "features": ["fast", "new"], "exclude": ["n3"], "topology": "tight"},
+        "exclusive": True,
+    }
+    api.on("GET", "/allocations/a17", allocation(details=details))
+    api.on("GET", "/allocations/a17/explanation", {})
+    shown = cli("status", "a17", "--verbose").out
+    assert "sh -c" in shown
+    assert "gpu_type=h100, features=fast+new, topology=tight, exclude=n3" in shown
+    assert "/srv" in shown

@@ -1,8 +1,12 @@
 """How allocations look in a table."""
 
+import shlex
+
+from msgspec import UNSET, to_builtins
+
 from lattice.cli.output import Column
 from lattice.cli.times import clock_text
-from lattice_sdk.models.records import Allocation
+from lattice_sdk.models.records import Allocation, Constraints
 
 NAMED_NODES = 4
 
@@ -163,3 +167,32 @@ def allocation_pairs(allocation: Allocation) -> list[tuple[str, str]]:
         ("Peak memory", memory_text(allocation)),
     ]
     return [(name, text) for name, text in pairs if text and text != "-"]
+
+
+def request_pairs(allocation: Allocation) -> list[tuple[str, str]]:
+    """What was asked for, as far as the caller may see it."""
+    details = allocation.details
+    if details is UNSET or details is None:
+        return []
+    words = details.entrypoint if isinstance(details.entrypoint, list) else [details.entrypoint or ""]
+    lines = (details.script or "").count("\n")
+    pairs = [
+        ("Command", shlex.join(word for word in words if word)),
+        ("Script", f"{lines} lines" if details.script else ""),
+        ("Arguments", shlex.join(details.script_args or [])),
+        ("Directory", details.cwd or ""),
+        ("Constraints", _constraints_text(details.constraints)),
+        ("Exclusive", "yes" if details.exclusive else ""),
+    ]
+    return [(name, text) for name, text in pairs if text]
+
+
+def _constraints_text(constraints: Constraints | None) -> str:
+    """As `--constraint` takes them."""
+    given = {} if constraints is None else to_builtins(constraints)
+    shown = [
+        name if value is True else f"{name}={'+'.join(value) if isinstance(value, list) else value}"
+        for name, value in given.items()
+        if value
+    ]
+    return ", ".join(shown)

@@ -12,7 +12,7 @@ from lattice.cli.errors import OK, UsageError
 from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
 from lattice.cli.recent import remember
 from lattice.cli.times import parse_duration_s
-from lattice.cli.views.allocations import COLUMNS, allocation_pairs
+from lattice.cli.views.allocations import COLUMNS, allocation_pairs, request_pairs
 from lattice.cli.views.explanations import explanation_pairs
 from lattice_sdk.models.records import Allocation, AllocationFilter, Explanation
 
@@ -94,13 +94,16 @@ def _show_in_full(options: Options, context: Context) -> int:
     plain = [{**msgspec.to_builtins(allocation), "explanation": why} for allocation, why in found]
     if found and structured(context, plain[0] if len(options.ids) == 1 else plain):
         return code
-    pages = (sheet([*allocation_pairs(allocation), *explanation_pairs(why)]) for allocation, why in found)
+    pages = (
+        sheet([*allocation_pairs(allocation), *request_pairs(allocation), *explanation_pairs(why)])
+        for allocation, why in found
+    )
     context.streams.write("\n".join(pages))
     return code
 
 
 def _with_explanation(name: str, context: Context) -> tuple[Allocation, Explanation]:
-    return context.client.get_allocation(name), context.client.explain(name)
+    return context.client.get_allocation(name, details=True), context.client.explain(name)
 
 
 def _print(found: list[Allocation], options: Options, context: Context) -> None:
