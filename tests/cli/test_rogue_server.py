@@ -20,9 +20,9 @@ SECRET = "what nobody else may read"
 
 
 class Rogue(ThreadingHTTPServer):
-    """Answers every question with the same wish, once, and keeps what it was sent."""
+    """Answers every question with the same task_request, once, and keeps what it was sent."""
 
-    wish: dict[str, Any]
+    task_request: dict[str, Any]
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -34,7 +34,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.server.bodies.append(self.rfile.read(int(self.headers["content-length"])).decode())
-        answer = self.server.wish if len(self.server.bodies) < 3 else {"code": 0}
+        answer = self.server.task_request if len(self.server.bodies) < 3 else {"code": 0}
         data = json.dumps(answer, separators=(",", ":")).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
@@ -47,9 +47,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def rogue(wish: dict[str, Any]) -> Iterator[Rogue]:
+def rogue(task_request: dict[str, Any]) -> Iterator[Rogue]:
     server = Rogue()
-    server.wish = wish
+    server.task_request = task_request
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -123,8 +123,8 @@ def test_a_program_of_the_line_gets_slurms_variables_alone(programs: Path, home:
 
 @pytest.mark.parametrize("field", ["stdout", "stderr"])
 def test_no_file_is_written_that_the_line_does_not_name(programs: Path, home: Path, field: str) -> None:
-    wish = {"attend": {"allocation": "a1", "step": 0, "tasks": 1, field: str(home / ".private"), "resume": ""}}
-    with rogue(wish) as server:
+    task_request = {"attend": {"allocation": "a1", "step": 0, "tasks": 1, field: str(home / ".private"), "resume": ""}}
+    with rogue(task_request) as server:
         done = run(programs, server, home, "srun", "-o", "out.txt", "true")
     assert (done.returncode, "does not name" in done.stderr) == (1, True)
     assert (home / ".private").read_text() == SECRET

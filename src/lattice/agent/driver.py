@@ -22,11 +22,14 @@ from lattice.agent.collectors.tcp import TcpSwitchboard
 from lattice.agent.connection import Outbox, ServerGone
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
+from lattice.agent.hooks.protocol import LaunchHook
+from lattice.agent.hooks.runner import HookRunner
+from lattice.agent.hooks.site_programs import SiteProgramsHook
+from lattice.agent.launcher import Launcher
 from lattice.agent.machine.decide import fence_after_s, step
 from lattice.agent.machine.epochs import History, judge_epoch
 from lattice.agent.machine.state import (
     AgentState,
-    Cause,
     Connected,
     Disconnected,
     EpochBegun,
@@ -40,11 +43,9 @@ from lattice.agent.machine.state import (
     PurgeRun,
     RemoveRun,
     RenewToken,
+    Run,
     RunEnded,
     RunKey,
-    RunOrder,
-    RunRefused,
-    RunStarted,
     SendConfirmed,
     SendRegister,
     SendReport,
@@ -60,10 +61,9 @@ from lattice.agent.machine.state import (
     Welcomed,
 )
 from lattice.agent.messages import key_of, stimulus_of
-from lattice.agent.runs.account_cache import AccountCache
-from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
+from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import STREAMS, RunFolders
-from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeCannotWrite, offer_programs, prepare
+from lattice.agent.runs.launch import offer_programs
 from lattice.agent.runs.output import Readers, Reading
 from lattice.agent.runs.recovery import (
     LastServer,
@@ -75,7 +75,6 @@ from lattice.agent.runs.recovery import (
     recall_server,
     touch_server,
 )
-from lattice.agent.runs.site_hooks import Hooked, HookFailed
 from lattice.agent.runs.summary import write_summary
 from lattice.agent.settings import Settings
 from lattice.agent.shim.output import read_base
@@ -102,6 +101,14 @@ def boot_now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def launch_hooks(settings: Settings) -> list[LaunchHook]:
+    """The hooks of this node, in the order in which they prepare a run."""
+    hooks: list[LaunchHook] = []
+    if settings.hooks.prologue or settings.hooks.epilogue:
+        hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
+    return hooks
+
+
 class Driver:
     """One agent: its state, its shim, the stream to a server. `start` first, then it is a `connection.Handler`."""
 
@@ -111,11 +118,13 @@ class Driver:
         self._store = store
         self._folders = RunFolders(settings.state_dir, reachable=settings.policy.agent_uid == 0)
         self._programs = offer_programs(settings.state_dir)
-        self._hooked = Hooked(settings.hooks, settings.facts.node_id)
+        self._hooks = HookRunner(launch_hooks(settings), self._folders.path)
         facts = settings.facts
         self._devices = DeviceTable(facts.cpus, facts.gpus, facts.gpu_type, settings.topology)
         self._pool = ThreadPoolExecutor(WORKERS, "agent")
-        self._account_cache = AccountCache(settings.policy)
+        self._launcher = Launcher(
+            settings, self._folders, self._devices, self._hooks, self._pool, self._programs, agent=self
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._stimuli: deque[Stimulus] = deque()
         self._feeding = False
@@ -141,7 +150,7 @@ class Driver:
             site,
             self._devices,
             self._pool,
-            ask=self._request,
+            ask=self.ask_shim,
             post=self._post,
             spawn=self._spawn,
             find=lambda key: self.state.find(key),
@@ -169,6 +178,7 @@ class Driver:
         self._facts = msgspec.structs.replace(self._facts, boot_id=boot_id)
         listed = {record.key for record in listing.runs}
         shim_id = shim_client.identity(self._settings.state_dir, listing)
+        await self._undo_unstarted(listed)
         self.state = recall(self._folders, listed, shim_id, self._settings.retention)
         if not self._devices.is_empty:
             for key in self.state.runs:
@@ -182,6 +192,14 @@ class Driver:
         self._shim_answers(client, listing, "the node was restarted" if rebooted else "the shim died")
         self._checks.start()
         _log.info("agent ready, %d open runs", len(self.state.runs))
+
+    async def _undo_unstarted(self, listed: set[RunKey]) -> None:
+        """What hooks had made for starts that never happened, before the record of it goes with the run's folder."""
+        if not self._hooks.is_empty:
+            unstarted = [each for each in self._folders.found() if each.status is None and each.key not in listed]
+            await asyncio.gather(
+                *(self._hooks.undo(each.key, each.order.allocation_id if each.order else "") for each in unstarted)
+            )
 
     def end_checks(self) -> None:
         """No check outlives the agent."""
@@ -274,7 +292,7 @@ class Driver:
             case SendReport():
                 self._report(instruction)
             case LaunchRun(order=order):
-                self._spawn(self._launch(order))
+                self._spawn(self._launcher.launch(order))
             case StopRun(key=key, grace_s=grace_s, why=why):
                 self._ask_shim("stop", key, grace_s=grace_s, why=why)
             case UpdateRun(key=key, walltime_s=walltime_s):
@@ -418,62 +436,19 @@ class Driver:
 
     # Runs.
 
-    async def _launch(self, order: RunOrder) -> None:
-        order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
-        shim_id = self._shim_id
-        try:
-            devices = self._devices.assign(order, self._is_alive)
-            account = self._account_cache.recall(order)
-            if account is not None:
-                request = self._prepare(order, shim_id, devices, account)
-            else:
-                loop = asyncio.get_running_loop()
-                request = await loop.run_in_executor(self._pool, self._prepare, order, shim_id, devices)
-            await self._hooked.before(order)
-        except HookFailed as failure:
-            self.feed(RunRefused(key=order.key, message=str(failure), cause=Cause.PROLOGUE))
-            return
-        except NodeCannotWrite as failure:
-            await self._cannot_write(order.key, str(failure))
-            return
-        except (LaunchRefused, NoDevices) as refusal:
-            self.feed(RunRefused(key=order.key, message=str(refusal)))
-            return
-        except Exception as error:  # noqa: BLE001 - the loop's edge: a start must not be lost silently
-            _log.exception("launch failed", extra={"allocation_id": order.allocation_id})
-            self.feed(RunRefused(key=order.key, message=f"the agent failed to launch it: {error}"))
-            return
-        run = self.state.runs.get(order.key)
-        if run is None or run.phase is not Phase.STARTING or self._shim is None or self._shim_id != shim_id:
-            # The shim went away meanwhile; its successor's list decided, or will, that this run is lost.
-            return
-        self._shim.request(request, lambda answer: self._launched(order.key, answer))
+    @property
+    def shim_id(self) -> str:
+        return self._shim_id if self._shim is not None else ""
 
-    def _prepare(
-        self, order: RunOrder, shim_id: str, devices: Devices, account: Account | None = None
-    ) -> dict[str, object]:
-        account = account or self._account_cache.meet(order)
-        about = (order, self._folders, self._settings.policy, self._facts.node_id, shim_id, self._programs)
-        return prepare(*about, devices, self._devices.environment(devices), account)
+    def find_run(self, key: RunKey) -> Run | None:
+        return self.state.runs.get(key)
 
-    def _is_alive(self, key: RunKey) -> bool:
+    def holds_devices(self, key: RunKey) -> bool:
         run = self.state.runs.get(key)
         return (run is not None and run.alive) or self._steps.table.is_alive(key)
 
-    def _launched(self, key: RunKey, answer: ShimMessage) -> None:
-        if answer.ok:
-            _log.info("run started, pid %d", answer.pid, extra=self._about(key))
-            self.feed(RunStarted(key=key, started_boot_s=answer.started_boot_s))
-        elif answer.errno in DISK_FAULTS:
-            self._spawn(self._cannot_write(key, answer.error))
-        else:
-            self.feed(RunRefused(key=key, message=answer.error))
-
-    async def _cannot_write(self, key: RunKey, message: str) -> None:
-        """The node takes no more work before this run is given back, lest the next one meets the same end."""
-        _log.error("the node cannot start work: %s", message, extra=self._about(key))
-        await self._checks.fail(DISK_SPACE, message)
-        self.feed(RunRefused(key=key, message=message, cause=Cause.NODE))
+    async def fail_disk(self, why: str) -> None:
+        await self._checks.fail(DISK_SPACE, why)
 
     def _ended(self, message: ShimMessage) -> None:
         if self._shim is None:
@@ -486,7 +461,7 @@ class Driver:
         run = self.state.find(key)
         return {"allocation_id": run.allocation_id if run else "", "number": key.number, "run": key.run}
 
-    def _request(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None:
+    def ask_shim(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None:
         if self._shim is not None:
             self._shim.request(body, on_answer)
 
@@ -506,7 +481,7 @@ class Driver:
 
     def _settle(self, key: RunKey) -> None:
         self._summarise(key)
-        if self._store is None and not self._settings.hooks.epilogue:
+        if self._store is None and self._hooks.is_empty:
             self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key)))
         else:
             self._spawn(self._store_output(key, self._store))
@@ -514,7 +489,9 @@ class Driver:
     async def _store_output(self, key: RunKey, store: ObjectStore | None) -> None:
         """The node is given back after this, so the epilogue comes first."""
         run = self.state.find(key)
-        problem = await self._hooked.after(key, run.allocation_id) if run is not None and run.started_boot_s else ""
+        problem = ""
+        if run is not None:
+            problem = await self._hooks.undo(key, run.allocation_id, has_started=bool(run.started_boot_s))
         if store is None:
             self.feed(OutputSettled(key=key, stored_bytes=self._folders.size(key), problem=problem))
             return

@@ -7,11 +7,11 @@ import msgspec
 from lattice.agent.checks.options import Check
 from lattice.agent.discovery.hardware_file import HardwareFile
 from lattice.agent.discovery.keeper import LOOK_EVERY_S
+from lattice.agent.hooks.site_programs import SiteHooks
 from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
 from lattice.agent.runs.devices import NodeTopology
 from lattice.agent.runs.launch import AccountPolicy
-from lattice.agent.runs.site_hooks import SiteHooks
 from lattice.core.model.nodes.inventory import Inventory
 
 

@@ -19,10 +19,10 @@ from lattice.agent.discovery.__main__ import main as discover_here
 from lattice.agent.discovery.figures import measure_figures
 from lattice.agent.discovery.keeper import LOOK_EVERY_S
 from lattice.agent.driver import Driver
+from lattice.agent.hooks.site_programs import DEFAULT_TIMEOUT_S, SiteHooks
 from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
 from lattice.agent.runs.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
-from lattice.agent.runs.site_hooks import DEFAULT_TIMEOUT_S, SiteHooks
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimUnavailable
 from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list

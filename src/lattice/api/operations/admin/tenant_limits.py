@@ -13,7 +13,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.core.model.site.tenants import Project, Tenant, Vcluster
 
-MOST_WEIGHT = (
+MAX_WEIGHT = (
     1.0  # of all weights together, as the built-in profiles have it: vClusters compete for shared nodes by them
 )
 _TENANT_FREE = ("visibility", "max_running_per_user", "max_pending_per_user")
@@ -72,12 +72,12 @@ def check_vcluster_change(context: Context, old: Vcluster, new: Vcluster) -> Non
         elif field not in _VCLUSTER_FREE:
             raise _not_theirs(field)
     weight = sum(value for _, value in new.weights)
-    if new.weights != old.weights and weight > MOST_WEIGHT:
+    if new.weights != old.weights and weight > MAX_WEIGHT:
         raise ApiError(
             "forbidden",
             "the weights of your vCluster may not add up to more than those of others",
             requested=f"{weight:g}",
-            limit=f"{MOST_WEIGHT:g}",
+            limit=f"{MAX_WEIGHT:g}",
             hint=_HINT,
         )
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lattice.agent.hooks.protocol import HookFailed
+from lattice.agent.hooks.runner import HookRunner
+from lattice.agent.hooks.site_programs import SiteHooks, SiteProgramsHook, hook_environment, run_hook
 from lattice.agent.machine.state import RunKey, RunOrder
-from lattice.agent.runs.site_hooks import Hooked, HookFailed, SiteHooks, hook_environment, run_hook
 
 ORDER = RunOrder(key=RunKey(17, 2), allocation_id="a17", name="train", user="ada", nodes=("n1", "n2"))
 
@@ -43,16 +45,27 @@ def test_a_hook_that_is_not_there_fails(tmp_path: Path) -> None:
         asyncio.run(run_hook(str(tmp_path / "none"), {}, 1))
 
 
-def test_without_programs_nothing_is_run() -> None:
-    hooked = Hooked(SiteHooks(), "n1")
-    asyncio.run(hooked.before(ORDER))
-    assert asyncio.run(hooked.after(ORDER.key, "a17")) == ""
+def hook(**programs: str) -> SiteProgramsHook:
+    return SiteProgramsHook(SiteHooks(timeout_s=10, **programs), "n1")
 
 
-def test_the_epilogue_knows_the_run_again_and_its_failure_is_told(tmp_path: Path) -> None:
+def test_without_programs_the_hook_does_not_apply() -> None:
+    assert not hook().applies(ORDER)
+    assert hook(prologue="/x").applies(ORDER)
+    assert hook(epilogue="/x").applies(ORDER)
+
+
+def test_the_epilogue_knows_the_run_again(tmp_path: Path) -> None:
     path = program(tmp_path, 'test "$LATTICE_ALLOC_ID$LATTICE_USER" = a17ada')
-    hooked = Hooked(SiteHooks(epilogue=path), "n1")
-    asyncio.run(hooked.before(ORDER))
-    assert asyncio.run(hooked.after(ORDER.key, "a17")) == ""
-    # After a restart of the agent it knows less.
-    assert "the epilogue failed" in asyncio.run(hooked.after(ORDER.key, "a17"))
+    runner = HookRunner([hook(epilogue=path)], lambda key: tmp_path)
+    asyncio.run(runner.prepare(ORDER, {}))
+    # Another agent, which has nothing but the record.
+    later = HookRunner([hook(epilogue=path)], lambda key: tmp_path)
+    assert asyncio.run(later.undo(ORDER.key, "a17", has_started=True)) == ""
+
+
+def test_the_epilogue_runs_for_work_of_an_agent_that_kept_no_record(tmp_path: Path) -> None:
+    path = program(tmp_path, 'echo "user: $LATTICE_USER"; exit 1')
+    runner = HookRunner([hook(epilogue=path)], lambda key: tmp_path)
+    assert "the epilogue failed" in asyncio.run(runner.undo(ORDER.key, "a17", has_started=True))
+    assert asyncio.run(runner.undo(ORDER.key, "a17", has_started=False)) == ""

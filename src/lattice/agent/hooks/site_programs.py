@@ -11,11 +11,13 @@ import signal
 
 import msgspec
 
-from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
+from lattice.agent.machine.state import RunOrder
 from lattice.agent.shim_client import STANDARD_PATH
 
 DEFAULT_TIMEOUT_S = 30.0
 MAX_SAID = 400
+STOPPING_S = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -26,10 +28,6 @@ class SiteHooks(msgspec.Struct, frozen=True, kw_only=True):
     prologue: str = ""
     epilogue: str = ""
     timeout_s: float = DEFAULT_TIMEOUT_S
-
-
-class HookFailed(Exception):
-    """The program said no, could not be started or took too long; the text says which."""
 
 
 def hook_environment(order: RunOrder, node_id: str) -> dict[str, str]:
@@ -78,31 +76,34 @@ def _kill_all(pid: int) -> None:
         _log.debug("the hook ended by itself")
 
 
-class Hooked:
-    """Remembers the environment of runs whose epilogue is still to come; lost with the agent, and made up again then."""
+class SiteProgramsHook:
+    """Prologue and epilogue as a launch hook. It leaves the environment of the epilogue, so that a later agent runs it alike."""
 
-    def __init__(self, hooks: SiteHooks, node_id: str) -> None:
-        self._hooks = hooks
+    name = "site_programs"
+    undoes_unrecorded = True
+
+    def __init__(self, programs: SiteHooks, node_id: str) -> None:
+        self._programs = programs
         self._node_id = node_id
-        self._known: dict[RunKey, dict[str, str]] = {}
+        # A program is stopped and named by `run_hook`; this is for what hangs beside it.
+        self.timeout_s = programs.timeout_s + STOPPING_S
 
-    async def before(self, order: RunOrder) -> None:
-        """Runs the prologue. Raises HookFailed."""
-        environment = hook_environment(order, self._node_id)
-        if self._hooks.prologue:
-            await run_hook(self._hooks.prologue, environment, self._hooks.timeout_s)
-        if self._hooks.epilogue:
-            self._known[order.key] = environment
+    def applies(self, order: RunOrder) -> bool:
+        return bool(self._programs.prologue or self._programs.epilogue)
 
-    async def after(self, key: RunKey, allocation_id: str) -> str:
-        """Runs the epilogue; what went wrong, in words. The run has ended whatever it says."""
-        if not self._hooks.epilogue:
-            return ""
-        order = RunOrder(key=key, allocation_id=allocation_id)
-        environment = self._known.pop(key, None) or hook_environment(order, self._node_id)
+    async def prepare(self, launch: Launch) -> None:
+        environment = hook_environment(launch.order, self._node_id)
+        if self._programs.prologue:
+            await run_hook(self._programs.prologue, environment, self._programs.timeout_s)
+        if self._programs.epilogue:
+            launch.leave(environment)
+
+    async def undo(self, finished: Finished) -> None:
+        if not self._programs.epilogue:
+            return
+        unknown = RunOrder(key=finished.key, allocation_id=finished.allocation_id)
+        environment = dict(finished.left) or hook_environment(unknown, self._node_id)
         try:
-            await run_hook(self._hooks.epilogue, environment, self._hooks.timeout_s)
+            await run_hook(self._programs.epilogue, environment, self._programs.timeout_s)
         except HookFailed as error:
-            _log.error("epilogue: %s", error, extra={"allocation_id": allocation_id, "run": key.run})
-            return f"the epilogue failed: {error}"
-        return ""
+            raise HookFailed(f"the epilogue failed: {error}") from error

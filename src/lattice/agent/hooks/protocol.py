@@ -1,0 +1,68 @@
+"""What a launch hook is: one concern of starting a run on a node, and of clearing up after it (docs/architecture/launch-hooks.md).
+
+A hook prepares something before the first process of a run starts and undoes it after the last one has ended. What it makes it
+first leaves behind in the run's record, so that an agent that dies at any moment, and the agent that follows it, undo exactly that.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from lattice.agent.machine.state import RunKey, RunOrder
+
+Left = Mapping[str, str]
+NOTHING_LEFT: Left = {}
+
+
+class HookFailed(Exception):
+    """A hook could not prepare the run: the node's trouble, so the work goes elsewhere. The text is for the user."""
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is about to start.
+
+    `request` is what the shim will be asked for; hooks add to it (variables in `env`, mounts, devices). `leave` records what the
+    calling hook has made or is about to make, durably and before it returns; a second call replaces the first.
+    """
+
+    order: RunOrder
+    request: dict[str, object]
+    leave: Callable[[Left], None]
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of which nothing is alive, as its hooks clear it up. `left` is what the hook recorded, empty if nothing."""
+
+    key: RunKey
+    allocation_id: str
+    left: Left = NOTHING_LEFT
+
+
+class LaunchHook(Protocol):
+    @property
+    def name(self) -> str:
+        """Stands in the record and in failures; never changes, since records outlive upgrades."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """How long `prepare` or `undo` may take; it is cancelled then and counts as failed."""
+        ...
+
+    @property
+    def undoes_unrecorded(self) -> bool:
+        """Whether a run that started without a record is undone too: one of an agent from before there were records."""
+        ...
+
+    def applies(self, order: RunOrder) -> bool:
+        """Whether this run needs the hook; no record is kept and nothing is called for a run that does not."""
+        ...
+
+    async def prepare(self, launch: Launch) -> None:
+        """Raises HookFailed. What was left is undone then, by this hook's own `undo`."""
+        ...
+
+    async def undo(self, finished: Finished) -> None:
+        """May be called again after a crash, with the same `left`. Raises HookFailed; the run's end stands all the same."""
+        ...

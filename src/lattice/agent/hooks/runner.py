@@ -1,0 +1,87 @@
+"""Runs the launch hooks of a node: in order before a run starts, in reverse after it ended, undoing exactly what was prepared."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+
+from lattice.agent.hooks.protocol import NOTHING_LEFT, Finished, HookFailed, Launch, LaunchHook, Left
+from lattice.agent.hooks.record import close_record, read_record, write_record
+from lattice.agent.machine.state import RunKey, RunOrder
+
+_log = logging.getLogger(__name__)
+
+
+class HookRunner:
+    """`folder_of` says where a run keeps its record. A hook that is no longer configured leaves its part of a record behind: it is
+    logged, since nobody is there to undo it."""
+
+    def __init__(self, hooks: Sequence[LaunchHook], folder_of: Callable[[RunKey], Path]) -> None:
+        self._hooks = tuple(hooks)
+        self._folder_of = folder_of
+        self._undoing: dict[RunKey, asyncio.Lock] = {}  # who undoes a run; a second caller waits and finds nothing left
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._hooks
+
+    async def prepare(self, order: RunOrder, request: dict[str, object]) -> None:
+        """All hooks in order. Raises HookFailed after what had been prepared was undone."""
+        record: dict[str, Left] = {}
+        for hook in self._hooks:
+            if not hook.applies(order):
+                continue
+            try:
+                launch = Launch(order=order, request=request, leave=self._leaver(order.key, hook.name, record))
+                await self._bounded(hook, hook.prepare(launch))
+            except HookFailed:
+                await self.undo(order.key, order.allocation_id)
+                raise
+
+    async def undo(self, key: RunKey, allocation_id: str, *, has_started: bool = False) -> str:
+        """In reverse; what went wrong, in words. `has_started` undoes unrecorded runs too, where a hook asks for it."""
+        lock = self._undoing.setdefault(key, asyncio.Lock())
+        try:
+            async with lock:
+                return await self._undo(key, allocation_id, has_started=has_started)
+        finally:
+            if not lock.locked():
+                self._undoing.pop(key, None)
+
+    async def _undo(self, key: RunKey, allocation_id: str, *, has_started: bool) -> str:
+        folder = self._folder_of(key)
+        record = read_record(folder)
+        if record is None:
+            record = {hook.name: NOTHING_LEFT for hook in self._hooks if has_started and hook.undoes_unrecorded}
+        by_name = {hook.name: hook for hook in self._hooks}
+        problems = []
+        for name in reversed(list(record)):
+            hook = by_name.get(name)
+            if hook is None:
+                _log.error("run %s: hook %s is not configured any more; what it left is not undone", key, name)
+                continue
+            try:
+                await self._bounded(hook, hook.undo(Finished(key=key, allocation_id=allocation_id, left=record[name])))
+            except HookFailed as failure:
+                _log.error("undoing %s: %s", name, failure, extra={"allocation_id": allocation_id, "run": key.run})
+                problems.append(str(failure))
+        if record:
+            close_record(folder)
+        return "; ".join(problems)
+
+    def _leaver(self, key: RunKey, name: str, record: dict[str, Left]) -> Callable[[Left], None]:
+        def leave(left: Left) -> None:
+            record[name] = dict(left)
+            try:
+                write_record(self._folder_of(key), record)
+            except OSError as error:
+                raise HookFailed(f"{name}: cannot write its record: {error.strerror}") from error
+
+        return leave
+
+    @staticmethod
+    async def _bounded(hook: LaunchHook, work: Coroutine[None, None, None]) -> None:
+        try:
+            await asyncio.wait_for(work, hook.timeout_s)
+        except TimeoutError:
+            raise HookFailed(f"{hook.name} took longer than {hook.timeout_s:g} s") from None

@@ -1,0 +1,129 @@
+"""Makes a run ready and asks the shim for it: devices, account and folder first, then the launch hooks in their order."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from typing import Protocol
+
+import msgspec
+
+from lattice.agent.hooks.protocol import HookFailed
+from lattice.agent.hooks.runner import HookRunner
+from lattice.agent.machine.state import Cause, Phase, Run, RunKey, RunOrder, RunRefused, RunStarted, Stimulus
+from lattice.agent.runs.account_cache import AccountCache
+from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
+from lattice.agent.runs.folders import RunFolders
+from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeCannotWrite, prepare
+from lattice.agent.settings import Settings
+from lattice.agent.shim_client import ShimMessage
+
+_log = logging.getLogger(__name__)
+
+
+class Surroundings(Protocol):
+    """What the launcher needs of the agent it belongs to."""
+
+    def feed(self, stimulus: Stimulus) -> None: ...
+
+    def find_run(self, key: RunKey) -> Run | None: ...
+
+    def holds_devices(self, key: RunKey) -> bool:
+        """Whether anything of the run is alive."""
+        ...
+
+    @property
+    def shim_id(self) -> str:
+        """Which shim answers now; empty while none does."""
+        ...
+
+    def ask_shim(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None: ...
+
+    def fail_disk(self, why: str) -> Awaitable[None]:
+        """Returns when the servers have been told that this node takes no more work."""
+        ...
+
+
+class Launcher:
+    def __init__(
+        self,
+        settings: Settings,
+        folders: RunFolders,
+        devices: DeviceTable,
+        hooks: HookRunner,
+        pool: Executor,
+        programs: str,
+        agent: Surroundings,
+    ) -> None:
+        self._settings = settings
+        self._folders = folders
+        self._devices = devices
+        self._hooks = hooks
+        self._pool = pool
+        self._programs = programs
+        self._agent = agent
+        self._accounts = AccountCache(settings.policy)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def launch(self, order: RunOrder) -> None:
+        order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
+        shim_id = self._agent.shim_id
+        try:
+            devices = self._devices.assign(order, self._agent.holds_devices)
+            account = self._accounts.recall(order)
+            if account is not None:
+                request = self._prepare(order, shim_id, devices, account)
+            else:
+                loop = asyncio.get_running_loop()
+                request = await loop.run_in_executor(self._pool, self._prepare, order, shim_id, devices)
+            await self._hooks.prepare(order, request)
+        except HookFailed as failure:
+            self._agent.feed(RunRefused(key=order.key, message=str(failure), cause=Cause.PROLOGUE))
+            return
+        except NodeCannotWrite as failure:
+            await self._cannot_write(order.key, str(failure))
+            return
+        except (LaunchRefused, NoDevices) as refusal:
+            self._agent.feed(RunRefused(key=order.key, message=str(refusal)))
+            return
+        except Exception as error:  # noqa: BLE001 - the loop's edge: a start must not be lost silently
+            _log.exception("launch failed", extra={"allocation_id": order.allocation_id})
+            self._agent.feed(RunRefused(key=order.key, message=f"the agent failed to launch it: {error}"))
+            return
+        run = self._agent.find_run(order.key)
+        if run is None or run.phase is not Phase.STARTING or not shim_id or self._agent.shim_id != shim_id:
+            # The shim went away meanwhile; its successor's list decided, or will, that this run is lost.
+            await self._hooks.undo(order.key, order.allocation_id)
+            return
+        self._agent.ask_shim(request, lambda answer: self._answered(order, answer))
+
+    def _prepare(
+        self, order: RunOrder, shim_id: str, devices: Devices, account: Account | None = None
+    ) -> dict[str, object]:
+        account = account or self._accounts.meet(order)
+        node_id, policy = self._settings.facts.node_id, self._settings.policy
+        variables = self._devices.environment(devices)
+        return prepare(order, self._folders, policy, node_id, shim_id, self._programs, devices, variables, account)
+
+    def _answered(self, order: RunOrder, answer: ShimMessage) -> None:
+        if answer.ok:
+            about = {"allocation_id": order.allocation_id, "number": order.key.number, "run": order.key.run}
+            _log.info("run started, pid %d", answer.pid, extra=about)
+            self._agent.feed(RunStarted(key=order.key, started_boot_s=answer.started_boot_s))
+            return
+        task = asyncio.create_task(self._refused(order, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _refused(self, order: RunOrder, answer: ShimMessage) -> None:
+        await self._hooks.undo(order.key, order.allocation_id)
+        if answer.errno in DISK_FAULTS:
+            await self._cannot_write(order.key, answer.error)
+        else:
+            self._agent.feed(RunRefused(key=order.key, message=answer.error))
+
+    async def _cannot_write(self, key: RunKey, message: str) -> None:
+        """The node takes no more work before this run is given back, lest the next one meets the same end."""
+        _log.error("the node cannot start work: %s", message, extra={"number": key.number, "run": key.run})
+        await self._agent.fail_disk(message)
+        self._agent.feed(RunRefused(key=key, message=message, cause=Cause.NODE))
