@@ -323,3 +323,17 @@ def test_many_loops_at_once_lose_nothing(slurm: Slurm) -> None:
     printed = [number for each in running for number in each.communicate(timeout=60)[0].split()]
     assert len(set(printed)) == 40
     eventually(lambda: slurm("squeue", "-h", "-t", "PD").stdout.count("\n") == 40, "40 lines")
+
+
+def test_work_and_its_files_get_the_umask_of_whoever_submits(either: Slurm, tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        number = either.submitted("-o", "private.out", "--wrap=umask; touch made", cwd=tmp_path)
+        native = either.cluster.cli("submit", "--stdout", "native.out", "--", "sh", "-c", "umask", cwd=tmp_path)
+    finally:
+        os.umask(before)
+    either.ended(number)
+    either.ended(native.stdout.split()[-1])
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("private.out", "made", "native.out")}
+    assert modes == {"private.out": 0o600, "made": 0o600, "native.out": 0o600}
+    assert [(tmp_path / name).read_text() for name in ("private.out", "native.out")] == ["0077\n", "0077\n"]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from lattice.agent.machine.state import (
+    DEFAULT_UMASK,
     Acknowledged,
     Cause,
     EarlySignal,
@@ -134,6 +135,7 @@ def order_of(start: pb.StartRun) -> RunOrder:
         summary=start.summary,
         files=_files_of(start),
         early=_early_of(start),
+        umask=start.umask if start.HasField("umask") else DEFAULT_UMASK,
     )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from lattice.wire.work.notifications import MAIL, WEBHOOK, address_of, channel_of, webhook_key
+from lattice.wire.work.notifications import MAIL, WEBHOOK, address_of, channel_of, is_mail_address, webhook_key
 
 OFF = {
     MAIL: "this site has configured no mail server: mails are not sent",
@@ -38,7 +38,8 @@ class NotificationPolicy:
         """Where to write to a user who names no address; empty when the site does not know."""
         if MAIL not in self.channels or not self.default_domain:
             return ""
-        return f"{MAIL}:{user}@{self.default_domain}"
+        address = f"{user}@{self.default_domain}"
+        return f"{MAIL}:{address}" if is_mail_address(address) else ""
 
     def key_of(self, user: str) -> str:
         """With what the user's webhooks are signed; empty where none are called."""

@@ -319,3 +319,13 @@ async def test_task_of_an_archived_group_is_found_by_index_and_number(world: Wor
     assert (never_ran["task_index"], never_ran["state"]) == (6, "Cancelled")
     group = (await world.call("GET", "/allocations/a1")).json()
     assert (group["state"], group["tasks"]["cancelled"]) == ("Cancelled", 1)
+
+
+@in_world
+async def test_the_umask_of_a_submission_is_kept_and_bounded(world: World) -> None:
+    await world.submit(umask=0o077)
+    shown = (await world.call("GET", "/allocations/a1?details=true")).json()
+    assert shown["details"]["umask"] == "0077"
+    for wrong in (-1, 0o1000):
+        refused = await world.call("POST", "/allocations", {"entrypoint": ["true"], "umask": wrong})
+        assert (refused.status, "umask" in refused.error["message"]) == (400, True)

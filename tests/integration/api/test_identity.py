@@ -7,6 +7,7 @@ from typing import Any
 import jwt
 import pytest
 
+from lattice.api.auth.tokens import sign_token
 from tests.integration.api.world import NOW_MS, SECRET, World, in_world
 
 NOW_S = NOW_MS // 1000
@@ -184,3 +185,25 @@ async def test_refusal_names_the_owner_to_those_who_may_see(world: World) -> Non
     response = await world.call("DELETE", "/allocations/a1", token=world.token("bob"))
     assert response.status == 403
     assert "alice" in response.error["message"]
+
+
+@in_world
+async def test_token_inside_an_allocation_ends_with_its_run(world: World) -> None:
+    await world.submit()
+    await world.start_run(1)
+    token = sign_token(
+        SECRET,
+        user="alice",
+        issued_at_s=NOW_MS // 1000,
+        lifetime_s=60,
+        tenants=["default"],
+        kind="allocation",
+        allocation=1,
+        run=1,
+    )
+    assert (await world.call("GET", "/allocations/a1", token=token)).status == 200
+    await world.call("POST", "/allocations/a1/requeue", {"hold": True})
+    await world.finish(1)
+    assert world.state.allocations[1].state == "Pending"
+    refused = await world.call("GET", "/allocations/a1", token=token)
+    assert (refused.status, "run 1 of allocation a1 has ended" in refused.error["message"]) == (401, True)

@@ -40,6 +40,7 @@ def account(name: str, uid: int) -> Account:
         (ROOT_POLICY, account("alice", 5000), ""),
         (ROOT_POLICY, account("root", 0), "uid 0"),
         (ROOT_POLICY, account("toor", 0), "uid 0"),
+        (ROOT_POLICY, account("nobody", 65534), "everybody without an account is nobody"),
         (ROOT_POLICY, account("daemon", 1), "below the least allowed one, 1000"),
         (AccountPolicy(agent_uid=0, agent_user="root", allowed=frozenset({"root"})), account("root", 0), ""),
         (AccountPolicy(agent_uid=0, agent_user="root", min_uid=1), account("daemon", 1), ""),

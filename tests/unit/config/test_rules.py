@@ -74,6 +74,8 @@ def test_what_is_configured_is_opened(tmp_path: Path) -> None:
     assert set(both.senders) == {"mail", "webhook"}
     policy = both.policy
     assert policy.own_address("ada") == "mail:ada@site.test"
+    for odd in ("x:y;", "oid:1.2.3;x", "victim@evil.example,me", "f:1234:ada", "a b", "ada@elsewhere.example", "<x>"):
+        assert policy.own_address(odd) == "", odd
     assert policy.problem_with("mail:x@site.test") == ""
     assert policy.problem_with("webhook:http://x/") == ""
     assert "elsewhere" in policy.problem_with("mail:x@elsewhere")

@@ -147,6 +147,28 @@ async def test_a_destination_that_fails_is_asked_later_and_later_and_delays_no_o
 
 
 @scenario
+async def test_a_sender_that_fails_unexpectedly_is_asked_later_and_later_and_given_up() -> None:
+    world, mail = World(), Recording()
+    await world.prepare("n1")
+    mail.failure = lambda n: AttributeError("'Group' object has no attribute 'local_part'") if n.to == MAIL else None
+    loop, counts = build(world, mail=mail)
+    async with running(loop):
+        await begun(world, "n1", notify=notify(Occasion.BEGIN, to=(MAIL, OTHER)))
+        await until(lambda: mail.sent)
+        await until(lambda: mail.tries[MAIL] == 1)
+        await turns()
+        assert mail.tries[MAIL] == 1, "not at once"
+        world.clock.pass_s(2)
+        loop._alarm.ring()
+        await until(functools.partial(has_tried, mail, 2))
+        world.clock.pass_s(200)
+        loop._alarm.ring()
+        await until(lambda: not waiting(world))
+    assert counts["mail", "given_up"] == 1
+    assert [sent.to for sent in mail.sent] == [OTHER]
+
+
+@scenario
 async def test_destinations_take_turns() -> None:
     world, mail = World(), Recording()
     await world.prepare("n1")

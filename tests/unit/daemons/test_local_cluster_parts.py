@@ -20,7 +20,7 @@ from lattice.daemons.local import commands
 from lattice.daemons.local import record as record_module
 from lattice.daemons.local.credentials import LIFETIME_S, current_user, ensure_secret, write_tokens
 from lattice.daemons.local.keeper import Keeper, Program
-from lattice.daemons.local.layout import Layout, take_lock, write_private
+from lattice.daemons.local.layout import Layout, UntrustedFolder, take_lock, write_private
 from lattice.daemons.local.logtail import tail
 from lattice.daemons.local.options import Options, StartFailed
 from lattice.daemons.local.ports import choose_port
@@ -308,3 +308,33 @@ def test_nodes_are_spread_over_the_groups_in_turn(layout: Layout) -> None:
     words = commands.agent_command(layout, options, "n2", "h:1")
     assert words[words.index("--group") + 1] == "g2"
     assert "--group" not in commands.agent_command(layout, Options(), "n2", "h:1")
+
+
+@pytest.mark.parametrize("bits", [0o777, 0o770, 0o1777])
+def test_a_folder_in_which_others_may_write_is_refused(tmp_path: Path, bits: int) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(bits)
+    with pytest.raises(UntrustedFolder, match="others may write"):
+        Layout(folder).prepare()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_below_one_in_which_others_may_write_is_refused_unless_sticky(tmp_path: Path) -> None:
+    above = tmp_path / "shared"
+    above.mkdir()
+    above.chmod(0o777)
+    with pytest.raises(UntrustedFolder, match=str(above)):
+        Layout(above / "mine").prepare()
+    above.chmod(0o1777)
+    Layout(above / "mine").prepare()
+    assert mode(above / "mine") == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir(mode=0o755)
+    os.chown(folder, 12345, 12345)
+    with pytest.raises(UntrustedFolder, match="belongs to somebody else"):
+        Layout(folder).prepare()

@@ -532,6 +532,7 @@ class Submission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     environment: dict[str, str] = {}
     cwd: str = ""
     submit_dir: str = ""
+    umask: int | None = None  # of the work and its files; None = 022
     resources: ResourceRequest = field(default_factory=ResourceRequest)
     lifecycle: LifecycleRequest = field(default_factory=LifecycleRequest)
     priority: str | int | None = None  # low, normal, high or a class; instead of lifecycle.preemption_class

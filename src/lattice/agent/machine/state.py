@@ -57,6 +57,9 @@ class EarlySignal(msgspec.Struct, frozen=True, kw_only=True):
     to: str
 
 
+DEFAULT_UMASK = 0o022  # for work of submissions that say nothing
+
+
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What a server asked to be started."""
 
@@ -86,6 +89,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0  # the history of the cluster in which it was asked for, 0 = not known
     files: RunFiles | None = None
     early: EarlySignal | None = None
+    umask: int = DEFAULT_UMASK
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from lattice.agent.runs.folders import SCRIPT, TOKEN, RunFolders
 from lattice.agent.shim_client import STANDARD_PATH
 
 DEFAULT_MIN_UID = 1000
+NOBODY = frozenset({65534, 0xFFFFFFFE})  # the overflow id of Linux, and as 32 bits have it
 LAST_DIRECTORY = "/tmp"  # noqa: S108 - where a workload without any other place goes
 SHELL = "/bin/sh"
 COMMAND = "lattice"
@@ -96,6 +97,8 @@ class AccountPolicy(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         if account.uid == 0:
             return f"work as {account.name} (uid 0) is not allowed on this node"
+        if account.uid in NOBODY:
+            return f"work as {account.name} (uid {account.uid}) is not allowed: everybody without an account is {account.name}"
         if account.uid < self.min_uid:
             return f"account {account.name} has uid {account.uid}, below the least allowed one, {self.min_uid}"
         return ""
@@ -285,6 +288,7 @@ def prepare(
         "memory_mb": order.memory_mb,
         "walltime_s": order.walltime_s,
         "grace_s": order.grace_s,
+        "umask": order.umask,
     }
     if devices.cpus:
         request["cpus"] = list(devices.cpus)

@@ -89,6 +89,7 @@ def prepare_step(
         "uid": account.uid,
         "gid": account.gid,
         "groups": list(account.groups),
+        "umask": order.umask,
         "memory_mb": order.memory_mb,
         "grace_s": order.grace_s or site.grace_s,
         "time_s": launch.time_s,

@@ -42,17 +42,19 @@ async def authenticate(services: Services, authorization: str, *, anew: bool = F
         await verifier.learn()
         identity = verifier.verify(token)
     if identity.kind == "allocation":
-        _check_allocation(services, identity.allocation)
+        _check_allocation(services, identity.allocation, identity.run)
     elif identity.kind == "user":
         return with_membership(identity, services.memberships.of(identity.user, services.replica.state.tenants))
     return identity
 
 
-def _check_allocation(services: Services, number: int | None) -> None:
+def _check_allocation(services: Services, number: int | None, run: int | None) -> None:
     record = None if number is None else services.replica.state.allocations.get(number)
+    which = "its allocation" if number is None else f"allocation {allocation_id(number)}"
     if record is None or record.is_terminal:
-        which = "its allocation" if number is None else f"allocation {allocation_id(number)}"
         raise Unauthenticated(f"the token is no longer valid: {which} has ended")
+    if run is not None and (record.run != run or not record.is_holding):
+        raise Unauthenticated(f"the token is no longer valid: run {run} of {which} has ended")
 
 
 def _not_permitted(identity: Identity, operation: Operation) -> ApiError:

@@ -40,7 +40,7 @@ def own_identity(claims: Mapping[str, Any]) -> Identity:
     user, expires_at = claims["sub"], claims["exp"]
     account = claims.get("account") or user
     kind = _KINDS.get(str(claims.get("kind", "user")))
-    allocation, node = claims.get("allocation"), claims.get("node")
+    allocation, run, node = claims.get("allocation"), claims.get("run"), claims.get("node")
     if kind == "user" and allocation is not None:
         kind = "allocation"
     sound = (
@@ -49,6 +49,7 @@ def own_identity(claims: Mapping[str, Any]) -> Identity:
         and is_moment(expires_at)
         and isinstance(claims.get("scope", ""), str)
         and (allocation is None or (type(allocation) is int and allocation > 0))
+        and (run is None or (type(run) is int and run > 0))
         and (node is None or is_name(node))
     )
     if not sound or kind is None:
@@ -61,6 +62,7 @@ def own_identity(claims: Mapping[str, Any]) -> Identity:
         expires_at=int(expires_at),
         kind=kind,
         allocation=allocation,
+        run=run,
         node=node,
     )
 

@@ -39,6 +39,7 @@ def sign_token(
     scope: str = "",
     kind: Kind = "user",
     allocation: int | None = None,
+    run: int | None = None,
     node: str | None = None,
 ) -> str:
     """A token for `user`; `scope` holds the words of docs/architecture/api.md, separated by spaces."""
@@ -53,6 +54,8 @@ def sign_token(
     }
     if allocation is not None:
         claims["allocation"] = allocation
+    if run is not None:
+        claims["run"] = run
     if node is not None:
         claims["node"] = node
     # By hand: every run gets a token of its own, and the library looks at the key for long each time.

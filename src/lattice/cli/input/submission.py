@@ -70,6 +70,9 @@ class SubmitOptions:
     is_batch: bool = False  # the script has #SBATCH lines, and no #LATTICE lines
 
 
+USUAL_UMASK = 0o022
+
+
 def build_submission(options: SubmitOptions, context: Context) -> Submission:
     """The request; UsageError for what cannot be said in one."""
     here = _directory(context)
@@ -85,6 +88,7 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         environment=_environment(options, context),
         cwd=os.path.normpath(os.path.join(here, options.chdir or "")),
         submit_dir=here,
+        umask=_umask(),
         resources=_resources(options),
         lifecycle=_lifecycle(options),
         priority=None if _class(options) is not None else options.priority,
@@ -102,6 +106,13 @@ def build_submission(options: SubmitOptions, context: Context) -> Submission:
         on_quota=options.on_quota,
         notify=_notify(options),
     )
+
+
+def _umask() -> int | None:
+    """One's own; nothing where it is what work gets anyway."""
+    mask = os.umask(USUAL_UMASK)
+    os.umask(mask)
+    return None if mask == USUAL_UMASK else mask
 
 
 def _output(options: SubmitOptions) -> OutputFiles | None:

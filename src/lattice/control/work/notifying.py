@@ -172,6 +172,9 @@ class Notifying:
             await sender.send(notification)
         except DeliveryFailed as error:
             await self._failed(lane, notification, error)
+        except Exception as error:  # noqa: BLE001 - whatever a sender does, it is asked again later and later, and not for ever
+            _log.error("the sender of a notification by %s failed", lane.channel, exc_info=error)
+            await self._failed(lane, notification, DeliveryFailed(f"{type(error).__name__}: {error}"))
         else:
             lane.failures = 0
             await self._settle(lane, notification, "delivered")

@@ -8,7 +8,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
 from lattice.core.model.work.allocations import Allocation, AllocationState, Part, StopIntent
-from lattice.ports.nodes.agents import FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
+from lattice.ports.nodes.agents import DEFAULT_UMASK, FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
 from lattice.wire.slurm.variables import SlurmSettings, run_variables
 from lattice.wire.work.allocations import Work
 
@@ -61,6 +61,7 @@ def start_order(
         has_summary=work.summary,
         files=file_names(allocation, work, part.node),
         early=early_order(allocation, work),
+        umask=DEFAULT_UMASK if work.umask is None else work.umask,
     )
 
 

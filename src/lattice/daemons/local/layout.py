@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from lattice.cli.local_cluster import AGENT_TOKEN_FILE, CLUSTER_FILE, TOKEN_FILE
@@ -56,10 +57,34 @@ class Layout:
             return []
 
     def prepare(self) -> None:
-        """Make the folders. One that exists keeps its mode; what we make is ours alone."""
+        """Make the folders. One that exists keeps its mode; what we make is ours alone. Raises UntrustedFolder."""
         self.root.parent.mkdir(parents=True, exist_ok=True)
+        check_trusted(self.root)
         for folder in (self.root, self.data, self.objects, self.agents):
             folder.mkdir(mode=0o700, exist_ok=True)
+
+
+class UntrustedFolder(OSError):
+    """Somebody else could put a secret of their own there, and be the cluster's administrator with it."""
+
+
+def check_trusted(folder: Path) -> None:
+    """Raises UntrustedFolder unless only this user (and root) decides what lies at this path."""
+    own = os.geteuid()
+    for place in (folder, *folder.parents):
+        try:
+            about = place.lstat()
+        except FileNotFoundError:
+            continue
+        is_own = about.st_uid == own or (place != folder and about.st_uid == 0)
+        if not is_own:
+            raise UntrustedFolder(f"{place} belongs to somebody else (uid {about.st_uid}); choose another --dir")
+        may_write = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if may_write and (place == folder or not about.st_mode & stat.S_ISVTX):
+            mode = stat.S_IMODE(about.st_mode)
+            raise UntrustedFolder(
+                f"others may write in {place} (mode {mode:04o}); chmod go-w it, or choose another --dir"
+            )
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -311,6 +311,7 @@ class ServerProcess:
             lifetime_s=token_lifetime_s(allocation, most_s=most_s, grace_s=grace_s),
             kind="allocation",
             allocation=allocation.number,
+            run=allocation.run,
         )
 
     async def _start_rest(self, rest_socket: socket) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.notifications import Notification
 from lattice.ports.site.notifications import DeliveryFailed, Undeliverable
-from lattice.wire.work.notifications import address_of, notice_text
+from lattice.wire.work.notifications import address_of, is_mail_address, notice_text
 
 TIMEOUT_S = 20.0
 CONCURRENCY = 4
@@ -52,9 +52,12 @@ class MailSender:
     def _message(self, notification: Notification) -> EmailMessage:
         subject, body = notice_text(notification)
         domain = parseaddr(self._sender)[1].rpartition("@")[2] or "localhost"
+        address = address_of(notification.to)
+        if not is_mail_address(address):
+            raise Undeliverable(f'"{address[:80]}" is no mail address')
         message = EmailMessage()
         message["From"] = self._sender
-        message["To"] = address_of(notification.to)
+        message["To"] = address
         message["Subject"] = " ".join(subject.split())
         message["Date"] = formatdate(notification.at / 1000)
         message["Message-ID"] = f"<{notification.id}.lattice@{domain}>"

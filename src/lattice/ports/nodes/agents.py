@@ -61,6 +61,9 @@ class EarlyOrder(Struct, frozen=True, kw_only=True, gc=False):
     to: SignalTarget
 
 
+DEFAULT_UMASK = 0o022
+
+
 class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     """All that a node needs to start its part of a run."""
 
@@ -90,6 +93,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     has_summary: bool = False  # the node adds a last line to stderr: how it ended, what it used
     files: FileNames | None = None
     early: EarlyOrder | None = None
+    umask: int = DEFAULT_UMASK
 
 
 class StopOrder(Struct, frozen=True, kw_only=True, gc=False):

@@ -31,6 +31,7 @@ class Identity(Struct, frozen=True, kw_only=True):
     expires_at: int = 0  # seconds since 1970, 0 = never
     kind: Kind = "user"
     allocation: int | None = None
+    run: int | None = None  # of the allocation; None in tokens of 0.1.0
     node: str | None = None
     admin_of: tuple[str, ...] = ()  # tenants that the cluster's state lets them administer
     joined: tuple[str, ...] = ()  # those of `tenants` that the state alone gives: roles by token do not count there

@@ -47,6 +47,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary: bool = False  # a last line on stderr: how it ended, what it used
     output: OutputFiles | None = None
     signal: str = ""  # before the limit: [B:]USR1@60
+    umask: int | None = None  # of whoever submitted; None = 022
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -115,6 +116,7 @@ class DetailsView(Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     cwd: str
     submit_dir: str
+    umask: str | None  # in octal
     max_nodes: int
     constraints: ConstraintsView
     exclusive: bool
@@ -356,6 +358,7 @@ def details_view(record: Allocation, work: Work) -> DetailsView:
         environment=work.env,
         cwd=work.cwd,
         submit_dir=work.submit_dir,
+        umask=None if work.umask is None else f"{work.umask:04o}",
         max_nodes=request.max_nodes or request.nodes,
         constraints=ConstraintsView(
             gpu_type=request.gpu_type,

@@ -61,6 +61,11 @@ def _occasions(words: list[str] | str, field: str) -> tuple[tuple[Occasion, ...]
     return tuple(occasion for occasion in Occasion if occasion in found), each_task
 
 
+def is_mail_address(text: str) -> bool:
+    """Whether it is one address and nothing else: no list, no group, no name beside it."""
+    return len(text) <= MAX_ADDRESS and _ADDRESS.fullmatch(text) is not None
+
+
 def check_destination(text: str, field: str) -> str:
     """`mail:ADDRESS` or `webhook:URL`; a bare address or URL is understood. Raises BadField."""
     kind, separator, rest = text.strip().partition(":")
@@ -70,7 +75,7 @@ def check_destination(text: str, field: str) -> str:
     elif not separator and "@" in text:
         kind, rest = MAIL, text.strip()
     if kind == MAIL:
-        if len(rest) > MAX_ADDRESS or not _ADDRESS.fullmatch(rest):
+        if not is_mail_address(rest):
             raise BadField(field, f'"{rest[:60]}" is no mail address')
         return f"{MAIL}:{rest}"
     if kind == WEBHOOK:

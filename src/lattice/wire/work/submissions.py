@@ -84,6 +84,9 @@ class LifecycleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     no_preempt: bool = False
 
 
+MAX_UMASK = 0o777
+
+
 class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /allocations."""
 
@@ -99,6 +102,7 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     environment: dict[str, str] = {}
     cwd: str = ""
     submit_dir: str = ""
+    umask: int | None = None  # of the work and of the files that the node opens for it; None = 022
     resources: Resources = Resources()
     lifecycle: LifecycleRequest = LifecycleRequest()
     priority: str | int | None = None
@@ -240,7 +244,14 @@ def _work(wanted: Submission) -> Work:
         summary=wanted.summary,
         output=check_files(wanted.output),
         signal=check_early(wanted.signal, "signal"),
+        umask=_umask(wanted.umask),
     )
+
+
+def _umask(wanted: int | None) -> int | None:
+    if wanted is not None and not 0 <= wanted <= MAX_UMASK:
+        raise BadField("umask", f"{wanted} is no umask", limit=f"from 0 to {MAX_UMASK} (octal 777)")
+    return wanted
 
 
 def _program(wanted: Submission) -> tuple[tuple[str, ...], str]:

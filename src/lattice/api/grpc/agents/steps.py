@@ -120,6 +120,7 @@ def start_run(key: pb.RunKey, order: StartOrder) -> pb.StartRun:
         summary=order.has_summary,
         files=_files(order),
         early_signal=_early(order),
+        umask=order.umask,
     )
 
 

@@ -25,6 +25,7 @@ from lattice.wire.slurm.commands import SlurmCommand
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.notifications import NotifyRequest, parse_notify
 from lattice.wire.work.submissions import (
+    MAX_UMASK,
     Constraints,
     LifecycleRequest,
     Resources,
@@ -70,6 +71,7 @@ def translate(
         environment=exporting.exported(command.environment, job.export),
         cwd=os.path.normpath(os.path.join(command.cwd or "/", job.chdir)),
         submit_dir=command.cwd,
+        umask=command.umask & MAX_UMASK,
         resources=Resources(
             nodes=shape.nodes,
             max_nodes=shape.max_nodes or None,
