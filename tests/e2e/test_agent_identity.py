@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -139,6 +140,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     found = Site(tmp_path_factory.mktemp("site"))
     try:
         found.start()
+        with found.client as client:
+            for name in ("t1", "n1"):
+                client.admit_node(name)
         yield found
     finally:
         if found.server is not None:
@@ -152,8 +156,32 @@ def files(site: Site, node: str, name: str, authority: SiteAuthority | None = No
 
 
 def test_certificates_from_files_whose_name_is_the_nodes(site: Site) -> None:
-    with site.agent("x1", *files(site, "x1", "x1.alps.lattice.internal")):
+    with site.agent("x1", *files(site, "x1", "x1.alps.lattice.internal")) as agent:
+        eventually(lambda: site.node("x1") is not None, "the node has registered")
+        assert site.node("x1").state == "Quarantine", "nobody has admitted it"
+        assert "lattice admin node admit x1" in site.node("x1").reason
+        with site.client as client:
+            client.admit_node("x1", reason="new rack")
         eventually(lambda: site.is_ready("x1"), "the node is ready")
+        with site.client as client:
+            assert client.revoke_node("x1", reason="key was copied").standing == "revoked"
+        eventually(lambda: site.node("x1").state == "Down", "the node is out")
+        eventually(lambda: "were revoked" in agent.log.read_text(), "its certificate is refused")
+        with site.client as client:
+            kinds = [entry.type for entry in client.query_audit() if entry.subject == "x1"]
+        assert [kind for kind in kinds if kind.startswith("node.")][:3] == ["node.join", "node.admit", "node.revoke"]
+
+
+def test_an_enrolment_token_brings_one_certificate(site: Site, tmp_path: Path) -> None:
+    given = tmp_path / "token"
+    given.write_text(token(user="e3", scope="", tenants=[], kind="agent", node="e3"))
+    words = ["--enroll-servers", site.endpoints["grpc"], "--bootstrap-ca", site.authority.ca, "--token-file", given]
+    with site.agent("e3", *words) as agent:
+        eventually(lambda: site.is_ready("e3"), "the node is ready")
+    shutil.rmtree(agent.state / "identity")
+    agent.log.unlink()
+    with site.agent("e3", *words) as agent:
+        eventually(lambda: "was used already" in agent.log.read_text(), "the second use is refused")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from random import Random
 
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.state import State
-from lattice.core.model.nodes.nodes import DegradeCause, DownCause, NodeState
+from lattice.core.model.nodes.admission import AdmissionStatus, Enrolment
+from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Hardware, NodeState
 
 AWAY = (NodeState.DOWN, NodeState.DRAINED, NodeState.FAILED)
 
@@ -30,9 +31,35 @@ def draw_trouble(rnd: Random, state: State, node: str) -> cmd.AnyCommand:
     )
 
 
+def draw_judgement(rnd: Random, state: State, node: str) -> cmd.AnyCommand:
+    """What is decided about who may be a node."""
+    name = rnd.choice((node, f"new{rnd.randrange(4)}"))
+    used = Enrolment(
+        token=f"token{rnd.randrange(6)}",
+        node=name,
+        key=f"key{rnd.randrange(3)}",
+        expires_at=state.last_at + rnd.randrange(-1000, 60_000),
+    )
+    return rnd.choice(
+        (
+            cmd.SetSetting(key="node.admission", value=rnd.choice(("open", "approve"))),
+            cmd.RegisterNode(node=name, hardware=Hardware(cpus=4, memory_mb=4096), boot_id="b1"),
+            cmd.ConfirmNode(node=name),
+            cmd.RevokeNode(node=name, reason="lost"),
+            cmd.AdmitNode(node=name),
+            cmd.EnrolNode(enrolment=used, is_named=rnd.random() < 0.5),
+        )
+    )
+
+
 def draw_order(rnd: Random, state: State, node: str) -> cmd.AnyCommand:
     """What an operator does with a node; mostly something that brings it back when it is away."""
     record = state.nodes.get(node)
+    standing = state.admission.standing(node)
+    if standing in (AdmissionStatus.WAITING, AdmissionStatus.REVOKED) and rnd.random() < 0.6:
+        return cmd.AdmitNode(node=node, reason="is ours")
+    if rnd.random() < 0.05:
+        return draw_judgement(rnd, state, node)
     if record is not None and record.state is NodeState.QUARANTINE and rnd.random() < 0.7:
         return cmd.WipeNode(node=node, force=rnd.random() < 0.5)
     if record is not None and record.state in AWAY:

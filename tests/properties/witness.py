@@ -96,7 +96,8 @@ class Witness:
             is_approved = isinstance(envelope.command, cmd.ApproveNode) and old.reason_by == ACTOR
             if old.drain_wanted and not new.drain_wanted and not is_approved:
                 findings.append(f"the drain of {name} was undone by {type(envelope.command).__name__}")
-            if old.down_cause is DownCause.OPERATOR and new.state is not NodeState.DOWN:
+            is_admitted = isinstance(envelope.command, cmd.AdmitNode) and old.reason.startswith("credentials revoked")
+            if old.down_cause is DownCause.OPERATOR and not is_admitted and new.state is not NodeState.DOWN:
                 findings.append(f"the disabling of {name} was undone by {type(envelope.command).__name__}")
         return findings
 

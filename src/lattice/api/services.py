@@ -62,6 +62,7 @@ class Services:
     revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed
     reboots_nodes: bool = False  # a program of the site does; otherwise people do
     server_name: str = "server"
+    is_production: bool = False
     default_tenant: str = "default"
     default_vcluster: str = "default"
     notifications: NotificationPolicy = field(default_factory=NotificationPolicy)

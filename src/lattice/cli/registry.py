@@ -145,10 +145,12 @@ ADMIN = Branch(
             },
         ),
         "node": Branch(
-            "import, wipe and approve nodes",
+            "import, admit, wipe and approve nodes",
             {
                 "import": Leaf("admin.node_import:IMPORT", "declare the nodes in a SlurmConf or NodeSpecConf"),
                 "wipe": Leaf("node.orders:WIPE", "erase data that sensitive work may have left on nodes"),
+                "admit": Leaf("admin.admission:ADMIT", "let waiting or revoked nodes into the cluster"),
+                "revoke": Leaf("admin.admission:REVOKE", "end the credentials of nodes at once"),
                 "approve": Leaf("admin.conformance:APPROVE", "return nodes to service after their drift was fixed"),
             },
         ),

@@ -2,9 +2,12 @@
 
 from msgspec import Struct
 
-from lattice.core.machine.commands import RaiseLevel, SetTenant, SetVcluster
+from lattice.core.machine.commands import RaiseLevel, SetSetting, SetTenant, SetVcluster
 from lattice.core.machine.levels import NEWEST
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules.admission import APPROVE, POLICY
+from lattice.core.machine.rules.admission import SINCE_LEVEL as ADMISSION_SINCE
+from lattice.core.machine.rules.node_wipes import REQUIRE_WIPE
 from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.ports.quorum.replica import Replica
 
@@ -40,3 +43,20 @@ async def make_defaults(replica: Replica, defaults: Defaults) -> None:
     for outcome in await replica.propose_many(commands, ACTOR):
         if isinstance(outcome, Rejected) and outcome.code != "already_exists":
             raise RuntimeError(f"the defaults were refused: {outcome.message}")
+
+
+async def make_safe(replica: Replica, *, is_production: bool) -> None:
+    """Settles what must not be left open: sensitive work leaves nodes through a wipe, unknown nodes wait in production.
+
+    In production the wipe is not a matter of choice. What an administrator of a cluster in dev mode chose stays.
+    """
+    state = replica.state
+    commands: list[SetSetting] = []
+    wipe = state.settings.get(REQUIRE_WIPE)
+    if wipe is None or (is_production and wipe != "true"):
+        commands.append(SetSetting(key=REQUIRE_WIPE, value="true"))
+    if POLICY not in state.settings and state.level >= ADMISSION_SINCE:
+        commands.append(SetSetting(key=POLICY, value=APPROVE if is_production else "open"))
+    for outcome in await replica.propose_many(commands, ACTOR) if commands else ():
+        if isinstance(outcome, Rejected):
+            raise RuntimeError(f"a setting was refused: {outcome.message}")

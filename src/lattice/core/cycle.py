@@ -9,6 +9,7 @@ from typing import assert_never
 
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import PlaceAllocation
+from lattice.core.machine.rules.sensitive import pool_size
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Node
 from lattice.core.model.nodes.observations import Observations
@@ -121,6 +122,7 @@ class Cycle:
             Budgets(power_w=int(value("power_budget_w")), storage_gbps=value("storage_bandwidth_gbps")),
             value("fairshare_half_life_s"),
         )
+        self._columns.set_pool_size(pool_size(state))
 
     def _take_over(self, state: State, touched: "_Touched") -> None:
         columns = self._columns
@@ -188,7 +190,6 @@ class Cycle:
 NOT_PLANNED = (
     ev.PartChanged,
     ev.SnapshotRecorded,
-    ev.LevelRaised,
     ev.DagSubmitted,
     ev.DagCancelled,
     ev.DagEnded,
@@ -203,6 +204,8 @@ NOT_PLANNED = (
     ev.DriftCleared,
     ev.BaselineSet,
     ev.BaselineUnset,
+    ev.NodeJudged,
+    ev.NodeEnrolled,
     ev.AuditRecorded,
     ev.AuditKeySet,
     ev.AuditSealed,
@@ -211,7 +214,13 @@ NOT_PLANNED = (
 
 
 _Administration = (
-    ev.VclusterSet | ev.TenantSet | ev.ProjectSet | ev.ReservationSet | ev.ReservationDeleted | ev.SettingSet
+    ev.VclusterSet
+    | ev.TenantSet
+    | ev.ProjectSet
+    | ev.ReservationSet
+    | ev.ReservationDeleted
+    | ev.SettingSet
+    | ev.LevelRaised
 )
 
 
@@ -275,7 +284,7 @@ class _Touched:
                 self.reservations[event.reservation.name] = None
             case ev.ReservationDeleted():
                 self.reservations[event.name] = None
-            case ev.SettingSet():
+            case ev.SettingSet() | ev.LevelRaised():
                 self.settings = True
             case _:
                 assert_never(event)

@@ -36,8 +36,8 @@ from lattice.wire.work.allocations import Work, encode_work
 SECRET = b"0123456789abcdef0123456789abcdef"
 
 
-def agent_token(*, kind: str = "agent", node: str | None = None, lifetime_s: int = 3600) -> str:
-    now_s = SystemClock().now_ms() // 1000
+def agent_token(*, kind: str = "agent", node: str | None = None, lifetime_s: int = 3600, issued_in_s: int = 0) -> str:
+    now_s = SystemClock().now_ms() // 1000 + issued_in_s
     return sign_token(
         SECRET,
         user="agent",

@@ -1,11 +1,13 @@
 """An agent with good credentials that lies about foreign work, over a real stream."""
 
 from lattice.control.steps.plan import StepPlan, encode_plan
+from lattice.core.machine.commands import AdmitNode, RevokeNode, SetSetting
+from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import AllocationState
 from lattice.core.model.work.layout import Layout, TaskRequest
 from lattice.ports.nodes.steps import LaunchRequest
 from lattice.wire.pb import agent_pb2 as pb
-from tests.integration.control.rig import FakeAgent, Rig, served
+from tests.integration.control.rig import FakeAgent, Rig, agent_token, served
 
 
 async def begun(rig: Rig, agent: FakeAgent) -> int:
@@ -57,5 +59,45 @@ def test_an_agent_ends_no_step_of_another_node_and_makes_none_up() -> None:
                     launch_id="next", argv=("work",), task_request=TaskRequest(tasks=1), overlap=True
                 )
                 assert (await registry.launch(allocation, request)).step == step.step + 1
+
+    served(scenario)
+
+
+def test_a_revoked_agent_is_cut_off_and_its_credentials_are_refused() -> None:
+    async def scenario(rig: Rig) -> None:
+        token = agent_token()
+        async with FakeAgent("n1", rig.endpoint, token=token).connected() as agent:
+            number = await begun(rig, agent)
+            await rig.do(RevokeNode(node="n1", reason="key was copied"))
+            await agent.until(agent.closed.is_set)
+            assert "revoked" in agent.goodbye
+        assert rig.state.allocations[number].state is AllocationState.PENDING
+        async with FakeAgent("n1", rig.endpoint, token=token).connected(confirm=False) as again:
+            await again.until(again.closed.is_set)
+            assert again.error is not None
+            assert "revoked" in str(again.error.details())
+        await rig.do(AdmitNode(node="n1"))
+        async with FakeAgent("n1", rig.endpoint, token=token).connected(confirm=False) as again:
+            await again.until(again.closed.is_set)
+            assert again.error is not None
+            assert "issued before it was revoked" in str(again.error.details())
+        fresh = agent_token(issued_in_s=2)
+        async with FakeAgent("n1", rig.endpoint, token=fresh).connected():
+            await rig.until(lambda state: state.nodes["n1"].state is NodeState.READY)
+
+    served(scenario)
+
+
+def test_an_unknown_agent_gets_no_work_before_it_is_admitted() -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.do(SetSetting(key="node.admission", value="approve"))
+        async with FakeAgent("stranger", rig.endpoint).connected() as agent:
+            await rig.submit()
+            assert rig.state.nodes["stranger"].state is NodeState.QUARANTINE
+            await rig.do(AdmitNode(node="stranger"))
+            await agent.until(agent.closed.is_set)
+            assert agent.orders.empty()
+        async with FakeAgent("stranger", rig.endpoint).connected() as agent:
+            assert (await agent.order()).HasField("start_run")
 
     served(scenario)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from lattice.control.bootstrap import make_safe
 from lattice.control.nodes.wiping import Wiping
 from lattice.core.machine.commands import DisableNode, SetSetting, SetVcluster, WipeNode
 from lattice.core.model.nodes.nodes import NodeState
@@ -54,9 +55,9 @@ def state_is(world: World, state: NodeState) -> object:
 @scenario
 async def test_a_site_with_a_wiper_has_its_nodes_wiped() -> None:
     world = await sensitive_world(require=False)
+    await make_safe(world.replica, is_production=False)
     wiper = FakeWiper()
     loop = asyncio.create_task(Wiping(world.replica, world.clock, wiper, timeout_s=1800).run())
-    await until(lambda: world.state.settings.get("sensitive.require_wipe") == "true")
     await world.ended(await world.running("n1"), "n1")
     await until(lambda: wiper.orders)
     order, limit_s = wiper.orders[0]
@@ -72,10 +73,28 @@ async def test_a_site_with_a_wiper_has_its_nodes_wiped() -> None:
 async def test_what_somebody_decided_about_wiping_stands() -> None:
     world = await sensitive_world(require=False)
     await world.do(SetSetting(key="sensitive.require_wipe", value="false"))
-    wiping = Wiping(world.replica, world.clock, FakeWiper())
-    await wiping.look()
+    await make_safe(world.replica, is_production=False)
     await world.ended(await world.running("n1"), "n1")
     assert world.node("n1").state is NodeState.READY
+
+
+@scenario
+async def test_in_production_nodes_are_wiped_whatever_somebody_decided() -> None:
+    world = await sensitive_world(require=False)
+    await world.do(SetSetting(key="sensitive.require_wipe", value="false"))
+    await make_safe(world.replica, is_production=True)
+    assert world.state.settings["sensitive.require_wipe"] == "true"
+
+
+@scenario
+async def test_without_a_wiper_a_node_that_sensitive_work_leaves_is_quarantined() -> None:
+    world = await sensitive_world(require=False)
+    await make_safe(world.replica, is_production=False)
+    loop = asyncio.create_task(Wiping(world.replica, world.clock, None).run())
+    await world.ended(await world.running("n1"), "n1")
+    await until(state_is(world, NodeState.QUARANTINE))
+    assert "no wiper is configured" in world.node("n1").reason
+    loop.cancel()
 
 
 @scenario

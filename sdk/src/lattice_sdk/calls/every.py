@@ -1,6 +1,7 @@
 """All operations that are one question and one answer. A new area is a module beside this one and a name in this list."""
 
 from lattice_sdk.calls.administration import AdministrationCalls
+from lattice_sdk.calls.admission import AdmissionCalls
 from lattice_sdk.calls.allocations import AllocationCalls
 from lattice_sdk.calls.audit import AuditCalls
 from lattice_sdk.calls.backups import BackupCalls
@@ -29,6 +30,7 @@ class Calls(
     ReportCalls,
     StepCalls,
     SlurmCalls,
+    AdmissionCalls,
     ConformanceCalls,
     HealthCalls,
 ):

@@ -29,3 +29,14 @@ class NodeEvent(Struct, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     allocations: list[str] = []
+
+
+class NodeAdmission(Struct, frozen=True, kw_only=True):
+    """What was decided of the name of a node; `state` is empty while no node of that name has registered."""
+
+    node: str
+    standing: str = ""
+    state: str = ""
+    by: str = ""
+    since: str = ""
+    valid_from: str = ""

@@ -5,6 +5,7 @@
     STATE_DIR/identity/   0700
       node.crt            the newest certificate
       node.key            0600
+      next.key            0600, while a certificate for it is asked for
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from lattice.wire.pb.certificates_pb2_grpc import CertificateServiceStub
 
 ANSWER_WITHIN_S = 10.0
 FOLDER = "identity"
+PENDING = "next.key"
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +89,7 @@ class EnrolmentSource:
             raise IdentityUnavailable(f"the token cannot be read: {error}") from error
 
     async def _signed(self, server: str, credentials: grpc.ChannelCredentials, token: str) -> NodeCertificate:
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = await asyncio.to_thread(self._next_key)
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, self._node)])
         request = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
         asked = pb.SignNodeRequest(node_id=self._node, signing_request=request.public_bytes(serialization.Encoding.DER))
@@ -107,6 +109,29 @@ class EnrolmentSource:
         await asyncio.to_thread(self._keep, answer.certificate, private)
         return certificate_of(answer.certificate, private, self._trusted)
 
+    def _next_key(self) -> ec.EllipticCurvePrivateKey:
+        """The key to ask a certificate for. Kept before it is asked: a token is good for one key, and an answer may be lost."""
+        path = self._folder / PENDING
+        try:
+            kept = serialization.load_pem_private_key(path.read_bytes(), None)
+            if isinstance(kept, ec.EllipticCurvePrivateKey):
+                return kept
+        except (OSError, ValueError, TypeError):
+            pass
+        key = ec.generate_private_key(ec.SECP256R1())
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(file, "wb") as opened:
+                opened.write(private)
+        except OSError as error:
+            _log.error("the key cannot be kept: %s", error)
+        return key
+
     def _keep(self, chain: bytes, key: bytes) -> None:
         """The key first: a crash in between leaves a pair that does not fit, and is asked for anew."""
         try:
@@ -118,5 +143,6 @@ class EnrolmentSource:
                 with open(file, "wb") as opened:
                     opened.write(data)
                 draft.replace(self._folder / name)
+            (self._folder / PENDING).unlink(missing_ok=True)
         except OSError as error:
             _log.error("the certificate cannot be kept: %s", error)

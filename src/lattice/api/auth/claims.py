@@ -60,6 +60,7 @@ def own_identity(claims: Mapping[str, Any]) -> Identity:
         tenants=_names(claims.get("tenants", [])),
         roles=tuple(roles_of(_scopes(claims), kind, _role_claims(claims))),
         expires_at=int(expires_at),
+        issued_at=_issued_at(claims),
         kind=kind,
         allocation=allocation,
         run=run,
@@ -84,8 +85,14 @@ def foreign_identity(claims: Mapping[str, Any], names: ClaimNames) -> Identity:
         tenants=_names(_split(claims.get(names.tenants, []))) or names.default_tenants,
         roles=tuple(roles_of(words, kind, roles)),
         expires_at=int(expires_at or 0),
+        issued_at=_issued_at(claims),
         kind=kind,
     )
+
+
+def _issued_at(claims: Mapping[str, Any]) -> int:
+    said = claims.get("iat", 0)
+    return int(said) if is_moment(said) else 0
 
 
 def _scopes(claims: Mapping[str, Any]) -> list[str]:

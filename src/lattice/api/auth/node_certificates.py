@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -140,8 +141,8 @@ class NodeAuthority:
             .sign(self._key, hashes.SHA256())
         )
 
-    def sign(self, node: str, request: bytes, now: datetime) -> bytes:
-        """A certificate (PEM) for the key in the request. Raises NotANode for requests that make no sense or are not the node's."""
+    def sign(self, node: str, request: bytes, now: datetime, begins: datetime = _BEGIN) -> bytes:
+        """A certificate (PEM) for the key in the request, good from `begins` on at the earliest. Raises NotANode for requests that make no sense or are not the node's."""
         asked = _checked_request(request)
         name = self._names.common_name(node)
         if not NODE_NAME.fullmatch(node) or self._names.own_node_of(name) != node:
@@ -162,7 +163,7 @@ class NodeAuthority:
             .issuer_name(_NAME)
             .public_key(public)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - min(_SKEW, self._lifetime))
+            .not_valid_before(max(begins, now - min(_SKEW, self._lifetime)))
             .not_valid_after(now + self._lifetime)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
@@ -170,6 +171,13 @@ class NodeAuthority:
             .sign(self._key, hashes.SHA256())
         )
         return made.public_bytes(serialization.Encoding.PEM)
+
+
+def key_digest(request: bytes) -> str:
+    """SHA-256 (hex) of the public key that a signing request is for. Raises NotANode."""
+    public = _checked_request(request).public_key()
+    der = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return sha256(der).hexdigest()
 
 
 def _checked_request(request: bytes) -> x509.CertificateSigningRequest:

@@ -21,8 +21,8 @@ from lattice.api.operations.admin import (
     vclusters,
 )
 from lattice.api.operations.admin import notify as notifying
+from lattice.api.operations.nodes import admission, conformance, inventory, nodes
 from lattice.api.operations.nodes import checks as node_checks
-from lattice.api.operations.nodes import conformance, inventory, nodes
 from lattice.api.operations.nodes import events as node_events
 from lattice.api.operations.nodes import imports as node_import
 from lattice.api.operations.nodes import query as node_query
@@ -147,6 +147,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _row("POST", "/nodes/{id}/check", node_checks.check_node, node_checks.CheckNode, _P.CONTROL_NODES),
     _row("GET", "/nodes/{id}/diff/{other}", conformance.diff_nodes, conformance.DiffQuery, _P.READ_NODES),
     _row("POST", "/nodes/{id}/approve", conformance.approve_node, conformance.ApproveRequest, _P.CONTROL_NODES),
+    _row("POST", "/nodes/{id}/admit", admission.admit_node, admission.JudgeNode, _P.CONTROL_NODES),
+    _row("POST", "/nodes/{id}/revoke", admission.revoke_node, admission.JudgeNode, _P.CONTROL_NODES),
     _row("GET", "/conformance", conformance.conformance_status, NoParameters, _P.READ_NODES),
     _row("POST", "/conformance/refresh", conformance.refresh_conformance, conformance.RefreshRequest, _P.CONTROL_NODES),
     _row(

@@ -104,6 +104,8 @@ SILENT = (
     ev.DriftCleared,
     ev.BaselineSet,
     ev.BaselineUnset,
+    ev.NodeJudged,
+    ev.NodeEnrolled,
     ev.AuditRecorded,  # has readers of its own
     ev.AuditKeySet,
     ev.AuditSealed,

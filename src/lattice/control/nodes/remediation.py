@@ -75,6 +75,8 @@ class Remediation:
         for node in self._replica.state.nodes.values():
             if self._conforms_since(node.id):
                 self._say(node.id, Flag.OK, "conformance restored")
+            if node.state is NodeState.QUARANTINE and node.wipe is None:
+                continue  # it waits for admission: nothing is wrong with it
             if node.state in _LOST or node.down_cause is DownCause.SILENCE:
                 self._say(node.id, Flag.ALERT, f"{_LOST.get(node.state, 'node_down')}: {node.reason}")
 

@@ -16,14 +16,17 @@ from msgspec import Struct
 
 from lattice.control.collectors.tree import INTERVAL, CollectorTree
 from lattice.control.heartbeats import Allowance, beats_per_s
+from lattice.control.nodes.admission import credentials_refusal
 from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.inventories import Inventories
 from lattice.control.nodes.timers import NodeTimers
 from lattice.control.settings import seconds_setting
 from lattice.control.steps.registry import StepRegistry
 from lattice.control.work.runs import is_wanted, running_runs, strange_runs, wanted_runs
-from lattice.core.machine.commands import ConfirmNode, LosePart, RecoverNode, RegisterNode, ReportPart
+from lattice.core.machine.commands import ConfirmNode, Envelope, LosePart, RecoverNode, RegisterNode, ReportPart
+from lattice.core.machine.events import AnyEvent, NodeJudged
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.model.nodes.admission import AdmissionStatus
 from lattice.core.model.nodes.health import HealthReport
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Node, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
@@ -90,6 +93,10 @@ class AgentSessions:
     async def register(self, registration: Registration) -> Greeting:
         node = registration.node
         self._refuse_later_epoch(registration)
+        refusal = credentials_refusal(self.replica.state, node, registration.issued_at)
+        if refusal is not None:
+            self.counts["revoked_agents"] += 1
+            raise RegistrationRefused(refusal)
         # Known to this server and the node alone: it vouches for heartbeats that others carry.
         session = self._sessions[node] = _Session(
             id=1 + secrets.randbits(SESSION_BITS), node=node, allowance=self._allowance(node)
@@ -133,6 +140,23 @@ class AgentSessions:
             server_name=self.settings.server_name,
             held_by=tuple(key for key in self.steps.held_by(node) if key not in strange),
         )
+
+    def __post_init__(self) -> None:
+        self.replica.subscribe(self._note)
+
+    def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
+        """A node that was judged anew registers again, if it still may."""
+        for event in events:
+            if isinstance(event, NodeJudged) and event.admission.standing is not AdmissionStatus.WAITING:
+                node, session = event.admission.node, self._sessions.get(event.admission.node)
+                why = (
+                    "admitted"
+                    if event.admission.standing is AdmissionStatus.ADMITTED
+                    else "its credentials were revoked"
+                )
+                self.links.close(node, f"{why}; register again")
+                if session is not None:
+                    self.closed(node, session.id)
 
     def _refuse_later_epoch(self, registration: Registration) -> None:
         """An agent that has served a later history is not taken back by an earlier one: this server is of the former cluster."""

@@ -10,9 +10,8 @@ import logging
 
 from lattice.control.loop import Alarm, keep_turning
 from lattice.control.settings import seconds_setting
-from lattice.core.machine.commands import Envelope, FinishWipe, SetSetting
+from lattice.core.machine.commands import Envelope, FinishWipe
 from lattice.core.machine.events import AnyEvent, NodeMoved
-from lattice.core.machine.rules.node_wipes import REQUIRE_WIPE
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.nodes import Node, NodeState, Wipe
 from lattice.ports.clock import Clock
@@ -62,9 +61,7 @@ class Wiping:
         await self.look()
 
     async def look(self) -> None:
-        """Begins what is owed and not under way. A site that has a wiper wants it used, unless somebody said otherwise."""
-        if self._wiper is not None and REQUIRE_WIPE not in self._replica.state.settings:
-            await self._replica.propose(SetSetting(key=REQUIRE_WIPE, value="true"), actor=ACTOR)
+        """Begins what is owed and not under way."""
         for name in list(self._owing):
             node = self._replica.state.nodes.get(name)
             wipe = _due(node) if node is not None else None

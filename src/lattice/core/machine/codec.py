@@ -16,6 +16,7 @@ from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.parts.folded_tasks import FoldedChunk
 from lattice.core.machine.parts.node_history import NodeHistory
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
+from lattice.core.model.nodes.admission import Admission, Enrolment
 from lattice.core.model.nodes.drift import Baseline, Drift
 from lattice.core.model.nodes.nodes import Node
 from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
@@ -129,6 +130,8 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("audit", view.audit, RECORDS_PER_CHUNK)
     yield from _chunks("drifts", view.drifts, RECORDS_PER_CHUNK)
     yield from _chunks("baselines", view.baselines, RECORDS_PER_CHUNK)
+    yield from _chunks("admissions", view.admissions, RECORDS_PER_CHUNK)
+    yield from _chunks("enrolments", view.enrolments, RECORDS_PER_CHUNK)
     histories = (NodeHistory(node=node, entries=entries) for node, entries in view.histories.items())
     yield from _chunks("stories", histories, HISTORIES_PER_CHUNK)
     yield from _chunks("recent", view.recent, RECORDS_PER_CHUNK)
@@ -172,6 +175,8 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "audit": msgspec.msgpack.Decoder(tuple[ChainedEntry, ...]),
     "drifts": msgspec.msgpack.Decoder(tuple[Drift, ...]),
     "baselines": msgspec.msgpack.Decoder(tuple[Baseline, ...]),
+    "admissions": msgspec.msgpack.Decoder(tuple[Admission, ...]),
+    "enrolments": msgspec.msgpack.Decoder(tuple[Enrolment, ...]),
     "stories": msgspec.msgpack.Decoder(tuple[NodeHistory, ...]),
     "recent": msgspec.msgpack.Decoder(tuple[Recent, ...]),
 }
@@ -237,7 +242,17 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 state.histories.load(record)
             case Dag():
                 state.dependencies.put_dag(record)
-            case Notification() | NotifyDefault() | AuditKey() | AuditSeal() | ChainedEntry() | Drift() | Baseline():
+            case (
+                Notification()
+                | NotifyDefault()
+                | AuditKey()
+                | AuditSeal()
+                | ChainedEntry()
+                | Drift()
+                | Baseline()
+                | Admission()
+                | Enrolment()
+            ):
                 _load_registry_record(state, record)
             case (int() as number, bytes() as payload):
                 state.put_payload(number, payload)
@@ -245,7 +260,9 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 raise ValueError(f"unknown record in chunk of {kind}")
 
 
-_RegistryRecord = Notification | NotifyDefault | AuditKey | AuditSeal | ChainedEntry | Drift | Baseline
+_RegistryRecord = (
+    Notification | NotifyDefault | AuditKey | AuditSeal | ChainedEntry | Drift | Baseline | Admission | Enrolment
+)
 
 
 def _load_registry_record(state: State, record: _RegistryRecord) -> None:
@@ -264,6 +281,10 @@ def _load_registry_record(state: State, record: _RegistryRecord) -> None:
             state.drift.put(record)
         case Baseline():
             state.drift.put_baseline(record)
+        case Admission():
+            state.admission.put(record)
+        case Enrolment():
+            state.admission.put_enrolment(record)
         case _:
             assert_never(record)
 

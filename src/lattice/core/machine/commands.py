@@ -6,6 +6,7 @@ A command is a request. `decide` turns it into events or refuses it; nothing her
 from msgspec import Struct
 
 from lattice.core.model.intervals import Intervals
+from lattice.core.model.nodes.admission import Enrolment
 from lattice.core.model.nodes.drift import Baseline, Difference
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Hardware, Share
 from lattice.core.model.nodes.specifications import Figures, Specification
@@ -338,6 +339,27 @@ class ApproveNode(Command, tag="approve_node", frozen=True, kw_only=True):
     is_heard: bool  # heartbeats are fresh, as the leader knows
 
 
+class AdmitNode(Command, tag="admit_node", frozen=True, kw_only=True):
+    """Lets a node in that waits, or whose credentials were revoked; or a name that no node has shown yet."""
+
+    node: str
+    reason: str = ""
+
+
+class RevokeNode(Command, tag="revoke_node", frozen=True, kw_only=True):
+    """Ends all credentials of a node: what was issued up to now is never accepted again."""
+
+    node: str
+    reason: str = ""
+
+
+class EnrolNode(Command, tag="enrol_node", frozen=True, kw_only=True):
+    """A token is used for a certificate; `is_named`: it was made for this node."""
+
+    enrolment: Enrolment
+    is_named: bool = False
+
+
 class SetBaseline(Command, tag="set_baseline", frozen=True, kw_only=True):
     """Declares what the nodes of a vCluster should be."""
 
@@ -474,6 +496,9 @@ AnyCommand = (
     | ClearDrift
     | EscalateDrift
     | ApproveNode
+    | AdmitNode
+    | RevokeNode
+    | EnrolNode
     | SetBaseline
     | UnsetBaseline
     | WipeNode

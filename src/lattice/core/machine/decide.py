@@ -12,7 +12,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine import levels
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import node_wipes
+from lattice.core.machine.rules import admission, node_wipes
 from lattice.core.machine.rules.nodes import drift, nodes
 from lattice.core.machine.rules.site import administration, audit, specifications
 from lattice.core.machine.rules.work import (
@@ -100,8 +100,11 @@ def _requeue(state: State, command: cmd.RequeueAllocation) -> Decision:
     return ranges.requeue(state, command) if command.positions else allocations.requeue(state, command)
 
 
-def _register(state: State, command: cmd.RegisterNode, actor: str) -> Decision:
-    return specifications.measured(state, command, nodes.register(state, command, actor), actor)
+def _register(state: State, command: cmd.RegisterNode, actor: str, at: int) -> Decision:
+    registered = nodes.register(state, command, actor, at)
+    if isinstance(registered, Rejected):
+        return registered
+    return specifications.measured(state, command, registered, actor)
 
 
 def _record_snapshot(state: State, command: cmd.RecordSnapshot) -> Decision:
@@ -132,7 +135,7 @@ TABLE: tuple[Row, ...] = (
     _timed(cmd.EnforceDeadline, deadlines.enforce),
     _plain(cmd.RecordSteps, steps.record),
     # nodes
-    _signed(cmd.RegisterNode, _register),
+    _signed_timed(cmd.RegisterNode, _register),
     _signed(cmd.ConfirmNode, nodes.confirm),
     _signed(cmd.FailBoot, nodes.fail_boot),
     _signed(cmd.RebootNode, nodes.reboot),
@@ -151,6 +154,9 @@ TABLE: tuple[Row, ...] = (
     _plain(cmd.ClearDrift, drift.clear),
     _timed(cmd.EscalateDrift, drift.escalate),
     _plain(cmd.ApproveNode, drift.approve),
+    _signed_timed(cmd.AdmitNode, admission.admit),
+    _signed_timed(cmd.RevokeNode, nodes.revoke),
+    _timed(cmd.EnrolNode, admission.enrol),
     _signed_timed(cmd.SetBaseline, drift.set_baseline),
     _plain(cmd.UnsetBaseline, drift.unset_baseline),
     # administration

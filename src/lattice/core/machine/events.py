@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
 from lattice.core.model.intervals import Intervals
+from lattice.core.model.nodes.admission import Admission, Enrolment
 from lattice.core.model.nodes.drift import Baseline, Drift
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Hardware, NodeState, Share, Wipe
 from lattice.core.model.nodes.specifications import Figures, Specification
@@ -192,6 +193,7 @@ class NodeRegistered(Event, tag="node_registered", frozen=True, kw_only=True):
     address: str
     boot_id: str
     agent_version: str
+    is_first: bool = False
 
 
 class NodeMoved(Event, tag="node_moved", frozen=True, kw_only=True):
@@ -262,6 +264,18 @@ class BaselineSet(Event, tag="baseline_set", frozen=True, kw_only=True):
 
 class BaselineUnset(Event, tag="baseline_unset", frozen=True, kw_only=True):
     vcluster: str
+
+
+class NodeJudged(Event, tag="node_judged", frozen=True, kw_only=True):
+    """A name waits, was admitted, or its credentials were revoked."""
+
+    admission: Admission
+
+
+class NodeEnrolled(Event, tag="node_enrolled", frozen=True, kw_only=True):
+    """An enrolment token was used."""
+
+    enrolment: Enrolment
 
 
 class TenantSet(Event, tag="tenant_set", frozen=True, kw_only=True):
@@ -382,6 +396,8 @@ AnyEvent = (
     | DriftCleared
     | BaselineSet
     | BaselineUnset
+    | NodeJudged
+    | NodeEnrolled
     | NodeSpecified
     | NodeMeasured
     | TenantSet

@@ -19,7 +19,8 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from lattice.core.machine import events as ev
-from lattice.core.machine.folds.drift import evolve_drift
+from lattice.core.machine.folds.admission import AdmissionEvent, evolve_admission
+from lattice.core.machine.folds.drift import DriftEvent, evolve_drift
 from lattice.core.machine.folds.groups import evolve_group, with_use
 from lattice.core.machine.folds.specified import evolve_specification
 from lattice.core.machine.parts.node_history import NodeHistoryEntry, registration_entry
@@ -75,6 +76,14 @@ def evolve(state: State, event: ev.AnyEvent, at: int) -> None:
             _evolve_notification(state, event)
         case ev.AuditRecorded() | ev.AuditKeySet() | ev.AuditSealed() | ev.AuditArchived():
             _evolve_audit(state, event)
+        case _:
+            _evolve_standing(state, event, at)
+
+
+def _evolve_standing(state: State, event: AdmissionEvent | DriftEvent, at: int) -> None:
+    match event:
+        case ev.NodeJudged() | ev.NodeEnrolled():
+            evolve_admission(state, event, at)
         case _:
             evolve_drift(state, event, at)
 

@@ -44,7 +44,14 @@ Item = type[Struct] | tuple[type[Struct], str] | Enum | Setting
 
 # What each level after the first one added. The only place where commands, fields, values and settings get their level.
 ADDED: Mapping[int, tuple[Item, ...]] = {
-    2: (cmd.RaiseLevel, (Tenant, "visibility")),
+    2: (
+        cmd.RaiseLevel,
+        (Tenant, "visibility"),
+        cmd.AdmitNode,
+        cmd.RevokeNode,
+        cmd.EnrolNode,
+        Setting("node.admission"),
+    ),
 }
 
 

@@ -116,4 +116,6 @@ EFFECTS: dict[T, Effect] = {
         severity="critical",
         alert="Node {node} is in quarantine: {reason}. Try again by `lattice admin node wipe {node} --force`, or disable it.",
     ),
+    T.WAIT: Effect(when="it registers, and nobody knows it (`node.admission: approve`)", work="none there"),
+    T.ADMIT: Effect(when="an operator lets it in", work="none there"),
 }

@@ -11,12 +11,14 @@ from msgspec import Struct
 
 from lattice.core.machine.digest import Digest
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.parts.admission import AdmissionRegistry
 from lattice.core.machine.parts.audit import AuditRegistry
 from lattice.core.machine.parts.dependencies import DependencyRegistry
 from lattice.core.machine.parts.drift import DriftRegistry
 from lattice.core.machine.parts.folded_tasks import FoldedChunk, FoldedTasks, base_of, given_up_record, task_record
 from lattice.core.machine.parts.node_history import NodeHistories, NodeHistoryEntry
 from lattice.core.machine.parts.notifications import NotificationRegistry
+from lattice.core.model.nodes.admission import Admission, Enrolment
 from lattice.core.model.nodes.drift import Baseline, Drift
 from lattice.core.model.nodes.nodes import Hardware, Node
 from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
@@ -88,6 +90,8 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     histories: dict[str, tuple[NodeHistoryEntry, ...]] = {}
     drifts: tuple[Drift, ...] = ()
     baselines: tuple[Baseline, ...] = ()
+    admissions: tuple[Admission, ...] = ()
+    enrolments: tuple[Enrolment, ...] = ()
 
 
 OLDEST_LEVEL = 1
@@ -133,6 +137,7 @@ class State:
         self.audit = AuditRegistry(self._digest)
         self.histories = NodeHistories()
         self.drift = DriftRegistry(self._digest)
+        self.admission = AdmissionRegistry(self._digest)
 
     @classmethod
     def empty(cls) -> "State":
@@ -222,6 +227,8 @@ class State:
             histories=dict(self.histories.histories),
             drifts=tuple(self.drift.drifts.values()),
             baselines=tuple(self.drift.baselines.values()),
+            admissions=tuple(self.admission.names.values()),
+            enrolments=tuple(self.admission.enrolments.values()),
         )
 
     # writing, for evolve and the codec alone

@@ -44,6 +44,8 @@ class NodeTrigger(StrEnum):
     WIPE = "wipe"  # sensitive work has left it, or an operator asks
     WIPED = "wiped"
     WIPE_FAILED = "wipe_failed"
+    WAIT = "wait"  # it registered, and nobody knows it
+    ADMIT = "admit"
 
 
 class AllocationTrigger(StrEnum):
@@ -90,6 +92,8 @@ NODE_TABLE: dict[tuple[N, NodeTrigger], N] = {
     **{(state, _T.WIPE): N.DRAINED for state in (N.DRAINED, N.QUARANTINE)},
     (N.DRAINED, _T.WIPED): N.BOOTING,  # it registers anew, from a clean image
     (N.DRAINED, _T.WIPE_FAILED): N.QUARANTINE,
+    (N.UNKNOWN, _T.WAIT): N.QUARANTINE,
+    (N.QUARANTINE, _T.ADMIT): N.BOOTING,  # only one that waits for it
     **{(state, _T.HARDWARE_FAILED): N.DOWN for state in (*_ALIVE, N.DOWN)},  # Down: only after silence
     **{(state, _T.DRIFT_EXPIRED): N.DOWN for state in _ALIVE},
     **{(state, _T.DISABLE): N.DOWN for state in (*_ALIVE, N.FAILED, N.QUARANTINE, N.DOWN)},

@@ -6,7 +6,7 @@ import grpc.aio
 
 from lattice.api.auth.node_certificates import NodeAuthority, NodeNames, ShownCertificate
 from lattice.api.auth.tokens import sign_token
-from lattice.api.grpc.agents.certificates import CertificateIssuer, CertifiedAgents, Refused, nobody_hears
+from lattice.api.grpc.agents.certificates import Admissions, CertificateIssuer, CertifiedAgents, Refused, nobody_hears
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.server import BindFailed, build_certified_server
 from lattice.config.schema import ApiSection
@@ -20,9 +20,16 @@ class AgentListener:
     """`issue_on` the public gRPC server, `open` and `close` the port of its own."""
 
     def __init__(
-        self, api: ApiSection, secret: bytes, clock: Clock, verifier: Verifier, refused: Refused = nobody_hears
+        self,
+        api: ApiSection,
+        secret: bytes,
+        clock: Clock,
+        verifier: Verifier,
+        admissions: Admissions,
+        refused: Refused = nobody_hears,
     ) -> None:
         self._api = api
+        self._admissions = admissions
         self._refused = refused
         self._secret = secret
         self._clock = clock
@@ -33,7 +40,9 @@ class AgentListener:
 
     def issue_on(self, server: grpc.aio.Server) -> None:
         """Agents with a token get their first certificate there."""
-        CertificateIssuer(self._authority, self._clock, verifier=self._verifier, refused=self._refused).add_to(server)
+        CertificateIssuer(
+            self._authority, self._clock, self._admissions, verifier=self._verifier, refused=self._refused
+        ).add_to(server)
 
     async def open(self, agents: AgentService, tls: ServerTls) -> Address:
         """Raises ListenFailed."""
@@ -44,7 +53,7 @@ class AgentListener:
         except BindFailed as error:
             raise ListenFailed(f"api.agent_listen: {error}") from error
         CertifiedAgents(agents, self._authority, self._vouch, self._refused).add_to(self._server)
-        CertificateIssuer(self._authority, self._clock, refused=self._refused).add_to(self._server)
+        CertificateIssuer(self._authority, self._clock, self._admissions, refused=self._refused).add_to(self._server)
         await self._server.start()
         return Address(listen.host, port)
 

@@ -25,8 +25,9 @@ from lattice.api.services import Services
 from lattice.api.streams.changes import ChangeRing
 from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
-from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults
+from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults, make_safe
 from lattice.control.loop import failures, repeats
+from lattice.control.nodes.admission import NodeAdmissions
 from lattice.control.settings import seconds_setting
 from lattice.control.work.orders import token_lifetime_s
 from lattice.core.model.work.allocations import Allocation
@@ -89,11 +90,13 @@ class ServerProcess:
         self._metrics.show_loops(lambda: failures, lambda: repeats)
         self._links = AgentLinkTable()
         self._agents = AgentService(self._verifier, refused=self._agent_refused)
-        self._agent_listener = AgentListener(config.api, secret, self._clock, self._verifier, self._agent_refused)
         self._agent_port: Address | None = None
         self._metrics.show_agents(lambda: self._agents.count, lambda: self._agents.refusals)
         self._gate = StartupGate()
         self._replica = self._build_replica()
+        self._agent_listener = AgentListener(
+            config.api, secret, self._clock, self._verifier, NodeAdmissions(self._replica), self._agent_refused
+        )
         self._ring = ChangeRing(self._replica)
         self._replica.on_loaded(self._ring.begin)
         self._debug_flags = DebugFlags(self._replica)
@@ -184,6 +187,7 @@ class ServerProcess:
             await begin_at_newest_level(replica)
         auditing = await begin_auditing(config, replica, self._replica.clock)
         await make_defaults(replica, wanted)
+        await make_safe(replica, is_production=config.mode == "production")
         loops = self._loops = Loops(
             config,
             replica,
@@ -277,6 +281,7 @@ class ServerProcess:
             is_ready=lambda: self._replica.is_leader,
             reboots_nodes=bool(config.node.reboot_program),
             server_name=config.name,
+            is_production=config.mode == "production",
             default_tenant=config.defaults.tenant,
             default_vcluster=config.defaults.vcluster,
             notifications=self._senders.policy,

@@ -245,6 +245,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     takes_batches: bool = False  # several orders may come in one message
     figures: Figures | None = None  # None: the agent does not measure them
     collector_address: str = ""  # where it could gather the heartbeats of others
+    issued_at: int = 0  # when the credentials were issued that it showed; seconds since 1970
     process: int = 0  # drawn by the agent's process; it numbers its heartbeats over all its streams
 
 

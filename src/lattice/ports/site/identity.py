@@ -29,6 +29,7 @@ class Identity(Struct, frozen=True, kw_only=True):
     tenants: tuple[str, ...] = ()  # the first is the default
     roles: tuple[str, ...] = ()
     expires_at: int = 0  # seconds since 1970, 0 = never
+    issued_at: int = 0  # seconds since 1970, 0 = not said
     kind: Kind = "user"
     allocation: int | None = None
     run: int | None = None  # of the allocation; None in tokens of 0.1.0

@@ -154,6 +154,16 @@ class NodeServiceStub:
                 request_serializer=lattice_dot_v1_dot_nodes__pb2.ApproveNodeRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
                 _registered_method=True)
+        self.Admit = channel.unary_unary(
+                '/lattice.v1.NodeService/Admit',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.AdmitNodeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.AdmissionView.FromString,
+                _registered_method=True)
+        self.Revoke = channel.unary_unary(
+                '/lattice.v1.NodeService/Revoke',
+                request_serializer=lattice_dot_v1_dot_nodes__pb2.RevokeNodeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_nodes__pb2.AdmissionView.FromString,
+                _registered_method=True)
 
 
 class NodeServiceServicer:
@@ -327,6 +337,20 @@ class NodeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Admit(self, request, context):
+        """Lets in a node that waits for admission, or whose credentials were revoked; or a name before its node comes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Revoke(self, request, context):
+        """Ends all credentials of a node at once: its session is closed, what ran there is lost, what it shows is refused.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_NodeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -449,6 +473,16 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.Approve,
                     request_deserializer=lattice_dot_v1_dot_nodes__pb2.ApproveNodeRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_nodes__pb2.NodeView.SerializeToString,
+            ),
+            'Admit': grpc.unary_unary_rpc_method_handler(
+                    servicer.Admit,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.AdmitNodeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.AdmissionView.SerializeToString,
+            ),
+            'Revoke': grpc.unary_unary_rpc_method_handler(
+                    servicer.Revoke,
+                    request_deserializer=lattice_dot_v1_dot_nodes__pb2.RevokeNodeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_nodes__pb2.AdmissionView.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1099,6 +1133,60 @@ class NodeService:
             '/lattice.v1.NodeService/Approve',
             lattice_dot_v1_dot_nodes__pb2.ApproveNodeRequest.SerializeToString,
             lattice_dot_v1_dot_nodes__pb2.NodeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Admit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Admit',
+            lattice_dot_v1_dot_nodes__pb2.AdmitNodeRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.AdmissionView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Revoke(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.NodeService/Revoke',
+            lattice_dot_v1_dot_nodes__pb2.RevokeNodeRequest.SerializeToString,
+            lattice_dot_v1_dot_nodes__pb2.AdmissionView.FromString,
             options,
             channel_credentials,
             insecure,

@@ -243,5 +243,5 @@ def test_broken_states_of_nodes_are_found() -> None:
     entry = NodeHistoryEntry(at=1, trigger="silent", from_state=NodeState.READY, to_state=NodeState.DEGRADED)
     state.histories.histories["n3"] = (entry,) * (KEPT + 1)
     found = "; ".join(check(state))
-    for sentence in ("n1 is in Quarantine and owes no wipe", "n2 is Degraded though", "n3 has too long a history"):
+    for sentence in ("n1 is in Quarantine, owes no wipe", "n2 is Degraded though", "n3 has too long a history"):
         assert sentence in found

@@ -13,7 +13,7 @@ from lattice.core.model.work.allocations import TERMINAL, AllocationState
 
 NODES = """
 Unknown:    registered>Booting reboot>Booting drain>Unknown drain_urgent>Unknown
-Unknown:    hardware_failed>Down drift_expired>Down disable>Down
+Unknown:    hardware_failed>Down drift_expired>Down disable>Down wait>Quarantine
 Booting:    confirmed>Ready confirmed_draining>Draining boot_failed>Down boots_exhausted>Failed reboot>Booting given_up>Down
 Booting:    drain>Draining drain_urgent>Draining hardware_failed>Down drift_expired>Down disable>Down
 Ready:      silent>Degraded check_failed>Degraded drain>Draining drain_urgent>Draining wipe>Draining
@@ -27,7 +27,7 @@ Draining:   hardware_failed>Down drift_expired>Down disable>Down
 Drained:    undrain>Ready undrain_unheard>Down reboot>Booting drain>Drained drain_urgent>Drained
 Drained:    wipe>Drained wiped>Booting wipe_failed>Quarantine hardware_failed>Down drift_expired>Down disable>Down
 Failed:     reboot>Booting enable>Booting disable>Down
-Quarantine: wipe>Drained disable>Down
+Quarantine: wipe>Drained disable>Down admit>Booting
 """
 
 ALLOCATIONS = """

@@ -7,12 +7,18 @@ of this server's, bound to that node: from there on all agents are alike, at thi
 import logging
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Protocol
 
 import grpc
+from msgspec.structs import replace
 
-from lattice.api.auth.node_certificates import NodeAuthority, NotANode, ShownCertificate
+from lattice.api.auth.node_certificates import NodeAuthority, NotANode, ShownCertificate, key_digest
 from lattice.api.grpc.agents.service import AgentService
+from lattice.core.model.nodes.admission import Enrolment
 from lattice.ports.clock import Clock
+from lattice.ports.quorum.log import LogError
+from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Unauthenticated, Verifier
 from lattice.wire.pb import certificates_pb2 as pb
 from lattice.wire.pb.certificates_pb2_grpc import CertificateServiceServicer, add_CertificateServiceServicer_to_server
@@ -29,6 +35,22 @@ Refused = Callable[[str], None]
 
 def nobody_hears(why: str) -> None:
     """For those who keep no record of refusals."""
+
+
+class Admissions(Protocol):
+    """Who may be a node."""
+
+    def refusal(self, node: str, issued_at_s: int) -> str | None:
+        """Why credentials that were issued then do not make their holder this node; None when they may."""
+        ...
+
+    def valid_from_s(self, node: str) -> int:
+        """From when on credentials of the node are accepted."""
+        ...
+
+    async def enrol(self, enrolment: Enrolment, *, is_named: bool) -> str | None:
+        """Uses a token; the text says why it cannot be used. Raises LogError, ReplicaStopped."""
+        ...
 
 
 class CertifiedAgents:
@@ -65,6 +87,7 @@ class CertificateIssuer(CertificateServiceServicer):
         self,
         authority: NodeAuthority,
         clock: Clock,
+        admissions: Admissions,
         *,
         verifier: Verifier | None = None,
         refused: Refused = nobody_hears,
@@ -72,6 +95,7 @@ class CertificateIssuer(CertificateServiceServicer):
         self._authority = authority
         self._refused = refused
         self._clock = clock
+        self._admissions = admissions
         self._verifier = verifier
 
     def add_to(self, server: grpc.aio.Server) -> None:
@@ -79,24 +103,44 @@ class CertificateIssuer(CertificateServiceServicer):
 
     async def SignNodeCertificate(self, request: pb.SignNodeRequest, context: SignContext) -> pb.SignNodeAnswer:
         try:
-            bound = self._identified(context)
-            if bound is not None and bound != request.node_id:
-                raise NotANode(f"you are known as node {bound}, not as {request.node_id!r}")
-            now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
-            certificate = self._authority.sign(request.node_id, request.signing_request, now)
+            certificate = await self._signed(request, context)
         except Unauthenticated as error:
             self._refused(f"a node's certificate: {error}")
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
         except NotANode as error:
             self._refused(f"a node's certificate: {error}")
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
+        except (LogError, ReplicaStopped):
+            await context.abort(
+                grpc.StatusCode.UNAVAILABLE, "this server cannot record the enrolment; ask the next one"
+            )
         _log.info("a certificate was issued", extra={"node_id": request.node_id})
         return pb.SignNodeAnswer(certificate=certificate, authority=self._authority.pem)
 
-    def _identified(self, context: SignContext) -> str | None:
-        """The node that the caller is; None for a token that is good for any node."""
+    async def _signed(self, request: pb.SignNodeRequest, context: SignContext) -> bytes:
+        """The certificate. A token is used up before it is issued. Raises NotANode, Unauthenticated, LogError, ReplicaStopped."""
+        node = request.node_id
+        bound, issued_at_s, enrolment = self._identified(context)
+        if bound is not None and bound != node:
+            raise NotANode(f"you are known as node {bound}, not as {node!r}")
+        refusal = self._admissions.refusal(node, issued_at_s)
+        if refusal is not None:
+            raise NotANode(refusal)
+        begins = datetime.fromtimestamp(self._admissions.valid_from_s(node), UTC)
+        now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+        certificate = self._authority.sign(node, request.signing_request, now, begins)
+        if enrolment is not None:
+            used = replace(enrolment, node=node, key=key_digest(request.signing_request))
+            refusal = await self._admissions.enrol(used, is_named=bound is not None)
+        if refusal is not None:
+            raise NotANode(refusal)
+        return certificate
+
+    def _identified(self, context: SignContext) -> tuple[str | None, int, Enrolment | None]:
+        """The node that the caller is, None for a token that names none; when its credentials were issued; and the token to use."""
         if self._verifier is None:
-            return self._authority.shown(context.auth_context()).node
+            shown = self._authority.shown(context.auth_context())
+            return shown.node, shown.begins_at, None
         said = dict(context.invocation_metadata() or ())
         scheme, _, token = str(said.get("authorization", "")).partition(" ")
         if scheme.lower() != "bearer" or not token:
@@ -104,4 +148,6 @@ class CertificateIssuer(CertificateServiceServicer):
         identity = self._verifier.verify(token.strip())
         if identity.kind != "agent":
             raise NotANode("this token is not an agent's token")
-        return identity.node
+        digest = sha256(token.strip().encode()).hexdigest()
+        enrolment = Enrolment(token=digest, node="", key="", expires_at=identity.expires_at * 1000)
+        return identity.node, identity.issued_at, enrolment

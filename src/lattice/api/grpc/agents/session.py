@@ -12,6 +12,7 @@ from typing import Protocol
 
 import grpc
 from google.protobuf.message import DecodeError
+from msgspec.structs import replace
 
 from lattice.api.grpc.agents.collecting import shares_of
 from lattice.api.grpc.agents.links import AgentLinkTable, Link
@@ -94,7 +95,7 @@ def checked_registration(verifier: Verifier, token: str, message: bytes) -> Regi
         raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
     if identity.node is not None and identity.node != registration.node:
         raise StreamRefused(grpc.StatusCode.PERMISSION_DENIED, f"this token is for node {identity.node}")
-    return registration
+    return replace(registration, issued_at=identity.issued_at)
 
 
 def parsed(message: bytes) -> pb.AgentMessage:

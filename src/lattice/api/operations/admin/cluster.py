@@ -9,6 +9,7 @@ from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
 from lattice.api.find.cursors import Page
 from lattice.core.machine.commands import SetSetting
+from lattice.core.machine.rules.node_wipes import REQUIRE_WIPE
 from lattice.core.model.site.settings import SETTINGS, setting_value
 from lattice.core.model.work.allocations import HOLDING, AllocationState
 from lattice.wire.admin.admin import SettingView
@@ -69,6 +70,12 @@ async def set_setting(context: Context, request: SetSettingRequest) -> SettingVi
         raise _not_yet(request.key)
     value = request.value
     text = str(value).lower() if isinstance(value, bool) else str(value)
+    if context.services.is_production and request.key == REQUIRE_WIPE and text == "false":
+        raise ApiError(
+            "conflict",
+            f"{REQUIRE_WIPE} cannot be false in production: sensitive work would leave its nodes unwiped",
+            hint="configure sensitive.wiper, or wipe by hand: docs/admin/wiping-nodes.md",
+        )
     await context.carry_out(SetSetting(key=request.key, value=text), request.request_id)
     return _setting(context, request.key)
 

@@ -12,6 +12,7 @@ from lattice.core.machine.parts.node_history import KEPT
 from lattice.core.machine.state import State, UserUse
 from lattice.core.model import intervals
 from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes.admission import AdmissionStatus
 from lattice.core.model.nodes.nodes import DownCause, Node, NodeState
 from lattice.core.model.work.allocations import Allocation, AllocationState, Part, PartPhase
 from lattice.core.model.work.notifications import MAX_WAITING_PER_USER
@@ -44,6 +45,11 @@ def _check_nodes(state: State) -> Iterator[str]:
         if bool(node.vcluster) != bool(node.holder or node.tenures):
             yield f"node {node.id} names vCluster {node.vcluster!r} but its holders do not"
         yield from _check_node_state(node)
+        waits = state.admission.standing(node.id) is AdmissionStatus.WAITING
+        if node.state is NodeState.QUARANTINE and node.wipe is None and not waits:
+            yield f"node {node.id} is in Quarantine, owes no wipe and does not wait for admission"
+        if waits and node.state not in (NodeState.QUARANTINE, NodeState.DOWN):
+            yield f"node {node.id} is {node.state} and waits for admission"
         if len(state.node_history(node.id)) > KEPT:
             yield f"node {node.id} has too long a history"
 
@@ -59,8 +65,6 @@ def _check_node_state(node: Node) -> Iterator[str]:
         yield f"node {node.id} is {node.state} and nobody wants it"
     if node.state in (NodeState.READY, NodeState.DEGRADED) and node.is_kept_back:
         yield f"node {node.id} is {node.state} though its drain or wipe is wanted"
-    if node.state is NodeState.QUARANTINE and node.wipe is None:
-        yield f"node {node.id} is in Quarantine and owes no wipe"
     if node.down_cause is DownCause.OPERATOR and node.state is not NodeState.DOWN:
         yield f"node {node.id} is disabled and {node.state}"
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import admission
 from lattice.core.machine.rules.node_moves import emptied, moved, not_found, then_emptied
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger, next_node_state
@@ -63,6 +64,9 @@ def wipe(state: State, command: cmd.WipeNode, actor: str, at: int) -> Events | R
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
+    kept_out = admission.refusal(state, node.id)
+    if kept_out is not None:
+        return kept_out
     if next_node_state(node.state, NodeTrigger.WIPE) is None:
         return Rejected(
             code="conflict",

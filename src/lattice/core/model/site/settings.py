@@ -22,7 +22,7 @@ DEFAULT_VCLUSTER = "submission.default_vcluster"
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    kind: str  # "seconds", "count", "bool", "text", "nodes" or "flags"
+    kind: str  # "seconds", "count", "bool", "text", "nodes", "flags" or "choice"
     default: str
     help: str
     flags: tuple[str, ...] = ()  # those that it may name
@@ -80,6 +80,12 @@ SETTINGS: dict[str, Setting] = {
     "node.collector_fan_out": Setting(
         kind="count", default="64", help="collectors that report to the servers, or to any one collector"
     ),
+    "node.admission": Setting(
+        kind="choice",
+        default="open",
+        help="nodes that nobody knows: open = they join, approve = they wait in Quarantine until they are admitted",
+        flags=("open", "approve"),
+    ),
     "node.debug": Setting(
         kind="flags",
         default="",
@@ -135,6 +141,8 @@ def check_setting(key: str, value: str) -> tuple[str, str] | None:
         good = len(value) <= MAX_TEXT and _is_node_set(value)
     elif setting.kind == "flags":
         good = not value or all(flag in setting.flags for flag in value.split(","))
+    elif setting.kind == "choice":
+        good = value in setting.flags
     elif setting.kind == "text":
         good = len(value) <= MAX_TEXT and value.isprintable()
     else:
@@ -147,6 +155,7 @@ def check_setting(key: str, value: str) -> tuple[str, str] | None:
         "seconds": "a number of seconds",
         "nodes": "names of nodes, as in n1,n[3-5]",
         "flags": f"some of {', '.join(setting.flags)}, apart by commas",
+        "choice": f"one of {', '.join(setting.flags)}",
     }.get(setting.kind, f"up to {MAX_TEXT:,} printable characters")
     return f'"{value[:80]}" is no value for {key}', f"It takes {wanted}; the default is {setting.default or 'none'}."
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from lattice.core.model.site.tenants import Tenant
+from lattice.core.model.site.tenants import SENSITIVE, Tenant
 from lattice.core.scheduler.room.journal import Undo
 from lattice.core.scheduler.tables.snapshot import Shape, Snapshot
 
@@ -27,6 +27,7 @@ class Headroom:
         self._allocations: dict[str, int] = {name: use.allocations for name, use in snapshot.uses.items()}
         self._users: dict[Key, int] = dict(snapshot.user_holding)
         self._projects: dict[Key, int] = dict(snapshot.project_nodes)
+        self._pool: dict[str, int] = {SENSITIVE: snapshot.pool.used}
         self._tasks: dict[int, int] = {number: group.holding for number, group in snapshot.groups.items()}
         self._before: list[Callable[[], None]] | None = None  # since the first mark: how to take back each change
 
@@ -54,7 +55,16 @@ class Headroom:
         limit = self._project_limit(shape)
         if limit is not None:
             most = min(most, limit - self._projects.get((shape.tenant, shape.project), 0))
-        return most
+        left = self._pool_left(shape)
+        return most if left is None else min(most, left)
+
+    def _pool_left(self, shape: Shape) -> int | None:
+        """How many nodes the pool of sensitive work may still have; None when it does not limit this shape."""
+        vcluster = self._snapshot.vclusters.get(shape.vcluster)
+        limit = self._snapshot.pool.limit
+        if not limit or vcluster is None or vcluster.scheduler != SENSITIVE:
+            return None
+        return max(0, limit - self._pool[SENSITIVE])
 
     def refusal(self, shape: Shape) -> str | None:
         """The limit, with figures, that leaves no room for one more allocation; None when there is room."""
@@ -80,6 +90,10 @@ class Headroom:
     def node_refusal(self, shape: Shape) -> str:
         """The limit, with figures, that leaves no room for the nodes requested."""
         nodes = shape.request.nodes
+        left = self._pool_left(shape)
+        if left is not None and left < nodes:
+            pool = self._snapshot.pool
+            return f"{_QUOTA}: {self._pool[SENSITIVE]} of {pool.limit} nodes of the sensitive pool are in use, {nodes} requested"
         limit = self._project_limit(shape)
         used = self._projects.get((shape.tenant, shape.project), 0)
         if limit is not None and used + nodes > limit:
@@ -92,6 +106,8 @@ class Headroom:
         self._add(self._nodes, shape.tenant, new_nodes)
         self._add(self._allocations, shape.tenant, 1)
         self._add(self._users, (shape.tenant, shape.user), 1)
+        if self._pool_left(shape) is not None:
+            self._add(self._pool, SENSITIVE, nodes)
         if shape.project:
             self._add(self._projects, (shape.tenant, shape.project), nodes)
         if shape.group in self._tasks:

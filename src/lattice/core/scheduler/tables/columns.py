@@ -12,7 +12,7 @@ import numpy as np
 from lattice.core.model.nodes.nodes import Node, Share
 from lattice.core.model.scheduler_signals import NO_SIGNALS, Signals
 from lattice.core.model.site.reservations import AdvanceReservation
-from lattice.core.model.site.tenants import Project, Tenant, TenantUse, Vcluster
+from lattice.core.model.site.tenants import SENSITIVE, Project, Tenant, TenantUse, Vcluster
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.work.ledger import Ledger as Entries
 from lattice.core.scheduler.proposals import Reservation
@@ -21,7 +21,7 @@ from lattice.core.scheduler.tables.nodes import NodeTable
 from lattice.core.scheduler.tables.predictor import Predictor
 from lattice.core.scheduler.tables.queue import QueueTable
 from lattice.core.scheduler.tables.slots import Bools, Names
-from lattice.core.scheduler.tables.snapshot import Budgets, Snapshot, Tuning
+from lattice.core.scheduler.tables.snapshot import Budgets, Pool, Snapshot, Tuning
 from lattice.core.scheduler.tables.use import UseTable, units_of
 
 Key = tuple[str, str]
@@ -48,6 +48,8 @@ class Columns:
         self._uses: dict[str, TenantUse] = {}
         self._user_holding: dict[Key, int] = {}
         self._project_nodes: dict[Key, int] = {}
+        self._pool_size = 0
+        self._users_of: dict[str, tuple[str, bool]] = {}  # of nodes in use: the vCluster, and whether it is claimed
         self._with_budget: tuple[str, ...] = ()
         self._reservations: dict[str, AdvanceReservation] = {}
         self._budgets = Budgets()
@@ -55,6 +57,10 @@ class Columns:
 
     def put_node(self, node: Node) -> None:
         self._nodes.put(node)
+        if node.vcluster or node.claimant:
+            self._users_of[node.id] = (node.vcluster, bool(node.claimant))
+        else:
+            self._users_of.pop(node.id, None)
 
     def put_allocation(self, allocation: Allocation) -> None:
         self._held.put(allocation)
@@ -141,6 +147,17 @@ class Columns:
         self._budgets = budgets
         self._use.set_half_life(half_life_s * 1000)
 
+    def set_pool_size(self, nodes: int) -> None:
+        """How many nodes may do sensitive work; 0 = no limit."""
+        self._pool_size = nodes
+
+    def _pool(self) -> Pool:
+        if not self._pool_size:
+            return Pool()
+        sensitive = {name for name, each in self._vclusters.items() if each.scheduler == SENSITIVE}
+        used = sum(is_claimed or vcluster in sensitive for vcluster, is_claimed in self._users_of.values())
+        return Pool(limit=self._pool_size, used=used)
+
     def put_use(self, tenant: str, use: TenantUse) -> None:
         if use == TenantUse():
             self._uses.pop(tenant, None)
@@ -182,6 +199,7 @@ class Columns:
             signals=signals,
             budgets=self._budgets,
             tuning=self._tuning,
+            pool=self._pool(),
         )
 
     def _members_of(self, name: str) -> Bools | None:

@@ -174,6 +174,14 @@ class Budgets:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pool:
+    """The nodes of sensitive work: how many there may be, 0 = no limit, and how many there are."""
+
+    limit: int = 0
+    used: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Tuning:
     """Settings of the cluster that the score depends on."""
 
@@ -205,6 +213,7 @@ class Snapshot:
     signals: Signals = NO_SIGNALS
     budgets: Budgets = Budgets()
     tuning: Tuning = Tuning()
+    pool: Pool = Pool()
 
     def shape_of(self, row: int) -> Shape:
         shape = self.shapes[int(self.queue.shape[row])]

@@ -9,13 +9,14 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import node_wipes
+from lattice.core.machine.rules import admission, node_wipes
 from lattice.core.machine.rules.node_moves import is_automatic, moved, not_found, then_emptied
 from lattice.core.machine.rules.nodes import hints as node_hints
 from lattice.core.machine.rules.work import runs
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger, next_node_state
 from lattice.core.model.ids import allocation_id
+from lattice.core.model.nodes.admission import AdmissionStatus
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Node, NodeState
 from lattice.core.model.work.allocations import AllocationState, StopIntent
 
@@ -23,8 +24,10 @@ Events = tuple[ev.AnyEvent, ...]
 MAX_BOOTS = 3  # so many failed ones in a row make a failed node
 
 
-def register(state: State, command: cmd.RegisterNode, actor: str = "") -> Events:
+def register(state: State, command: cmd.RegisterNode, actor: str = "", at: int = 0) -> Events | Rejected:
     node = state.nodes.get(command.node)
+    if state.admission.standing(command.node) is AdmissionStatus.REVOKED:
+        return admission.refusal(state, command.node) or ()
     hardware = command.hardware
     if node is not None and not node.is_free and hardware != node.hardware:
         hardware = node.hardware  # what is held was promised on the old figures; taken over once it is free
@@ -34,15 +37,38 @@ def register(state: State, command: cmd.RegisterNode, actor: str = "") -> Events
         address=command.address,
         boot_id=command.boot_id,
         agent_version=command.agent_version,
+        is_first=node is None or node.state is NodeState.UNKNOWN,
     )
     if node is None:
-        booting = ev.NodeMoved(node=command.node, trigger=NodeTrigger.REGISTERED, state=NodeState.BOOTING, actor=actor)
-        return (registered, booting)
+        arrived = admission.arrival(state, command.node, at)
+        if isinstance(arrived, Rejected):
+            return arrived
+        return (registered, *arrived, _first_move(command.node, actor, waits=bool(arrived)))
     if node.state is NodeState.UNKNOWN or node.down_cause is DownCause.SILENCE:
         return (registered, moved(node, NodeTrigger.REGISTERED, actor=actor))
     known = (node.hardware, node.address, node.boot_id, node.agent_version)
     fresh = (hardware, command.address, command.boot_id, command.agent_version)
     return () if known == fresh else (registered,)
+
+
+def _first_move(node: str, actor: str, *, waits: bool) -> ev.NodeMoved:
+    if not waits:
+        return ev.NodeMoved(node=node, trigger=NodeTrigger.REGISTERED, state=NodeState.BOOTING, actor=actor)
+    reason = f"waits for admission: lattice admin node admit {node}"
+    return ev.NodeMoved(node=node, trigger=NodeTrigger.WAIT, state=NodeState.QUARANTINE, reason=reason, actor=actor)
+
+
+def revoke(state: State, command: cmd.RevokeNode, actor: str, at: int) -> Events | Rejected:
+    """Nothing that the node shows counts any more; it is Down, and what ran there is lost."""
+    judged = admission.judged_revoked(state, command, actor, at)
+    node = state.nodes.get(command.node)
+    if isinstance(judged, Rejected):
+        return judged
+    if node is None or node.down_cause is DownCause.OPERATOR:
+        return (judged,)
+    reason = f"{admission.REVOKED_REASON}{': ' if command.reason else ''}{command.reason}"
+    move = moved(node, NodeTrigger.DISABLE, cause=DownCause.OPERATOR, reason=reason, by=actor)
+    return (judged, *_with_losses(state, node, move, f"the credentials of node {node.id} were revoked", at))
 
 
 def confirm(state: State, command: cmd.ConfirmNode, actor: str = "") -> Events | Rejected:
@@ -77,6 +103,9 @@ def reboot(state: State, command: cmd.RebootNode, actor: str) -> Events | Reject
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
+    kept_out = admission.refusal(state, node.id)
+    if kept_out is not None:
+        return kept_out
     waits_for_wipe = node.state is NodeState.DRAINED and node.wipe is not None
     is_kept_down = node.down_cause in (DownCause.OPERATOR, DownCause.DRIFT)
     if waits_for_wipe or is_kept_down or next_node_state(node.state, NodeTrigger.REBOOT) is None:
@@ -148,6 +177,9 @@ def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | R
         return not_found(state, command.node)
     if node.state in (NodeState.READY, NodeState.BOOTING):
         return ()
+    kept_out = admission.refusal(state, node.id)
+    if kept_out is not None:
+        return kept_out
     is_silent = node.state is NodeState.DOWN and node.down_cause is DownCause.SILENCE
     has_drifted = node.down_cause is DownCause.DRIFT
     if is_silent or has_drifted or next_node_state(node.state, NodeTrigger.ENABLE) is None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import sensitive
 from lattice.core.machine.state import State
 from lattice.core.model.site.settings import check_setting
 from lattice.core.model.site.tenants import SCHEDULERS, Project, Tenant, Vcluster
@@ -59,6 +60,7 @@ def set_vcluster(state: State, command: cmd.SetVcluster, at: int) -> Events | Re
         _check_existence("vCluster", vcluster.name, old, state.vclusters, create=command.create)
         or _check_vcluster(state, vcluster)
         or _check_sharing(state, vcluster, old)
+        or sensitive.check_vcluster(state, vcluster, old)
     )
     if refusal is not None:
         return refusal
@@ -104,6 +106,9 @@ def set_setting(state: State, command: cmd.SetSetting) -> Events | Rejected:
     if problem is not None:
         message, hint = problem
         return Rejected(code="invalid", message=message, hint=hint)
+    refusal = sensitive.check_setting(state, command.key, command.value)
+    if refusal is not None:
+        return refusal
     if state.settings.get(command.key) == command.value:
         return ()
     return (ev.SettingSet(key=command.key, value=command.value),)

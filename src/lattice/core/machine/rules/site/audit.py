@@ -8,7 +8,7 @@ See docs/architecture/core.md.
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
-from lattice.core.machine.rules import node_wipes
+from lattice.core.machine.rules import admission, node_wipes
 from lattice.core.machine.rules.nodes import drift
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
@@ -18,6 +18,7 @@ from lattice.core.model.work.allocations import Allocation
 
 Events = tuple[ev.AnyEvent, ...]
 MAX_NOTES = 256
+JOINS_SINCE_LEVEL = 2
 
 
 def add_key(state: State, command: cmd.AddAuditKey, actor: str, at: int) -> Events | Rejected:
@@ -106,11 +107,23 @@ def notes_of(state: State, envelope: cmd.Envelope, events: Events) -> tuple[Audi
         notes = (_administration(command, actor),)
     elif events and isinstance(command, _NodeOrder):
         notes = _ordered(command, actor)
-    notes += drift.notes_of(state, events) + node_wipes.notes_of(state, events)
+    notes += drift.notes_of(state, events) + node_wipes.notes_of(state, events) + _admissions(state, envelope, events)
     if not state.audit.sensitive:
         return notes
     noted = (_sensitive(state, event, actor) for event in events)
     return notes + tuple(note for note in noted if note is not None)
+
+
+def _admissions(state: State, envelope: cmd.Envelope, events: Events) -> tuple[AuditNote, ...]:
+    command, actor = envelope.command, envelope.actor
+    if not isinstance(command, cmd.RegisterNode):
+        return admission.notes_of(command, events, actor)
+    is_first = any(isinstance(event, ev.NodeRegistered) and event.is_first for event in events)
+    # Older servers recorded no joins, and their logs must give the same chain.
+    if not is_first or state.level < JOINS_SINCE_LEVEL:
+        return ()
+    waits = any(isinstance(event, ev.NodeJudged) for event in events)
+    return (admission.joined(command.node, actor, waits=waits),)
 
 
 def _administration(command: _Administrative, actor: str) -> AuditNote:

@@ -6,6 +6,7 @@ See docs/architecture/core.md.
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.machine.rules import sensitive
 from lattice.core.machine.rules.work import quotas, reservations
 from lattice.core.machine.rules.work.deadlines import due_at
 from lattice.core.machine.rules.work.tasks import materialise
@@ -29,6 +30,7 @@ def place(state: State, command: cmd.PlaceAllocation, at: int) -> tuple[ev.AnyEv
         or _check_nodes(state, allocation, command.shares)
         or reservations.check_placement(state, allocation, command.shares, at)
         or quotas.check_placement(state, allocation, command.shares)
+        or sensitive.check_placement(state, allocation, command.shares)
     )
     if refusal is not None:
         return refusal

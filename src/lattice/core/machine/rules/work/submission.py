@@ -12,6 +12,7 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.parts.dependencies import MutexKey, mutex_key
+from lattice.core.machine.rules import sensitive
 from lattice.core.machine.rules.work import dependencies, notifications, quotas
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import NodeState
@@ -139,7 +140,7 @@ def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster
     suitable = [node for node in members if matches(command.request, node.hardware, node.id)]
     free = [node for node in suitable if node.is_free and node.state is NodeState.READY and not node.shortfall]
     if len(free) >= command.request.nodes and not command.tasks:
-        return None
+        return sensitive.check_request(state, vcluster, command.request.nodes)
     held = [
         node.id + _holder_within(state, command.tenant, state.allocations[number])
         for node in sorted(suitable, key=lambda node: node.id)
