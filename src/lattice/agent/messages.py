@@ -91,7 +91,7 @@ def stimulus_of(message: pb.ServerMessage) -> Stimulus | None:
             return StartAsked(order=order_of(message.start_run))
         case "stop_run":
             stop = message.stop_run
-            return StopAsked(key=key_of(stop.key), grace_s=stop.grace_s, why=stop.why)
+            return StopAsked(key=key_of(stop.key), grace_s=stop.grace_s, why=stop.why, submission=stop.submission)
         case "update_run":
             update = message.update_run
             return UpdateAsked(key=key_of(update.key), walltime_s=update.walltime_s, token=update.token)
@@ -111,6 +111,7 @@ def stimulus_of(message: pb.ServerMessage) -> Stimulus | None:
 def order_of(start: pb.StartRun) -> RunOrder:
     return RunOrder(
         key=key_of(start.key),
+        submission=start.submission,
         allocation_id=start.allocation_id,
         name=start.name,
         user=start.user,
@@ -202,7 +203,7 @@ def confirmed(session: int) -> pb.AgentMessage:
 
 
 def report(told: SendReport, now_boot_s: float) -> pb.AgentMessage:
-    message = pb.RunReport(key=_wire_key(told.key), phase=_PHASES[told.phase], seq=told.seq)
+    message = pb.RunReport(key=_wire_key(told.key), phase=_PHASES[told.phase], seq=told.seq, submission=told.submission)
     if told.started_boot_s:
         message.elapsed_s = max(0.0, now_boot_s - told.started_boot_s)
     if told.end is not None:

@@ -1,5 +1,7 @@
 """The agent's decisions, one stimulus at a time."""
 
+from msgspec.structs import replace
+
 from lattice.agent.machine.decide import step
 from lattice.agent.machine.state import (
     Acknowledged,
@@ -13,6 +15,7 @@ from lattice.agent.machine.state import (
     LaunchRun,
     OutputSettled,
     Phase,
+    PurgeRun,
     RemoveRun,
     RenewToken,
     Retention,
@@ -363,3 +366,42 @@ def test_run_folders_above_the_byte_limit_are_removed_early() -> None:
 def test_run_folders_above_the_count_limit_are_removed_early() -> None:
     state = kept_state(Retention(max_runs=0))
     assert step(state, tick(1001.0)) == [RemoveRun(key=KEY)]
+
+
+def test_a_number_that_means_another_submission_takes_over_nothing_of_the_old_one() -> None:
+    state = ready_state()
+    step(state, StartAsked(order=replace(order(), submission="7@100")))
+    step(state, RunStarted(key=KEY, started_boot_s=1.0))
+    step(state, RunEnded(key=KEY, end=EXITED))
+    (told,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=5)))
+    assert told.submission == "7@100"
+    step(state, Acknowledged(key=KEY, seq=told.seq))
+    instructions = step(state, StartAsked(order=replace(order(), submission="7@900")))
+    assert PurgeRun(key=KEY, launched=True) in instructions
+    assert [each.order.submission for each in instructions if isinstance(each, LaunchRun)] == ["7@900"]
+    assert state.kept_bytes == 0
+    # The same start again is answered, not carried out again.
+    assert step(state, StartAsked(order=replace(order(), submission="7@900"))) == []
+
+
+def test_a_living_run_of_another_submission_ends_before_the_new_one_starts() -> None:
+    state = ready_state()
+    step(state, StartAsked(order=replace(order(), submission="7@100")))
+    step(state, RunStarted(key=KEY, started_boot_s=1.0))
+    new = StartAsked(order=replace(order(), submission="7@900"))
+    assert [type(each) for each in step(state, new)] == [StopRun]
+    step(state, RunEnded(key=KEY, end=EXITED))
+    step(state, OutputSettled(key=KEY, stored_bytes=5))
+    assert [type(each) for each in step(state, new)] == [PurgeRun, LaunchRun]
+
+
+def test_a_stop_for_another_submission_is_not_answered_with_the_old_end() -> None:
+    state = ready_state()
+    step(state, StartAsked(order=replace(order(), submission="7@100")))
+    step(state, RunStarted(key=KEY, started_boot_s=1.0))
+    step(state, RunEnded(key=KEY, end=EXITED))
+    step(state, OutputSettled(key=KEY, stored_bytes=5))
+    (told,) = reports(step(state, StopAsked(key=KEY, grace_s=0.0, why="cancelled", submission="7@900")))
+    assert told.end is not None
+    assert told.end.cause is Cause.STOPPED
+    assert told.submission == "7@900"

@@ -14,7 +14,7 @@ from typing import assert_never
 
 import msgspec
 
-from lattice.agent.machine.epochs import begin_epoch, is_former, purge, sort_out
+from lattice.agent.machine.epochs import begin_epoch, is_former, purge, sort_out, strangers
 from lattice.agent.machine.state import (
     ENDED_SEQ,
     RUNNING_SEQ,
@@ -83,8 +83,8 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return _disconnected(state)
         case StartAsked(order=order):
             return _start_asked(state, order)
-        case StopAsked(key=key, grace_s=grace_s, why=why):
-            return _stop_asked(state, key, StopRequest(grace_s, why))
+        case StopAsked(key=key, grace_s=grace_s, why=why, submission=submission):
+            return _stop_asked(state, key, StopRequest(grace_s, why), submission)
         case UpdateAsked():
             return _update_asked(state, stimulus)
         case SignalAsked(key=key, signal=signal, to=to):
@@ -171,13 +171,15 @@ def _confirm(state: AgentState) -> Instructions:
 
 def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
     key = order.key
+    instructions, is_free = _make_way(state, key.number, order.submission)
+    if not is_free:
+        return instructions
     known = state.find(key)
     if known is not None:
         return _present_phase(state, known)
     highest = state.highest.get(key.number, 0)
     if key.run <= highest:
         return _refuse(key, Cause.LAUNCH, f"run {key.run} refused: run {highest} is known here")
-    instructions: Instructions = []
     for older in [r for r in state.runs.values() if r.key.number == key.number]:
         if older.phase is not Phase.ENDED:
             instructions += _stop(state, older.key, StopRequest(0.0, "superseded"))
@@ -189,9 +191,26 @@ def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
         fence=order.fence,
         summary=order.summary,
         epoch=state.epoch,
+        submission=order.submission,
     )
     state.waiting[key.number] = msgspec.structs.replace(order, epoch=state.epoch)
     return instructions + _launch(state, key.number)
+
+
+def _make_way(state: AgentState, number: int, submission: str) -> tuple[Instructions, bool]:
+    """Leaves no trace of runs whose number meant another submission: a log that lost its end gives numbers again.
+
+    False when one of them still lives; it is told to end, and whoever asked asks again.
+    """
+    instructions: Instructions = []
+    is_free = True
+    for run in strangers(state, number, submission):
+        if run.phase is Phase.ENDED:
+            instructions.append(purge(state, run.key))
+        else:
+            instructions += _stop(state, run.key, StopRequest(0.0, "superseded"))
+            is_free = False
+    return instructions, is_free
 
 
 def _launch(state: AgentState, number: int) -> Instructions:
@@ -205,23 +224,26 @@ def _launch(state: AgentState, number: int) -> Instructions:
     return [LaunchRun(order=order)]
 
 
-def _stop_asked(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
+def _stop_asked(state: AgentState, key: RunKey, stop: StopRequest, submission: str) -> Instructions:
+    instructions, is_free = _make_way(state, key.number, submission)
+    if instructions or not is_free:
+        return instructions + (_bury(state, key, stop, submission) if is_free else [])
     run = state.find(key)
     if run is None:
-        return _bury(state, key, stop)
+        return _bury(state, key, stop, submission)
     if run.phase is Phase.ENDED:
         return _present_phase(state, run)
     return _stop(state, key, stop)
 
 
-def _bury(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
+def _bury(state: AgentState, key: RunKey, stop: StopRequest, submission: str) -> Instructions:
     """A stop that came before its start: a tombstone makes the late start harmless."""
     message = f"stopped before it was started ({stop.why})"
     if key.run <= state.highest.get(key.number, 0):
         return _refuse(key, Cause.STOPPED, message)
     state.highest[key.number] = key.run
     end = End(cause=Cause.STOPPED, message=message)
-    state.runs[key] = Run(key=key, phase=Phase.ENDED, end=end, settled=True, epoch=state.epoch)
+    state.runs[key] = Run(key=key, phase=Phase.ENDED, end=end, settled=True, epoch=state.epoch, submission=submission)
     return _report(state, key)
 
 
@@ -433,7 +455,7 @@ def _present_phase(state: AgentState, run: Run) -> Instructions:
     """The answer to a repeated request: how the run stands now."""
     if run.key in state.runs:
         return _report(state, run.key, again=True)
-    return [SendReport(key=run.key, phase=Phase.ENDED, seq=ENDED_SEQ, end=run.end)]
+    return [SendReport(key=run.key, phase=Phase.ENDED, seq=ENDED_SEQ, end=run.end, submission=run.submission)]
 
 
 def _refuse(key: RunKey, cause: Cause, message: str) -> Instructions:
@@ -457,11 +479,12 @@ def _report(state: AgentState, key: RunKey, *, again: bool = False) -> Instructi
                 phase=Phase.RUNNING,
                 seq=RUNNING_SEQ,
                 started_boot_s=run.started_boot_s,
+                submission=run.submission,
             )
         case Phase.ENDED:
             if not run.settled:
                 return []
-            report = SendReport(key=key, phase=Phase.ENDED, seq=ENDED_SEQ, end=run.end)
+            report = SendReport(key=key, phase=Phase.ENDED, seq=ENDED_SEQ, end=run.end, submission=run.submission)
         case _:
             assert_never(run.phase)
     _change(state, key, sent_s=state.now_s)

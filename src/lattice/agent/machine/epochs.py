@@ -58,10 +58,21 @@ def sort_out(state: AgentState, valid: Collection[RunKey]) -> list[PurgeRun]:
 
 def purge(state: AgentState, key: RunKey) -> PurgeRun:
     """Forgets a run as if it had never been."""
-    run = state.runs.pop(key)
+    run = state.runs.pop(key, None)
+    if run is None:
+        run = state.kept.pop(key)
+        state.kept_bytes -= run.stored_bytes
     known = [other.run for other in (*state.runs, *state.kept) if other.number == key.number]
     if known:
         state.highest[key.number] = max(known)
     else:
         state.highest.pop(key.number, None)
     return PurgeRun(key=key, launched=run.launched)
+
+
+def strangers(state: AgentState, number: int, submission: str) -> list[Run]:
+    """Runs of that number that were started for another submission, as far as both are known."""
+    if not submission:
+        return []
+    runs = (*state.runs.values(), *state.kept.values())
+    return [run for run in runs if run.key.number == number and run.submission not in ("", submission)]

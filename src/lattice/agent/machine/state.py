@@ -87,6 +87,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int = 0
     summary: bool = False  # a last line on stderr says how it ended
     epoch: int = 0  # the history of the cluster in which it was asked for, 0 = not known
+    submission: str = ""  # which submission the number means, empty = not known
     files: RunFiles | None = None
     early: EarlySignal | None = None
     umask: int = DEFAULT_UMASK
@@ -137,6 +138,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     kept_since_s: float = 0.0
     stored_bytes: int = 0
     epoch: int = 0  # the history of the cluster that it belongs to, 0 = not known
+    submission: str = ""  # which one its number means, empty = not known
 
     @property
     def alive(self) -> bool:
@@ -212,6 +214,7 @@ class StopAsked(msgspec.Struct, frozen=True, kw_only=True):
     key: RunKey
     grace_s: float
     why: str
+    submission: str = ""
 
 
 class UpdateAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,6 +332,7 @@ class SendReport(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     started_boot_s: float = 0.0
     end: End | None = None
+    submission: str = ""
 
 
 class LaunchRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,6 +51,7 @@ def _recalled(found: FoundRun) -> Run:
     """Not yet judged: whether it lives is said by `ShimReady`, which follows."""
     allocation_id = found.order.allocation_id if found.order else ""
     epoch = found.order.epoch if found.order else 0
+    submission = found.order.submission if found.order else ""
     if found.acknowledged_wall_s is None:
         return Run(
             key=found.key,
@@ -60,6 +61,7 @@ def _recalled(found: FoundRun) -> Run:
             fence=found.order.fence if found.order else False,
             summary=found.order.summary if found.order else False,
             epoch=epoch,
+            submission=submission,
         )
     return Run(
         key=found.key,
@@ -70,6 +72,7 @@ def _recalled(found: FoundRun) -> Run:
         settled=True,
         kept_since_s=found.acknowledged_wall_s,
         epoch=epoch,
+        submission=submission,
         stored_bytes=found.kept_bytes,
     )
 

@@ -31,6 +31,7 @@ from lattice.core.model.nodes.health import HealthReport
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Node, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
 from lattice.core.model.work.allocations import PartPhase
+from lattice.core.model.work.submissions import submission_of
 from lattice.ports.clock import Clock, SystemClock
 from lattice.ports.nodes.agents import (
     AgentLinks,
@@ -206,11 +207,20 @@ class AgentSessions:
         """Commits the reports, those of a replaced session too: what they say is true of the node all the same."""
         if self._current(node, session) is not None:
             self.observations.touch(node, self.clock.monotonic_s())
+        reports = [report for report in reports if self._is_meant(report)]
         commands = [_command(node, report) for report in reports]
         await self.replica.propose_many(commands, _actor(node))
         for report in reports:
             if report.phase is PartPhase.RUNNING:
                 self._stop_unwanted(node, report.key)
+
+    def _is_meant(self, report: Report) -> bool:
+        """Whether the number means to the node what it means to us: a log that lost its end gives numbers again."""
+        record = self.replica.state.allocations.get(report.key.number)
+        if not report.submission or record is None or submission_of(record) == report.submission:
+            return True
+        self.counts["reports_of_others"] += 1
+        return False
 
     def _stop_unwanted(self, node: str, key: RunKey) -> None:
         if is_wanted(self.replica.state, node, key):

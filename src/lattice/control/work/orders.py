@@ -8,6 +8,7 @@ from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
 from lattice.core.model.work.allocations import Allocation, AllocationState, Part, StopIntent
+from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import DEFAULT_UMASK, FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
 from lattice.wire.slurm.variables import SlurmSettings, run_variables
 from lattice.wire.work.allocations import Work
@@ -62,6 +63,7 @@ def start_order(
         files=file_names(allocation, work, part.node),
         early=early_order(allocation, work),
         umask=DEFAULT_UMASK if work.umask is None else work.umask,
+        submission=submission_of(allocation),
     )
 
 
@@ -111,6 +113,7 @@ def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
         run=allocation.run,
         grace_s=grace_s,
         why=stop_reason(allocation.intent),
+        submission=submission_of(allocation),
     )
 
 

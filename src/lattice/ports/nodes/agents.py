@@ -94,6 +94,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     files: FileNames | None = None
     early: EarlyOrder | None = None
     umask: int = DEFAULT_UMASK
+    submission: str = ""  # which one the number means
 
 
 class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -103,6 +104,7 @@ class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
     run: int
     grace_s: float
     why: str
+    submission: str = ""  # empty = whatever has the key
 
 
 class UpdateOrder(Struct, frozen=True, kw_only=True, gc=False):
@@ -271,6 +273,7 @@ class Report(Struct, frozen=True, kw_only=True, gc=False):
     is_stopped: bool = False
     is_prologue: bool = False  # the site's prologue failed, nothing of it ran
     is_unstarted: bool = False  # the node could not even start it
+    submission: str = ""  # as the start named it; empty = the node does not say
     exit_code: int = 0
     signal: int = 0
     message: str = ""

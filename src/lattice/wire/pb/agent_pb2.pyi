@@ -299,7 +299,7 @@ class RefreshInventory(_message.Message):
     def __init__(self) -> None: ...
 
 class StartRun(_message.Message):
-    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask")
+    __slots__ = ("key", "allocation_id", "name", "user", "cwd", "argv", "script", "script_args", "env", "nodes", "walltime_s", "grace_s", "cpus", "memory_mb", "gpus", "task_index", "task_group_id", "submit_dir", "token", "api_url", "fence", "tasks", "summary", "files", "early_signal", "umask", "submission")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -333,6 +333,7 @@ class StartRun(_message.Message):
     FILES_FIELD_NUMBER: _ClassVar[int]
     EARLY_SIGNAL_FIELD_NUMBER: _ClassVar[int]
     UMASK_FIELD_NUMBER: _ClassVar[int]
+    SUBMISSION_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     allocation_id: str
     name: str
@@ -359,7 +360,8 @@ class StartRun(_message.Message):
     files: RunFiles
     early_signal: EarlySignal
     umask: int
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ...) -> None: ...
+    submission: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., allocation_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., cwd: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., script: _Optional[bytes] = ..., script_args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., nodes: _Optional[_Iterable[str]] = ..., walltime_s: _Optional[float] = ..., grace_s: _Optional[float] = ..., cpus: _Optional[int] = ..., memory_mb: _Optional[int] = ..., gpus: _Optional[int] = ..., task_index: _Optional[int] = ..., task_group_id: _Optional[str] = ..., submit_dir: _Optional[str] = ..., token: _Optional[str] = ..., api_url: _Optional[str] = ..., fence: _Optional[bool] = ..., tasks: _Optional[int] = ..., summary: _Optional[bool] = ..., files: _Optional[_Union[RunFiles, _Mapping]] = ..., early_signal: _Optional[_Union[EarlySignal, _Mapping]] = ..., umask: _Optional[int] = ..., submission: _Optional[str] = ...) -> None: ...
 
 class RunFiles(_message.Message):
     __slots__ = ("stdout", "stderr", "stdin", "append")
@@ -410,14 +412,16 @@ class PauseRun(_message.Message):
     def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., paused: _Optional[bool] = ...) -> None: ...
 
 class StopRun(_message.Message):
-    __slots__ = ("key", "grace_s", "why")
+    __slots__ = ("key", "grace_s", "why", "submission")
     KEY_FIELD_NUMBER: _ClassVar[int]
     GRACE_S_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
+    SUBMISSION_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     grace_s: float
     why: str
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
+    submission: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., grace_s: _Optional[float] = ..., why: _Optional[str] = ..., submission: _Optional[str] = ...) -> None: ...
 
 class UpdateRun(_message.Message):
     __slots__ = ("key", "walltime_s", "token")
@@ -436,7 +440,7 @@ class RunReports(_message.Message):
     def __init__(self, reports: _Optional[_Iterable[_Union[RunReport, _Mapping]]] = ...) -> None: ...
 
 class RunReport(_message.Message):
-    __slots__ = ("key", "phase", "seq", "cause", "exit_code", "signal", "message", "cpu_s", "peak_memory_mb", "elapsed_s", "never_ran")
+    __slots__ = ("key", "phase", "seq", "cause", "exit_code", "signal", "message", "cpu_s", "peak_memory_mb", "elapsed_s", "never_ran", "submission")
     KEY_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
@@ -448,6 +452,7 @@ class RunReport(_message.Message):
     PEAK_MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
     ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
     NEVER_RAN_FIELD_NUMBER: _ClassVar[int]
+    SUBMISSION_FIELD_NUMBER: _ClassVar[int]
     key: RunKey
     phase: Phase
     seq: int
@@ -459,7 +464,8 @@ class RunReport(_message.Message):
     peak_memory_mb: int
     elapsed_s: float
     never_ran: bool
-    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., seq: _Optional[int] = ..., cause: _Optional[_Union[EndCause, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., never_ran: _Optional[bool] = ...) -> None: ...
+    submission: str
+    def __init__(self, key: _Optional[_Union[RunKey, _Mapping]] = ..., phase: _Optional[_Union[Phase, str]] = ..., seq: _Optional[int] = ..., cause: _Optional[_Union[EndCause, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., cpu_s: _Optional[float] = ..., peak_memory_mb: _Optional[int] = ..., elapsed_s: _Optional[float] = ..., never_ran: _Optional[bool] = ..., submission: _Optional[str] = ...) -> None: ...
 
 class ReportAck(_message.Message):
     __slots__ = ("key", "seq")

@@ -110,6 +110,7 @@ def report_of(message: pb.RunReport) -> Report | None:
         is_stopped=has_ended and message.cause == pb.END_CAUSE_STOPPED,
         is_prologue=has_ended and message.cause == pb.END_CAUSE_PROLOGUE,
         is_unstarted=has_ended and message.never_ran and message.cause == pb.END_CAUSE_NODE,
+        submission=values.line(message.submission),
         exit_code=message.exit_code,
         signal=message.signal,
         message=values.line(message.message),
@@ -140,7 +141,9 @@ def order_message(order: Order) -> pb.ServerMessage:
         case StartOrder():
             return pb.ServerMessage(start_run=start_run(key, order))
         case StopOrder():
-            return pb.ServerMessage(stop_run=pb.StopRun(key=key, grace_s=order.grace_s, why=order.why))
+            return pb.ServerMessage(
+                stop_run=pb.StopRun(key=key, grace_s=order.grace_s, why=order.why, submission=order.submission)
+            )
         case UpdateOrder():
             update = pb.UpdateRun(key=key, walltime_s=order.walltime_s, token=order.token)
             return pb.ServerMessage(update_run=update)

@@ -121,6 +121,7 @@ def start_run(key: pb.RunKey, order: StartOrder) -> pb.StartRun:
         files=_files(order),
         early_signal=_early(order),
         umask=order.umask,
+        submission=order.submission,
     )
 
 

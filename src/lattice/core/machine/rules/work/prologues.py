@@ -10,7 +10,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.rules.work.submission import check_feasible
 from lattice.core.machine.state import State
 from lattice.core.model.site.settings import setting_value
-from lattice.core.model.work.allocations import Allocation, Part, StopIntent
+from lattice.core.model.work.allocations import Allocation, Cause, Part, StopIntent
 
 Events = tuple[ev.AnyEvent, ...]
 MAX_RETRIES = "scheduling.max_prologue_retries"
@@ -29,7 +29,7 @@ def retried(state: State, allocation: Allocation, events: Events) -> Events:
         number=allocation.number,
         counted=False,
         eligible_at=0,
-        message=f"requeued: the prologue failed on node {failed.node}: {failed.message}",
+        message=f"requeued: {_why(state, failed)}",
         prologue_failed=True,
         avoid=failed.node if _suffices_without(state, allocation, failed.node) else "",
     )
@@ -44,3 +44,9 @@ def _parts(allocation: Allocation, events: Events) -> list[Part]:
 def _suffices_without(state: State, allocation: Allocation, node: str) -> bool:
     request = replace(allocation.request, exclude=(*allocation.request.exclude, node))
     return check_feasible(state, request, state.vclusters[allocation.vcluster]) is None
+
+
+def _why(state: State, failed: Part) -> str:
+    if state.level >= 2 and failed.cause is Cause.NODE:
+        return f"node {failed.node} could not start it: {failed.message}"
+    return f"the prologue failed on node {failed.node}: {failed.message}"
