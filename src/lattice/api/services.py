@@ -73,6 +73,7 @@ class Services:
     # Changes of limits build on what they read and are made one at a time.
     administration: asyncio.Lock = field(default_factory=asyncio.Lock)
     limits: RateLimits = field(default_factory=lambda: RateLimits({}, time.monotonic))
+    outage: Callable[[], str] = lambda: ""  # why nothing can be answered here now
     problem: Callable[[], str] = lambda: ""  # why this server is not healthy, where it is alone
     warning: Callable[[], str] = lambda: ""  # what an operator should know all the same
     wall: Clock | None = None  # by which tokens end; None = the clock above

@@ -3,13 +3,21 @@
 A line costs what an agent pays for each run that it starts, so nothing is gathered that no line shows.
 """
 
+import contextlib
+import fcntl
 import logging
+import os
+import shutil
+import stat
 import sys
 import time
 from collections.abc import Mapping
+from typing import TextIO
 
 import msgspec
 
+LIMIT_BYTES = 16 << 20
+LINES_UNCHECKED = 200
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -59,6 +67,48 @@ def _plain(value: object) -> str:
     return str(value).encode("utf-8", "backslashreplace").decode()
 
 
+class BoundedHandler(logging.StreamHandler[TextIO]):
+    """Writes to a stream; where that is a plain file it is kept below a limit: what it held goes to FILE.1, and it begins anew.
+
+    Other processes may write to the same file; all of them append.
+    """
+
+    def __init__(self, stream: TextIO, limit_bytes: int = LIMIT_BYTES) -> None:
+        super().__init__(stream)
+        self._limit = limit_bytes
+        self._unchecked = 0
+        self._fd = _plain_file(stream)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        self._unchecked += 1
+        if self._fd >= 0 and self._unchecked >= LINES_UNCHECKED:
+            self._unchecked = 0
+            with contextlib.suppress(OSError):
+                self._cut()
+
+    def _cut(self) -> None:
+        if os.fstat(self._fd).st_size <= self._limit:
+            return
+        name = os.readlink(f"/proc/self/fd/{self._fd}")
+        if os.path.samestat(os.stat(name), os.fstat(self._fd)):
+            shutil.copyfile(name, f"{name}.1")
+            os.chmod(f"{name}.1", stat.S_IMODE(os.fstat(self._fd).st_mode))
+        os.ftruncate(self._fd, 0)
+
+
+def _plain_file(stream: TextIO) -> int:
+    """The stream's descriptor when it is a file of its own, told to append from now on; -1 otherwise."""
+    try:
+        fd = stream.fileno()
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return -1
+        fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)
+    except (OSError, ValueError):
+        return -1
+    return fd
+
+
 def configure(component: str, level: str, *, fields: Mapping[str, str] | None = None) -> None:
     """Send every record of this process from `level` on to stderr as JSON; replaces earlier handlers.
 
@@ -66,7 +116,7 @@ def configure(component: str, level: str, *, fields: Mapping[str, str] | None = 
     """
     if level.lower() not in LEVELS:
         raise ValueError(f"unknown log level {level!r}: one of {', '.join(LEVELS)}")
-    handler = logging.StreamHandler(sys.stderr)
+    handler = BoundedHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(component, fields or {}))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # What the library would look up for each record and no line shows (the manual of `logging`, "Optimization").

@@ -106,7 +106,9 @@ def test_an_undrain_that_is_refused_names_what_still_runs(api: FakeApi, cli: Cli
 
 def test_disabling_asks_a_person_first(api: FakeApi, cli: Cli) -> None:
     api.on("POST", "/nodes/n1/disable", {**NODE, "state": "Down"})
-    assert cli("node", "disable", "n1").out == "n1 is Down\n"
+    outcome = cli("node", "disable", "n1")
+    assert (outcome.code, "--yes" in outcome.err, api.asked) == (2, True, [])
+    assert cli("node", "disable", "n1", "--yes").out == "n1 is Down\n"
     cli.is_terminal = True
     cli.stdin = b"n\n"
     outcome = cli("node", "disable", "n1")

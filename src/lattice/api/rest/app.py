@@ -120,8 +120,9 @@ class _Methods:
 
 def _public_routes(services: Services) -> list[Route]:
     async def healthz(scope: Scope, receive: Receive, send: Send) -> None:
-        ready = services.is_ready()
-        health = Health("ok" if ready else "recovering")
+        outage = services.outage()
+        ready = services.is_ready() and not outage
+        health = Health("ok" if ready else outage or "recovering")
         await send_json(send, 200 if ready else 503, health, Headers(scope).request_id)
 
     async def metrics(scope: Scope, receive: Receive, send: Send) -> None:

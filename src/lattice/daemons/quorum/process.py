@@ -17,6 +17,7 @@ from lattice.config.schema import PeerSection, ServerConfig
 from lattice.core.model.nodes.observations import Observations
 from lattice.daemons.quorum.agent_relay import AgentRelay
 from lattice.daemons.quorum.clock_guard import ClockGuard
+from lattice.daemons.quorum.outage import OutageWatch
 from lattice.daemons.quorum.peer_plane import PeerPlane
 from lattice.daemons.quorum.start_mode import StartMode
 from lattice.daemons.quorum.stepping_down import SteppingDown
@@ -88,6 +89,11 @@ class QuorumProcess(ServerProcess):
             disk_problem(self._data_dir) or self._member.trouble or self._clocks.problem or self._replica.archive_damage
         )
         self._servers.warning = self._warning
+        self._outages = OutageWatch(
+            self._replica.read_index,
+            lambda: self._leadership.leader_name,
+            lambda is_serving: self._report_health(is_serving=is_serving),
+        )
         self._metrics.show_clocks(lambda: self._plane.skew.skews_s)
         self._lost = asyncio.Event()
         self._leadership.on_loss(self._on_loss)
@@ -100,6 +106,7 @@ class QuorumProcess(ServerProcess):
         self._while_leading: list[asyncio.Task[None]] = []
         self._room: asyncio.Task[None] | None = None
         self._measuring: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     def _build_replica(self) -> LogReplica:
         config, data_dir = self._config, self._data_dir
@@ -203,6 +210,7 @@ class QuorumProcess(ServerProcess):
         if self._relay is not None:
             await self._relay.start()
         self._measuring = asyncio.create_task(self._clocks.run(), name="measuring clocks")
+        self._looking = asyncio.create_task(self._outages.run(), name="outages")
         self._turns = asyncio.create_task(self._take_turns(), name="turns")
         await asyncio.to_thread(self._publish, rest, Address(grpc.host, grpc_port))
 
@@ -215,6 +223,7 @@ class QuorumProcess(ServerProcess):
             verifier=self._verifier,
             clock=self._replica.clock,
             wall=self._clock,
+            outage=lambda: self._outages.outage,
             scheduling=NoScheduling() if loops is None else loops.scheduling,
             steps=None if loops is None else loops.steps,
             conformance=None if loops is None else loops.conformance,
@@ -343,8 +352,8 @@ class QuorumProcess(ServerProcess):
         return error if isinstance(error, Exception) else LogUnavailable("the election has ended")
 
     async def stop(self) -> None:
-        tasks = [task for task in (self._turns, self._room, self._measuring) if task is not None]
-        self._turns = self._room = self._measuring = None
+        tasks = [task for task in (self._turns, self._room, self._measuring, self._looking) if task is not None]
+        self._turns = self._room = self._measuring = self._looking = None
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

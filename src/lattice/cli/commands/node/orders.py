@@ -117,7 +117,7 @@ def run_fault(options: Options, context: Context) -> int:
 
 def run_disable(options: Options, context: Context) -> int:
     names = read_names(options.ids)
-    if context.streams.is_interactive and not options.yes:
+    if not options.yes:
         confirm(f"Take {names} down now? What runs there is requeued or fails.", context)
     return _give(DISABLING, names, options, context)
 
