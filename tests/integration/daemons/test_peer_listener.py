@@ -19,6 +19,7 @@ from lattice.daemons.quorum.peer_listener import PeerListener
 from lattice.daemons.quorum.view import QuorumServers
 from lattice.daemons.server.listening import Address, bind
 from lattice.ports.clock import Clock, SystemClock
+from lattice.ports.quorum.backups import BackupRecord
 from lattice.ports.quorum.leadership import Leadership
 from lattice.ports.quorum.servers import CertificateState, MembershipRefused, ReplicaAt
 from lattice.quorum.peers.clock_skew import SkewWatch
@@ -28,6 +29,9 @@ from lattice.quorum.trust.certificates import CertificateFolder, create_authorit
 from lattice.quorum.trust.tls import PeerTls, joining_context
 
 HOUR_MS = 3_600_000
+BACKUP = BackupRecord(
+    path="/b/one two", created_at="2030-01-01T00:00:00Z", server="s2", index=1, epoch=1, digest="d", size_bytes=1
+)
 
 
 class LateClock(SystemClock):
@@ -54,6 +58,14 @@ class Desk:
     async def hand_over(self) -> AsyncIterator[bytes]:
         for piece in (b"one ", b"two"):
             yield piece
+
+    async def backups(self) -> list[BackupRecord]:
+        return [BACKUP]
+
+    async def verify_backup(self, path: str) -> BackupRecord:
+        if path != BACKUP.path:
+            raise MembershipRefused("not_found", f"{path}: no such backup")
+        return BACKUP
 
     async def renew(self) -> CertificateState:
         return CertificateState(serial="2", expires_at_ms=1)
@@ -116,6 +128,10 @@ def test_servers_are_known_by_their_certificates_and_others_may_only_show_an_inv
             assert await ask(peer, url, "GET", "/peer/snapshot") == (200, b"one two")
             assert (await ask(peer, url, "POST", "/peer/certificates"))[0] == 200
             assert (await ask(peer, url, "GET", "/peer/other"))[0] == 404
+            status, body = await ask(peer, url, "GET", "/peer/backups")
+            assert (status, json.loads(body)[0]["path"]) == (200, BACKUP.path)
+            assert (await ask(peer, url, "POST", "/peer/backups/verify?path=%2Fb%2Fone%20two"))[0] == 200
+            assert (await ask(peer, url, "POST", "/peer/backups/verify?path=%2Fb"))[0] == 404
             status, body = await ask(PeerTls(made["removed"]).client, url, "GET", "/peer/snapshot")
             assert (status, b"does not belong" in body) == (403, True)
             # What a user asked of a server that was removed a moment ago is asked again elsewhere.

@@ -21,6 +21,8 @@ JOIN = "/peer/join"
 REPLICA = "/peer/replica"
 SNAPSHOT = "/peer/snapshot"
 RENEW = "/peer/certificates"
+BACKUPS = "/peer/backups"
+VERIFY = "/peer/backups/verify"
 _OCTETS = (b"content-type", b"application/octet-stream")
 
 
@@ -87,6 +89,11 @@ class PeerApp:
                 await send_json(send, 200, view, headers.request_id)
             case "GET", path if path == SNAPSHOT:
                 await self._hand_over(service, send)
+            case "GET", path if path == BACKUPS:
+                await send_json(send, 200, await service.backups(), headers.request_id)
+            case "POST", path if path == VERIFY:
+                chosen = parse_qs(scope["query_string"].decode("latin-1")).get("path", [""])[0]
+                await send_json(send, 200, await service.verify_backup(chosen), headers.request_id)
             case "POST", path if path == RENEW:
                 await send_json(send, 200, await service.renew(), headers.request_id)
             case _:

@@ -23,8 +23,9 @@ from lattice.daemons.quorum.start_mode import StartMode
 from lattice.daemons.quorum.view import QuorumServers
 from lattice.daemons.server.listening import Address, bind, parse_listen
 from lattice.ports.clock import Clock
+from lattice.ports.quorum.backups import BackupError, BackupMissing, BackupRecord, Backups
 from lattice.ports.quorum.leadership import Leadership
-from lattice.ports.quorum.servers import CertificateState, ReplicaAt
+from lattice.ports.quorum.servers import CertificateState, MembershipRefused, ReplicaAt
 from lattice.quorum.etcd.client import EtcdClient, EtcdError, bring_home
 from lattice.quorum.etcd.member import EtcdMember
 from lattice.quorum.peers.clock_skew import SkewWatch
@@ -62,6 +63,7 @@ class PeerPlane:
         self.tls: PeerTls | None = None
         self._listener: PeerListener | None = None
         self._app: PeerApp | None = None
+        self.own_backups: Backups | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def attach(self, replica: LogReplica, leadership: Leadership) -> None:
@@ -235,6 +237,18 @@ class PeerPlane:
 
     def hand_over(self) -> AsyncIterator[bytes]:
         return self.servers.hand_over()
+
+    async def backups(self) -> list[BackupRecord]:
+        return [] if self.own_backups is None else await self.own_backups.list()
+
+    async def verify_backup(self, path: str) -> BackupRecord:
+        if self.own_backups is None:
+            raise MembershipRefused("not_found", "this server has no backups")
+        try:
+            return await self.own_backups.verify(path)
+        except BackupError as error:
+            is_missing = isinstance(error, BackupMissing)
+            raise MembershipRefused("not_found" if is_missing else "conflict", str(error)) from error
 
     async def renew(self) -> CertificateState:
         return await self.membership.renew()

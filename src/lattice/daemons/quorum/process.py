@@ -16,6 +16,7 @@ from lattice.api.services import Services
 from lattice.config.schema import PeerSection, ServerConfig
 from lattice.core.model.nodes.observations import Observations
 from lattice.daemons.quorum.agent_relay import AgentRelay
+from lattice.daemons.quorum.backups import AllBackups
 from lattice.daemons.quorum.clock_guard import ClockGuard
 from lattice.daemons.quorum.outage import OutageWatch
 from lattice.daemons.quorum.peer_plane import PeerPlane
@@ -89,6 +90,7 @@ class QuorumProcess(ServerProcess):
             disk_problem(self._data_dir) or self._member.trouble or self._clocks.problem or self._replica.archive_damage
         )
         self._servers.warning = self._warning
+        self._plane.own_backups = self._backups
         self._outages = OutageWatch(
             self._replica.read_index,
             lambda: self._leadership.leader_name,
@@ -244,7 +246,7 @@ class QuorumProcess(ServerProcess):
             rules=self._rules,
             slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
             ring=self._ring,
-            backups=self._backups,
+            backups=None if self._backups is None else AllBackups(self._backups, self._servers),
             audit=None if loops is None else loops.auditing,
             limits=rate_limits(config, replica),
             submit_filter=self._filter,

@@ -5,14 +5,16 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 from starlette.types import ASGIApp
 
 from lattice.api.errors import ErrorAnswer
 from lattice.api.rest.exchange import LeaderLost, Pool
-from lattice.api.rest.peers import RENEW, REPLICA, SNAPSHOT
+from lattice.api.rest.peers import BACKUPS, RENEW, REPLICA, SNAPSHOT, VERIFY
 from lattice.ports.clock import Clock
+from lattice.ports.quorum.backups import BackupError, BackupRecord
 from lattice.ports.quorum.leadership import Leadership
 from lattice.ports.quorum.servers import CertificateState, MembershipRefused, Renewed, ReplicaAt, ServerState
 from lattice.quorum.peers.clock_skew import SkewWatch
@@ -24,6 +26,8 @@ from lattice.wire.admin.quorum import ReplicaView, replica_of
 
 ASK_S = 2.0
 RENEW_S = 10.0
+BACKUPS_S = 5.0
+VERIFY_S = 600.0
 # The other server packs everything before it sends the first byte.
 STALLED_S = 60.0
 _PIECE = 1 << 18
@@ -136,6 +140,26 @@ class QuorumServers:
             return Renewed(name=name, certificate=msgspec.json.decode(answer, type=CertificateState))
         except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
             return Renewed(name=name, problem=str(error) or "it does not answer")
+
+    @property
+    def others(self) -> list[str]:
+        return [name for name in self._directory.entries if name != self._name]
+
+    async def backups_of(self, name: str) -> list[BackupRecord]:
+        """The backups that lie on another server; none, with a line in the log, when it does not say."""
+        try:
+            return msgspec.json.decode(await self._asked(name, "GET", BACKUPS, BACKUPS_S), type=list[BackupRecord])
+        except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
+            _log.warning("server %s does not list its backups: %s", name, str(error) or "it does not answer")
+            return []
+
+    async def verify_backup_of(self, name: str, path: str) -> BackupRecord:
+        """Lets another server check one of its backups. Raises BackupError."""
+        try:
+            answer = await self._asked(name, "POST", f"{VERIFY}?path={quote(path, safe='')}", VERIFY_S)
+            return msgspec.json.decode(answer, type=BackupRecord)
+        except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
+            raise BackupError(f"server {name}: {str(error) or 'it does not answer'}") from error
 
     async def _asked(self, name: str, method: str, target: str, within_s: float) -> bytes:
         url = self._url(name)

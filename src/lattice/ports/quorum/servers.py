@@ -10,6 +10,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from lattice.ports.quorum.backups import BackupRecord
+
 Role = Literal["voter", "learner", "invited"]
 
 
@@ -95,6 +97,14 @@ class PeerService(Protocol):
 
     def hand_over(self) -> AsyncIterator[bytes]:
         """This server's newest snapshot with its archive, piece by piece."""
+        ...
+
+    async def backups(self) -> list[BackupRecord]:
+        """The backups that lie on this server."""
+        ...
+
+    async def verify_backup(self, path: str) -> BackupRecord:
+        """Checks one of them. Raises MembershipRefused."""
         ...
 
     async def renew(self) -> CertificateState:

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class BackupView(Struct, frozen=True, kw_only=True):
-    """A backup: the state right after log entry `index` of the history `epoch`, in a folder of the server that leads."""
+    """A backup: the state right after log entry `index` of the history `epoch`, in a folder of `server`."""
 
     path: str
     created_at: str

@@ -550,7 +550,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListBackups(self, request, context):
-        """The backups in the server's own folder, oldest first.
+        """The backups of all servers, each in its own folder, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -37,7 +37,7 @@ async def create_backup(context: Context, request: CreateBackup) -> BackupView:
 
 
 async def list_backups(context: Context, request: NoParameters) -> Page[BackupView]:
-    """The backups in the server's own folder, oldest first."""
+    """The backups of all servers, each in its own folder, oldest first."""
     return Page(items=[_view(found) for found in await _service(context).list()])
 
 
