@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock up down test check fmt bench soak coverage proto proto-check docs clean
+.PHONY: help venv lock up down test quick check fmt bench soak coverage proto proto-check docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -29,6 +29,9 @@ test: venv  ## run the whole suite; pytest's summary comes last
 	@tools/system-packages test
 	@$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
 
+quick: venv  ## unit and architecture tests, under 90 seconds
+	@$(BIN)/pytest -q --numprocesses=2 --dist=loadfile tests/unit tests/architecture
+
 check: venv  ## formatting, lint, types, import contracts, architecture tests
 	@tools/check
 
@@ -53,7 +56,10 @@ coverage: venv  ## branch coverage of the core, which must be complete
 proto: venv  ## generate src/lattice/wire/pb from proto/
 	@$(BIN)/python tools/proto.py
 
-proto-check: venv  ## fail when the generated modules are not up to date
+proto-quick: venv  ## unit and architecture tests, under 90 seconds
+	@$(BIN)/pytest -q --numprocesses=2 --dist=loadfile tests/unit tests/architecture
+
+check: venv  ## fail when the generated modules are not up to date
 	@$(BIN)/python tools/proto.py --check
 
 docs: venv  ## generate docs/reference and the man pages

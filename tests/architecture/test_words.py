@@ -3,12 +3,13 @@ and a second word for an allocation.
 
 The patterns are put together from pieces, so that this file passes itself."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.tree import PACKAGES, ROOT, files, python_under, shown
+from tests.architecture.tree import PACKAGES, ROOT, files, parsed, python_under, shown
 
 PLACES = {
     "a path of some developer's machine": r"(?<![\w.])/" + "w" + "ork/",
@@ -31,6 +32,33 @@ VARIABLES_OF_OTHERS = re.compile(r"\b(?:LATTICE_JOB_NAME|SLURM_\w+|PMI_\w+)\b")
 KEYS_OF_OTHERS = {("src/lattice/replay/report.py", '"jobs": outcome.allocations,')}
 # Where Slurm is spoken of, or spoken.
 SLURM_WORDS = {ROOT / "src" / "lattice" / place for place in ("slurm", "api/slurm", "cli/slurm")}
+
+
+# Words that only this code base understood, and what is said instead (docs/glossary.md).
+RETIRED = {
+    "desk": "service or sink",
+    "book": "registry",
+    "story": "history",
+    "stories": "histories",
+    "believer": "verifier set",
+    "familiar": "account cache",
+    "intake": "prepared submission",
+    "foresight": "dry run",
+    "screening": "submit filter",
+    "knock": "probe",
+    "outlet": "sender",
+    "outlets": "senders",
+    "wish": "request",
+    "wishes": "requests",
+    "entrance": "listener",
+    "reception": "registrar",
+    "attendance": "attached step",
+    "most": "max, at the front: MAX_TASKS",
+    "at_once": "batch or concurrency",
+}
+# `most` and `at_once` are words of their own in lower case.
+RETIRED_IN_CONSTANTS = {"most", "at_once"}
+WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def read(path: Path) -> str | None:
@@ -80,5 +108,33 @@ def test_the_word_is_allocation() -> None:
         if SLURM_WORDS.isdisjoint(path.parents)
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if (shown(path), line.strip()) not in KEYS_OF_OTHERS and ALLOCATION.search(VARIABLES_OF_OTHERS.sub("", line))
+    ]
+    assert found == []
+
+
+def named_in(path: Path) -> set[str]:
+    """Every name that the module defines: classes, functions, parameters, variables, attributes."""
+    found: set[str] = set()
+    for node in ast.walk(parsed(path)):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                found.add(name)
+    return found
+
+
+def retired_words(name: str) -> set[str]:
+    is_constant = name.upper() == name
+    parts = {word.lower() for word in WORDS.findall(name)} | ({"at_once"} if "AT_ONCE" in name else set())
+    return {word for word in RETIRED if word in parts and (is_constant or word not in RETIRED_IN_CONSTANTS)}
+
+
+def test_names_are_words_that_a_newcomer_knows() -> None:
+    found = [
+        f"{shown(path)}: {name}: say {', '.join(RETIRED[word] for word in sorted(words))}"
+        for path in python_under(*PACKAGES)
+        for name in sorted(named_in(path))
+        if (words := retired_words(name))
     ]
     assert found == []

@@ -9,6 +9,7 @@ import logging
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from lattice.ports.quorum.log import Conflict, LogFull, LogUnavailable
 from lattice.ports.quorum.replica import ReplicaStopped
@@ -21,6 +22,14 @@ _EVERY = 128  # a long streak is logged at 2, 4, 8, ... and every so many times
 
 failures: Counter[str] = Counter()  # turns, and single items of a turn, that failed, by loop
 repeats: Counter[str] = Counter()  # those of them that failed in the same way as the time before
+
+
+class Loop(Protocol):
+    """What a leader runs: reads the state, proposes commands, owns no truth; harmless when started in the middle."""
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        ...
 
 
 class Guard:

@@ -153,7 +153,7 @@ class Cycle:
             self._take_over_end(state, number)
 
     def _take_over_end(self, state: State, number: int) -> None:
-        """A run is over: what it used is in the ledger, how long it took may help to foresee the next."""
+        """A run is over: what it used is in the ledger, how long it took may help to predict the next."""
         record = state.allocations.get(number)
         if record is None:
             return

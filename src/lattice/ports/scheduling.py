@@ -51,7 +51,7 @@ class SchedulingView(Protocol):
         """Numbers of all that the last cycle left waiting, in the order in which they are considered."""
         ...
 
-    async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
+    async def predict(self, record: Allocation | TaskGroup) -> Outlook:
         """What a cycle would do now if this were in the queue as well. Changes nothing."""
         ...
 

@@ -188,12 +188,12 @@ def test_a_field_of_a_launch_is_seen_or_refused(field: str) -> None:
         made = await world.submit(resources={"nodes": 2})
         await world.do(PlaceAllocation(number=made["number"], run=1, shares=(Share(node="n1"), Share(node="n2"))))
         await world.report(made["number"], PartPhase.RUNNING)
-        desk = Desk()
-        world.services.steps = desk
+        service = Desk()
+        world.services.steps = service
         base: dict[str, Any] = {"argv": ["true"]}
         for body in (base, {**base, field: STEP[field]}):
             answer = await world.call("POST", f"/allocations/{made['id']}/steps", body)
-        kept = [msgspec.structs.replace(each, launch_id="") for each in desk.asked]
+        kept = [msgspec.structs.replace(each, launch_id="") for each in service.asked]
         check_visible(field, kept[0], kept[-1] if len(kept) > 1 else None, answer)
 
     check()

@@ -103,10 +103,10 @@ def test_an_option_of_srun_does_what_the_table_says(option: Option) -> None:
 
     @in_world
     async def check(world: World) -> None:
-        desk, inside = await job_of_two_nodes(world)
+        service, inside = await job_of_two_nodes(world)
         plain = await srun(world, "hostname", **inside, A="1")
         answer = await srun(world, *line(option), "hostname", **inside, A="1")
-        kept = [(msgspec.structs.replace(each, launch_id="")) for each in desk.asked]
+        kept = [(msgspec.structs.replace(each, launch_id="")) for each in service.asked]
         shown = [{**each.get("attend", {}), "step": 0} for each in (plain, answer)]
         before, after = (kept[0], shown[0]), (kept[-1], shown[1])
         judge(option, before, after, answer)

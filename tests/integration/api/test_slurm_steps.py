@@ -76,32 +76,32 @@ async def job_of_two_nodes(world: World, *options: str) -> tuple[Desk, dict[str,
     shares = (Share(node="n1"), Share(node="n2"))
     await world.do(PlaceAllocation(number=number, run=1, shares=shares))
     await world.report(number, PartPhase.RUNNING)
-    desk = Desk()
-    world.services.steps = desk
-    return desk, {"SLURM_JOB_ID": str(number), "SLURM_NODELIST": "n[1-2]", "SLURM_NNODES": "2"}
+    service = Desk()
+    world.services.steps = service
+    return service, {"SLURM_JOB_ID": str(number), "SLURM_NODELIST": "n[1-2]", "SLURM_NNODES": "2"}
 
 
 @pytest.mark.parametrize("words", [("-n", "1"), ("-n1", "-c", "2"), ("-N", "2", "-n", "1"), ("--pty",)])
 def test_fewer_tasks_than_nodes_run_with_a_warning(words: tuple[str, ...]) -> None:
     @in_world
     async def run(world: World) -> None:
-        desk, inside = await job_of_two_nodes(world)
+        service, inside = await job_of_two_nodes(world)
         answer = await srun(world, *words, "hostname", **inside)
         warning = "srun: warning: can't run 1 processes on 2 nodes, setting nnodes to 1\n"
         assert (answer["code"], answer["stderr"]) == (0, warning)
         assert answer["attend"]["tasks"] == 1
-        assert lay_out(desk.asked[0].task_request, [("n1", 0), ("n2", 4)]).nodes == ("n2",)  # type: ignore[union-attr]
+        assert lay_out(service.asked[0].task_request, [("n1", 0), ("n2", 4)]).nodes == ("n2",)  # type: ignore[union-attr]
 
     run()
 
 
 @in_world
 async def test_nodes_that_were_asked_for_are_all_used(world: World) -> None:
-    desk, inside = await job_of_two_nodes(world)
+    service, inside = await job_of_two_nodes(world)
     for words in (("-N", "2", "-n", "2"), ("-N", "2"), ()):
         answer = await srun(world, *words, "hostname", **inside)
         assert (answer["stderr"], answer["attend"]["tasks"]) == ("", 2)
-        assert isinstance(lay_out(desk.asked[-1].task_request, [("n1", 0), ("n2", 4)]), Misfit), "it waits for n1"
+        assert isinstance(lay_out(service.asked[-1].task_request, [("n1", 0), ("n2", 4)]), Misfit), "it waits for n1"
 
 
 @in_world
@@ -113,18 +113,18 @@ async def test_more_nodes_than_the_job_has_are_refused(world: World) -> None:
 
 @in_world
 async def test_a_terminal_in_a_job_of_many_tasks_is_one_task(world: World) -> None:
-    desk, inside = await job_of_two_nodes(world, "-n", "8")
+    service, inside = await job_of_two_nodes(world, "-n", "8")
     answer = await srun(world, "--pty", "bash", **inside, SLURM_NTASKS="8")
     assert answer["attend"]["tasks"] == 1
-    assert desk.asked[0].pty
+    assert service.asked[0].pty
 
 
 @in_world
 async def test_overcommit_distribution_and_immediate_reach_the_step(world: World) -> None:
-    desk, inside = await job_of_two_nodes(world)
+    service, inside = await job_of_two_nodes(world)
     answer = await srun(world, "-O", "-n", "12", "-m", "cyclic", "-I", "hostname", **inside)
     assert (answer["code"], answer["stderr"]) == (0, "")
-    asked = desk.asked[0]
+    asked = service.asked[0]
     assert (asked.task_request.overcommit, asked.task_request.distribution, asked.immediate) == (True, "cyclic", True)
     odd = await srun(world, "-n", "2", "-m", "plane=2", "hostname", **inside)
     assert odd["stderr"].startswith("srun: warning: --distribution=plane=2 has no effect")

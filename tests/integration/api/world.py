@@ -73,7 +73,7 @@ class FakeScheduling:
     def queue(self) -> list[int]:
         return []
 
-    async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
+    async def predict(self, record: Allocation | TaskGroup) -> Outlook:
         return Outlook(reason="no scheduler here")
 
     def status(self) -> SchedulingStatus:

@@ -71,7 +71,7 @@ def test_a_flood_of_one_node_is_dropped_and_disturbs_no_other() -> None:
 
 def test_agents_that_come_together_are_all_taken_in() -> None:
     async def test(rig: Rig) -> None:
-        rig.service.entrance = asyncio.Semaphore(1)
+        rig.service.admission = asyncio.Semaphore(1)
 
         async def live(name: str) -> None:
             async with FakeAgent(name, rig.endpoint).connected():

@@ -12,7 +12,7 @@ from lattice.ports.scheduling import Outlook
 from lattice.wire.work.explanations import ExplanationView, explanation_view
 
 
-async def foresee(context: Context, command: SubmitAllocation) -> ExplanationView:
+async def predict(context: Context, command: SubmitAllocation) -> ExplanationView:
     """What would become of the submission now. Refused by the same rules; nothing is logged or changed."""
     at = max(context.services.clock.now_ms(), context.state.last_at)
     events = decide(context.state, Envelope(at=at, command=command, actor=context.user))
@@ -24,9 +24,9 @@ async def foresee(context: Context, command: SubmitAllocation) -> ExplanationVie
         case (TaskGroupSubmitted(group=group),) if group.template.waits_for:
             outlook = Outlook(reason=waiting_sentence(group.template.waits_for))
         case (AllocationSubmitted(allocation=record),):
-            outlook = await context.services.scheduling.foresee(record)
+            outlook = await context.services.scheduling.predict(record)
         case (TaskGroupSubmitted(group=group),):
-            outlook = await context.services.scheduling.foresee(group)
+            outlook = await context.services.scheduling.predict(group)
         case _:
             raise ValueError("a submission that submits nothing")
     return explanation_view(outlook, allocation_id=None, state=AllocationState.PENDING, reason=outlook.reason)

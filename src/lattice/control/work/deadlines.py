@@ -17,7 +17,7 @@ from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 
 ACTOR = "deadline"
-AT_MOST_EVERY_S = 0.1
+MIN_INTERVAL_S = 0.1
 AT_LEAST_EVERY_S = 60.0
 
 
@@ -48,7 +48,7 @@ class Deadlines:
 
     async def _turn(self) -> None:
         await self._alarm.wait(await self.enforce_due())
-        await asyncio.sleep(AT_MOST_EVERY_S)
+        await asyncio.sleep(MIN_INTERVAL_S)
 
     async def enforce_due(self) -> float:
         """Ends what is due; returns for how long nothing else will be."""

@@ -162,7 +162,7 @@ class Scheduling:
     def queue(self) -> list[int]:
         return [] if self._plan is None else list(self._plan.explanations)
 
-    async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
+    async def predict(self, record: Allocation | TaskGroup) -> Outlook:
         snapshot = self._cycle.snapshot_with(record, self._observations)
         now = self._clock.now_ms()
         loop = asyncio.get_running_loop()

@@ -19,7 +19,7 @@ class NoScheduling:
     def queue(self) -> list[int]:
         return []
 
-    async def foresee(self, record: Allocation | TaskGroup) -> Outlook:
+    async def predict(self, record: Allocation | TaskGroup) -> Outlook:
         return Outlook()
 
     def status(self) -> SchedulingStatus:

@@ -9,6 +9,7 @@ from typing import Protocol
 from lattice.config.schema import ServerConfig
 from lattice.control.audit.sealing import Auditing
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
+from lattice.control.loop import Loop
 from lattice.control.nodes.conformance import Conformance
 from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.hooks import HookSettings, NodeHooks
@@ -177,46 +178,32 @@ class Loops:
     def _node_cleared(self, node: str) -> None:
         self.dispatch.node_cleared(node)
 
-    def reset(self) -> None:
-        """Starts afresh from the state; for a server that takes over from another."""
-        self.scheduling.reset()
-        self.steps.reset()
-        self.dispatch.reset()
-        self.node_watch.reset()
-        self.wiping.reset()
-        self.rebooting.reset()
-        self.collectors.reset()
-        self.health.reset()
-        self.conformance.reset()
-        if self.remediation is not None:
-            self.remediation.reset()
-        self.archiving.reset()
-        self.deadlines.reset()
-        self.tracing.reset()
-        self.notifying.reset()
-
-    def start(self) -> None:
-        loops = (self.scheduling, self.dispatch, self.node_watch, self.reconcile, self.archiving, self.tracing)
-        more = (
-            self.node_hooks,
-            self.rebooting,
-            self.notifying,
-            self.deadlines,
+    def _all(self) -> tuple[Loop, ...]:
+        """Every loop of this server, each listed here and nowhere else."""
+        always: tuple[Loop, ...] = (
+            self.scheduling,
             self.steps,
+            self.dispatch,
+            self.node_watch,
+            self.reconcile,
+            self.wiping,
+            self.rebooting,
             self.collectors,
+            self.probing,
             self.health,
             self.conformance,
+            self.node_hooks,
+            self.archiving,
+            self.deadlines,
+            self.tracing,
+            self.notifying,
         )
-        for loop in (*loops, *more, self.wiping, self.probing):
+        configured: tuple[Loop | None, ...] = (self.remediation, self.energy, self.uploads, self.auditing)
+        return (*always, *(loop for loop in configured if loop is not None))
+
+    def start(self) -> None:
+        for loop in self._all():
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
-        if self.remediation is not None:
-            self._tasks.append(asyncio.create_task(self.remediation.run(), name="Remediation"))
-        if self.energy is not None:
-            self._tasks.append(asyncio.create_task(self.energy.run(), name="EnergyPrices"))
-        if self.uploads is not None:
-            self._tasks.append(asyncio.create_task(self.uploads.run(), name="SnapshotUploads"))
-        if self.auditing is not None:
-            self._tasks.append(asyncio.create_task(self.auditing.run(), name="Auditing"))
         _log.debug("this server leads: %s begin", ", ".join(task.get_name() for task in self._tasks))
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The agents' entrance: one stream per node, for as long as server and agent live, whoever leads.
+"""The agents' streams: one stream per node, for as long as server and agent live, whoever leads.
 
 A stream is taken to wherever agents register at this moment: this server's own service, or the leader behind a relay. When that
 changes the agent is told to rejoin: it registers again on the same stream, and what it said before that does not count.
@@ -55,7 +55,7 @@ class AgentService:
         self._registrar = registrar
         self._changed = asyncio.Event()
         self._streams: set[_Stream] = set()
-        self.entrance = asyncio.Semaphore(REGISTRATION_CONCURRENCY)
+        self.admission = asyncio.Semaphore(REGISTRATION_CONCURRENCY)
         self.entering = 0  # those that wait for it included
 
     def receive_at(self, registrar: Registrar) -> None:
@@ -260,14 +260,14 @@ class _Stream:
 
     async def _enter(self) -> None:
         self.arrive()
-        await self._service.entrance.acquire()
+        await self._service.admission.acquire()
         self._is_entering = True
 
     def _has_entered(self) -> None:
         self.has_arrived()
         if self._is_entering:
             self._is_entering = False
-            self._service.entrance.release()
+            self._service.admission.release()
 
     async def _deliver(self, session: Session) -> bool | None:
         """Hands on what the session says. None when it has ended; else it was lost, and True when it had said anything."""

@@ -10,7 +10,7 @@ from lattice.api.errors import ApiError
 from lattice.api.find.lookup import find_number, view_of
 from lattice.api.submit.defaults import PreparedSubmission, apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
-from lattice.api.submit.dry_run import foresee
+from lattice.api.submit.dry_run import predict
 from lattice.api.submit.filter import screen
 from lattice.wire.work.allocations import AllocationView
 from lattice.wire.work.dependencies import read_dependencies
@@ -47,9 +47,9 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
 
 
 async def _foreseen(context: Context, prepared: PreparedSubmission) -> ExplanationView:
-    foreseen = await foresee(context, prepared.command)
+    predicted = await predict(context, prepared.command)
     return replace(
-        foreseen,
+        predicted,
         vcluster=prepared.command.vcluster,
         chosen_by=prepared.chosen_by or UNSET,
         warnings=tuple(prepared.warnings) or UNSET,

@@ -9,7 +9,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.helping import about
-from lattice.api.slurm.submit.dry_run import foreseen
+from lattice.api.slurm.submit.dry_run import predicted
 from lattice.api.slurm.submit.predecessors import predecessors_of
 from lattice.api.slurm.submit.translation import TranslatedSubmission, translate
 from lattice.api.slurm.submit.waiting import wait_for
@@ -79,7 +79,7 @@ async def _submit(context: Context, command: SlurmCommand, job: Job, wanted: Tra
         submission = await with_dependencies(context, submission, clauses)
     said = "" if job.is_quiet else "".join(f"{PROGRAM}: warning: {text}\n" for text in wanted.warnings)
     if job.is_test:
-        answer = await foreseen(context, submission, PROGRAM, wanted.partition)
+        answer = await predicted(context, submission, PROGRAM, wanted.partition)
         return replace(answer, stderr=said + answer.stderr)
     try:
         accepted = await context.carry_out(submission, command.request_id)

@@ -3,7 +3,7 @@
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.slurm.answering import complained
-from lattice.api.submit.dry_run import foresee
+from lattice.api.submit.dry_run import predict
 from lattice.core.machine.commands import SubmitAllocation
 from lattice.slurm.text.hostlists import fold
 from lattice.slurm.text.times import format_moment
@@ -11,13 +11,13 @@ from lattice.wire.slurm.commands import SlurmAnswer
 from lattice.wire.text.times import parse_moment
 
 
-async def foreseen(context: Context, command: SubmitAllocation, program: str, partition: str) -> SlurmAnswer:
+async def predicted(context: Context, command: SubmitAllocation, program: str, partition: str) -> SlurmAnswer:
     """The line that Slurm prints on stderr; one that can never start is a failure."""
     never = "allocation failure: Requested node configuration is not available"
     if command.asked is not None and command.asked.never:
         return complained(never)
     try:
-        found = await foresee(context, command)
+        found = await predict(context, command)
     except ApiError as problem:
         if problem.status >= 500:
             raise

@@ -5,7 +5,7 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.lookup import find_hot
 from lattice.api.slurm.answering import require
-from lattice.api.slurm.submit.dry_run import foreseen
+from lattice.api.slurm.submit.dry_run import predicted
 from lattice.api.slurm.submit.predecessors import predecessors_of
 from lattice.api.slurm.submit.translation import translate
 from lattice.api.submit.defaults import apply_defaults, settle
@@ -55,7 +55,7 @@ async def submit(
         clauses = await predecessors_of(context, job.dependency, warnings)
         submission = await with_dependencies(context, submission, clauses)
     if job.is_test:
-        return await foreseen(context, submission, program, wanted.partition)
+        return await predicted(context, submission, program, wanted.partition)
     try:
         accepted = await context.carry_out(submission, command.request_id)
     except ApiError as problem:

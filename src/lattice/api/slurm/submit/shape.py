@@ -1,6 +1,6 @@
 """How many nodes a job gets and what each must have: from tasks, CPUs, memory and GPUs as Slurm counts them.
 
-A job that names tasks but no nodes is sized when it is submitted, by the nodes that can run it: those that match its wishes and
+A job that names tasks but no nodes is sized when it is submitted, by the nodes that can run it: those that match its requests and
 are in service. The fewest nodes win, unless only a larger number of smaller ones is free at that moment.
 """
 

@@ -1,7 +1,7 @@
 """Advance reservations as a plan sees them: when which nodes are closed for whom.
 
 Work that a reservation does not admit may neither be inside one of its windows nor run into it. Of a repeated reservation the
-next windows are looked at, and nothing is foreseen beyond them. See docs/architecture/scheduler.md.
+next windows are looked at, and nothing is predicted beyond them. See docs/architecture/scheduler.md.
 """
 
 from collections.abc import Sequence

@@ -18,6 +18,6 @@ def expansion(moment: Moment) -> Floats:
     length: Floats = np.where(queue.walltime_s > 0, queue.walltime_s, np.inf)
     folded: Floats = wait / (wait + length)
     if any(moment.learns):
-        foreseen = wait / (wait + np.where(queue.expected_s > 0, np.minimum(queue.expected_s, length), length))
-        folded += np.array(moment.learns)[queue.vcluster] * (foreseen - folded)
+        predicted = wait / (wait + np.where(queue.expected_s > 0, np.minimum(queue.expected_s, length), length))
+        folded += np.array(moment.learns)[queue.vcluster] * (predicted - folded)
     return folded
