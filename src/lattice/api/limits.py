@@ -1,6 +1,7 @@
 """Bounds of the API: what one caller may ask for at once."""
 
 MAX_BODY_BYTES = 4 << 20
+MAX_ADDRESS = 64 << 10  # path and query
 MAX_DISCARDED_BYTES = 64 << 20
 DISCARD_S = 10.0
 MAX_REQUEST_ID = 128

@@ -92,6 +92,18 @@ class OidcSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     login_token: Literal["access_token", "id_token"] = "access_token"  # noqa: S105 - a kind of token
 
 
+class ConnectionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of the listener for REST, and of the Unix socket alike. `descriptors_kept` are never used for connections."""
+
+    head_bytes: Annotated[int, Meta(ge=8192, le=1 << 20)] = 64 << 10
+    headers: Annotated[int, Meta(ge=20, le=1000)] = 100
+    head_timeout: Period = 10.0  # from the first byte of a head to its last
+    body_idle_timeout: Period = 30.0  # without a byte of the body
+    connections: Annotated[int, Meta(ge=1)] = 16_384
+    connections_per_address: Annotated[int, Meta(ge=1)] = 4_096
+    descriptors_kept: Annotated[int, Meta(ge=64)] = 256
+
+
 class ApiSection(Struct, frozen=True, kw_only=True):
     """Port 0 = a free one. `advertised_url` is what workloads are told; without it, where REST listens."""
 
@@ -115,6 +127,7 @@ class ApiSection(Struct, frozen=True, kw_only=True):
     grpc_tls: GrpcTlsSection = GrpcTlsSection()
     advertised_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
     allocation_token_lifetime: Period = 86400.0  # at the most; work that takes longer gets new ones
+    limits: ConnectionLimits = ConnectionLimits()
 
 
 class NodeAgentSection(Struct, frozen=True, kw_only=True):

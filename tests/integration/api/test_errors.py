@@ -1,9 +1,11 @@
 """What goes wrong gets an answer in one shape, and nothing else happens."""
 
 import logging
+from typing import Any
 
 import pytest
 
+from lattice.api.find.cursors import make_cursor
 from lattice.core.machine.commands import AnyCommand
 from lattice.core.machine.outcomes import Outcome
 from lattice.ports.quorum.log import Conflict, LogFull, LogUnavailable
@@ -175,3 +177,54 @@ async def test_metrics_count_requests_work_and_nodes(world: World) -> None:
     assert "lattice_raft_commit_latency_seconds_count 1.0" in lines
     assert "lattice_scheduling_cycle_duration_seconds_count 1.0" in lines
     assert "lattice_scheduling_placements_total 3.0" in lines
+
+
+@in_world
+async def test_numbers_and_names_beyond_any_use_are_refused(world: World) -> None:
+    def work(**fields: object) -> dict[str, object]:
+        return {"entrypoint": ["true"], **fields}
+
+    nodes = {"resources": {"constraints": {"nodes": "x" * 5000 + "[0-99998]"}}}
+    for body in (
+        *(work(lifecycle={"walltime": text}) for text in ("1" * 5000, "1" * 60 + "x", "9" * 60, "1:" + "9" * 60)),
+        work(**nodes),
+        work(tasks="0," * 80_000),
+    ):
+        answer = await world.call("POST", "/allocations", body)
+        assert (answer.status, answer.error["code"]) == (400, "invalid"), str(body)[:80]
+    for number in (2**63, 10**30):
+        cursor = make_cursor(number)
+        for path in ("/accounting", "/dags", "/audit"):
+            assert (await world.call("GET", f"{path}?cursor={cursor}", token=world.admin)).status in (400, 503)
+    events = await world.call("GET", "/events", headers={"Last-Event-ID": "9" * 5000})
+    assert events.status == 400
+
+
+@in_world
+async def test_small_values_without_number_are_refused_before_they_are_read(world: World) -> None:
+    for body in (
+        b'{"submissions": [' + b"{}," * 100_000 + b"{}]}",
+        b'{"ids": [' + b'"a",' * 900_000 + b'"a"]}',
+        b'{"ids": ' + b"[" * 50_000,
+    ):
+        path = "/allocations/batch" if b"submissions" in body else "/allocations/cancel"
+        answer = await world.call("POST", path, body)
+        assert (answer.status, "too many" in answer.error["message"]) == (400, True)
+    script = "#!/bin/sh\n" + "echo '{[,\\\"' # {,,,,\n" * 50_000
+    assert (await world.call("POST", "/allocations", {"script": script})).status == 201
+
+
+@in_world
+async def test_two_authorization_headers_are_refused(world: World) -> None:
+    scope = world._scope("GET", "/api/v1/whoami", None, None)
+    scope["headers"] *= 2
+    statuses: list[int] = []
+
+    async def send(message: Any) -> None:  # noqa: ANN401 - as ASGI has it
+        statuses.extend([message["status"]] if "status" in message else [])
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    await world.app(scope, receive, send)
+    assert statuses == [401]

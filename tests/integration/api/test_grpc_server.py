@@ -95,3 +95,27 @@ def test_a_server_is_healthy_while_it_serves_and_calls_wait_for_that() -> None:
                 await service.Whoami(pb.WhoamiRequest(), metadata=token)
 
     asyncio.run(look())
+
+
+@in_world
+async def test_a_caller_without_a_token_is_refused_before_the_request_is_read(world: World) -> None:
+    operations = OperationServices()
+    operations.serve(world.services)
+    server = grpc.aio.server()
+    operations.add_to(server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with asyncio.timeout(20), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            # Nothing is sent but the metadata: an answer can only come from somebody who does not wait for more.
+            call: grpc.aio.StreamUnaryCall[bytes, bytes] = channel.stream_unary(  # type: ignore[call-arg]
+                "/lattice.v1.AllocationService/Submit"
+            )()
+            assert await call.code() == grpc.StatusCode.UNAUTHENTICATED
+            twice = (("authorization", f"Bearer {world.alice}"),) * 2
+            stub = stubs.AdminServiceStub(channel)
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await stub.Whoami(pb.WhoamiRequest(), metadata=twice)
+            assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    finally:
+        await server.stop(0)

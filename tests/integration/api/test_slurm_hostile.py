@@ -9,7 +9,7 @@ from lattice.api.slurm import answering
 from lattice.core.model.work.allocations import PartPhase
 from tests.integration.api.world import World, in_world
 
-DIGITS = "9" * 5000
+DIGITS = "9" * 4000
 MANY = "n[" + "0-99999," * 200 + "1]"
 LINES = [
     ["squeue", "-j", DIGITS],
@@ -67,7 +67,7 @@ def test_no_line_is_a_failure_of_ours(line: list[str]) -> None:
 
 @in_world
 async def test_no_line_outweighs_its_job(world: World) -> None:
-    long = "x" * 200_000
+    long = "x" * 100_000
     for option in ("--comment", "--wckey", "--output", "--qos", "--export", "--reservation"):
         answer = await ask(world, "sbatch", f"{option}={long}", "--wrap=true")
         assert answer["code"] == 1, option

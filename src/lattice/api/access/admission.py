@@ -9,6 +9,9 @@ from lattice.api.services import Services
 from lattice.core.model.ids import allocation_id
 from lattice.ports.site.identity import Identity, Unauthenticated, UnknownKey
 
+# Stands for an Authorization header that was given more than once; no scheme is written like this.
+TWICE = "\0twice"
+
 
 async def admit(services: Services, operation: Operation, authorization: str) -> Identity:
     """The caller of the operation. Raises ApiError and Unauthenticated."""
@@ -31,6 +34,8 @@ async def authenticate(services: Services, authorization: str, *, anew: bool = F
 
     With `anew` the issuer is asked whether it still stands by the token.
     """
+    if authorization == TWICE:
+        raise Unauthenticated("the Authorization header is given more than once")
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:

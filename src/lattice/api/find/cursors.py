@@ -11,6 +11,8 @@ from lattice.api.errors import ApiError
 from lattice.wire.text.problems import BadField
 
 _T = TypeVar("_T")
+# What a database can look up.
+MAX_NUMBER = 2**63 - 1
 
 
 class Page(Struct, Generic[_T], frozen=True, kw_only=True):
@@ -28,9 +30,13 @@ def read_cursor(text: str, shape: type[_T]) -> _T:
     """The values of a cursor. Raises ApiError when it is not one of ours."""
     try:
         plain = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        return msgspec.json.decode(plain, type=shape)
+        values = msgspec.json.decode(plain, type=shape)
     except (binascii.Error, ValueError, msgspec.MsgspecError):
         raise ApiError("invalid", "the cursor is not valid", hint="start again without a cursor") from None
+    parts = values if isinstance(values, tuple | list) else (values,)
+    if any(isinstance(part, int) and abs(part) > MAX_NUMBER for part in parts):
+        raise ApiError("invalid", "the cursor is not valid", hint="start again without a cursor")
+    return values
 
 
 def page_size(asked: int | None, default: int, most: int) -> int:

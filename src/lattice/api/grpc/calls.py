@@ -12,7 +12,7 @@ from itertools import count
 
 import grpc
 
-from lattice.api.access.admission import admit
+from lattice.api.access.admission import TWICE, admit
 from lattice.api.access.revalidation import StreamAuthorization
 from lattice.api.answers import Drawn, EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece
 from lattice.api.context import Context
@@ -41,9 +41,11 @@ class Caller:
 
     @classmethod
     def of(cls, context: CallContext) -> "Caller":
-        said = {str(key): value for key, value in context.invocation_metadata() or ()}
+        metadata = context.invocation_metadata() or ()
+        said = {str(key): value for key, value in metadata}
+        is_twice = sum(key == "authorization" for key, _ in metadata) > 1
         return cls(
-            authorization=_text(said.get("authorization")),
+            authorization=TWICE if is_twice else _text(said.get("authorization")),
             tenant=_text(said.get("x-lattice-tenant")),
             request_id=_text(said.get(REQUEST_ID)),
             is_stale_enough=_text(said.get("x-lattice-consistency")) == "stale",
@@ -69,11 +71,12 @@ class Call:
         else:
             self._encode = answer_writer(response)
 
-    async def answer(self, services: Services, request: bytes, context: CallContext) -> bytes:
+    async def answer(self, services: Services, request: bytes | None, context: CallContext) -> bytes:
+        """Reads the request itself where it has not been read yet, once the caller has been let in."""
         started = services.clock.monotonic_s()
         caller = Caller.of(context)
         try:
-            answer, _ = await self._run(services, request, caller)
+            answer, _ = await self._run(services, request, caller, context)
             status = self._operation.status
             if isinstance(answer, OtherStatus):
                 status, answer = answer.status, answer.answer
@@ -88,11 +91,13 @@ class Call:
         self._count(services, status, services.clock.monotonic_s() - started)
         return encoded
 
-    async def pieces(self, services: Services, request: bytes, context: CallContext) -> AsyncGenerator[bytes, None]:
+    async def pieces(
+        self, services: Services, request: bytes | None, context: CallContext
+    ) -> AsyncGenerator[bytes, None]:
         caller = Caller.of(context)
         status = 200
         try:
-            answer, identity = await self._run(services, request, caller)
+            answer, identity = await self._run(services, request, caller, context)
             if isinstance(answer, TextAnswer):
                 async with aclosing(answer.pieces) as text:
                     async for piece in text:
@@ -109,8 +114,11 @@ class Call:
         finally:
             self._count(services, status, None)
 
-    async def _run(self, services: Services, request: bytes, caller: Caller) -> tuple[object, Identity]:
+    async def _run(
+        self, services: Services, given: bytes | None, caller: Caller, call: CallContext
+    ) -> tuple[object, Identity]:
         identity = await admit(services, self._operation, caller.authorization)
+        request = await read_request(call) if given is None else given
         if len(request) > MAX_BODY_BYTES:
             raise ApiError(
                 "too_large",
@@ -134,6 +142,14 @@ class Call:
 
     def _given_id(self, services: Services) -> str:
         return f"{services.boot}-g{next(_numbers):x}"
+
+
+async def read_request(context: CallContext) -> bytes:
+    """The one message of a call. Raises ApiError."""
+    request = await context.read()
+    if not isinstance(request, bytes):
+        raise ApiError("invalid", "the call has no request")
+    return request
 
 
 async def refuse(context: CallContext, error: Exception, operation: str, request_id: str) -> None:

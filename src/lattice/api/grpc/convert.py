@@ -17,7 +17,9 @@ from lattice.api.errors import ApiError
 from lattice.api.grpc.contract import PACKAGE, choice_name, message_class
 from lattice.api.interface import Response
 from lattice.api.rest.explain import explain_field
+from lattice.wire.bounds import MAX_ITEMS, check_bounds
 from lattice.wire.shapes import CLEARED, FieldShape, Shape, message_name, shape_of
+from lattice.wire.text.problems import BadField
 
 Read = Callable[[Any], dict[str, Any]]
 Write = Callable[[Any], Message]
@@ -34,9 +36,11 @@ def request_reader(shape: Shape, name: str) -> Callable[[bytes], Struct]:
         except (DecodeError, UnicodeDecodeError):
             raise ApiError("invalid", f"the request is not a {PACKAGE}.{name}") from None
         try:
-            return msgspec.convert(given, record)
+            converted = msgspec.convert(given, record)
         except msgspec.ValidationError as error:
             raise explain_field(error, record) from None
+        check_bounds(converted, len(data))
+        return converted
 
     return decode
 
@@ -61,6 +65,8 @@ def _reader(shape: Shape, kind: type[Message]) -> Read:
             field, convert = plan[number]
             if field.attribute in given:
                 raise ApiError("invalid", f"{field.attribute}: is given twice", hint=f"leave {field.name} out")
+            if field.label != "optional" and len(value) > MAX_ITEMS:
+                raise BadField(field.name, "has too many entries", current=f"{len(value):,}", limit=f"{MAX_ITEMS:,}")
             given[field.attribute] = value if convert is None else convert(value)
         for name in cleared:
             _clear(given, name, empty)

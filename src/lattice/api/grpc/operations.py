@@ -7,13 +7,15 @@ from typing import Protocol
 
 import grpc
 
+from lattice.api.access.admission import authenticate
 from lattice.api.errors import starting
 from lattice.api.grpc.callers import Callers, checked_caller
-from lattice.api.grpc.calls import Call, CallContext, refuse
+from lattice.api.grpc.calls import Call, CallContext, Caller, read_request, refuse
 from lattice.api.grpc.contract import PACKAGE, Rpc, served_rpcs
 from lattice.api.grpc.forwarding import NOT_LEADING, LeadsHere
 from lattice.api.interface import SERVICES
 from lattice.api.services import Services
+from lattice.ports.site.identity import Unauthenticated
 
 _log = logging.getLogger(__name__)
 
@@ -54,9 +56,13 @@ class OperationServices:
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(f"{PACKAGE}.{service}", methods),))
 
     def _handler(self, call: Call, peers: Callers | None) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """Takes the request as a stream of one: such a call is begun by its metadata alone, and read when its token was looked at.
+
+        On the wire there is no difference.
+        """
         if call.rpc.response.is_stream:
-            return grpc.unary_stream_rpc_method_handler(self._streaming(call, peers))
-        return grpc.unary_unary_rpc_method_handler(self._single(call, peers))
+            return grpc.stream_stream_rpc_method_handler(self._streaming(call, peers))
+        return grpc.stream_unary_rpc_method_handler(self._single(call, peers))
 
     async def _who_answers(self, call: Call, peers: Callers | None, context: CallContext) -> Leader | None:
         """The way to the leader, or None to answer here. A call that came from another server is handed on no further."""
@@ -67,20 +73,28 @@ class OperationServices:
                 await _say_not_leading(context)
         return leader
 
-    def _single(self, call: Call, peers: Callers | None) -> Callable[[bytes, CallContext], Awaitable[bytes]]:
-        async def handle(request: bytes, context: CallContext) -> bytes:
+    def _single(
+        self, call: Call, peers: Callers | None
+    ) -> Callable[[AsyncIterator[bytes], CallContext], Awaitable[bytes]]:
+        async def handle(_requests: AsyncIterator[bytes], context: CallContext) -> bytes:
             leader = await self._who_answers(call, peers, context)
+            request: bytes | None = None
             if leader is not None:
+                request = await self._known_caller(call, context)
                 with contextlib.suppress(LeadsHere):
                     return await leader.answer(call.rpc, request, context)
             return await call.answer(await self._ready(call, context), request, context)
 
         return handle
 
-    def _streaming(self, call: Call, peers: Callers | None) -> Callable[[bytes, CallContext], AsyncIterator[bytes]]:
-        async def handle(request: bytes, context: CallContext) -> AsyncIterator[bytes]:
+    def _streaming(
+        self, call: Call, peers: Callers | None
+    ) -> Callable[[AsyncIterator[bytes], CallContext], AsyncIterator[bytes]]:
+        async def handle(_requests: AsyncIterator[bytes], context: CallContext) -> AsyncIterator[bytes]:
             leader = await self._who_answers(call, peers, context)
+            request: bytes | None = None
             if leader is not None:
+                request = await self._known_caller(call, context)
                 with contextlib.suppress(LeadsHere):
                     async for piece in leader.pieces(call.rpc, request, context):
                         yield piece
@@ -89,6 +103,16 @@ class OperationServices:
                 yield piece
 
         return handle
+
+    async def _known_caller(self, call: Call, context: CallContext) -> bytes:
+        """The request, of a caller whose token is good; the leader says what he may do."""
+        services = await self._ready(call, context)
+        try:
+            await authenticate(services, Caller.of(context).authorization)
+        except Unauthenticated as error:
+            await refuse(context, error, call.rpc.operation.name, "")
+            raise
+        return await read_request(context)
 
     async def _ready(self, call: Call, context: CallContext) -> Services:
         if self._services is None:

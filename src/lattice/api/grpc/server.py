@@ -17,6 +17,9 @@ _KEEPALIVE = (
 _OPTIONS = (
     *_KEEPALIVE,
     ("grpc.keepalive_time_ms", 20_000),
+    # One caller's calls at once, and how long a connection without any is kept.
+    ("grpc.max_concurrent_streams", 256),
+    ("grpc.max_connection_idle_ms", 300_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.max_receive_message_length", 16 << 20),
     ("grpc.max_send_message_length", 16 << 20),

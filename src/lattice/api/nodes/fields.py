@@ -17,7 +17,9 @@ from lattice.wire.nodes.nodes import holding_of
 Kind = Literal["text", "number", "list", "state"]
 _PIECES = re.compile(r"(\d+)")
 _LONGEST_NUMBER = 1_000  # digits; longer ones are ordered as words
-_FILTER = re.compile(r"\s*([A-Za-z]+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
+_FILTER = re.compile(r"([A-Za-z]+)\s*+(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
+_MAX_FILTER = 1024
+_MAX_NAMED = 20_000  # by all conditions of a query together
 
 
 @dataclass
@@ -146,18 +148,21 @@ Test = Callable[[Row], bool]
 
 def parse_filters(texts: Iterable[str]) -> list[Test]:
     """Conditions `Field=Value` with =, !=, <, >, <=, >=; all must hold. Raises ApiError."""
-    return [_parse_filter(text) for text in texts]
+    conditions = list(texts)
+    # Each may name as many nodes as its share allows.
+    most = _MAX_NAMED // max(1, len(conditions))
+    return [_parse_filter(text, most) for text in conditions]
 
 
-def _parse_filter(text: str) -> Test:
-    match = _FILTER.fullmatch(text)
+def _parse_filter(text: str, most: int) -> Test:
+    match = _FILTER.fullmatch(text.strip()) if len(text) <= _MAX_FILTER else None
     if match is None:
         raise ApiError(
             "invalid", f'cannot read the filter "{text[:80]}"', hint="write Field=Value; also !=, <, >, <=, >="
         )
-    field, sign, value = find_field(match[1]), match[2], match[3]
+    field, sign, value = find_field(match[1]), match[2], match[3].strip()
     if sign in ("=", "!="):
-        same = _equality(field, value)
+        same = _equality(field, value, most)
         return same if sign == "=" else lambda row: not same(row)
     order = _orders(field)
     bound = order(_bound(field, value))
@@ -173,7 +178,7 @@ def _parse_filter(text: str) -> Test:
             return lambda row: order(read(row)) >= bound
 
 
-def _equality(field: Field, value: str) -> Test:
+def _equality(field: Field, value: str, most: int) -> Test:
     read = field.read
     if field.kind == "number":
         number = _bound(field, value)
@@ -183,7 +188,7 @@ def _equality(field: Field, value: str) -> Test:
     if field.kind == "list":
         return lambda row: value in read(row).split(",")
     if field.name == "Name":
-        names = frozenset(_names(value))
+        names = frozenset(_names(value, most))
         return lambda row: read(row) in names
     wanted = value.lower()
     if field.kind == "state":
@@ -209,9 +214,9 @@ def _check_partition(value: str) -> None:
         raise ApiError("invalid", f'no partition "{value[:40]}"', hint=hint)
 
 
-def _names(value: str) -> list[str]:
+def _names(value: str, most: int) -> list[str]:
     try:
-        return expand(value)
+        return expand(value, most)
     except BadHostlist as error:
         raise ApiError("invalid", f'cannot read "{value[:80]}" as names of nodes: {error}') from None
 

@@ -7,6 +7,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lattice.api.errors import ApiError, ErrorAnswer, starting
+from lattice.api.limits import MAX_ADDRESS
 from lattice.api.operations.table import OPERATIONS
 from lattice.api.rest.endpoint import RETRY, STALE, Endpoint, send_error, send_json
 from lattice.api.rest.openapi import document_bytes
@@ -50,6 +51,9 @@ class RestApp:
             await send({"type": "websocket.close", "code": 1008})
             return
         path: str = scope["path"]
+        if len(path) + len(scope["query_string"]) > MAX_ADDRESS:
+            await send_error(send, _long_address(), Headers(scope).request_id, "unknown")
+            return
         if path.startswith(_LONG_PREFIX):
             scope["path"] = path = path[4:]
         if path in _OTHER_SPELLINGS:
@@ -105,6 +109,12 @@ def _operation_routes(services: Services) -> list[Route]:
     for alias, (method, path) in _ALIASES.items():
         by_path[alias] = {method: by_path[path][method]}
     return [Route(_PREFIX + path, _Methods(endpoints), methods=list(endpoints)) for path, endpoints in by_path.items()]
+
+
+def _long_address() -> ApiError:
+    return ApiError(
+        "invalid", "the address is too long", limit=f"{MAX_ADDRESS:,} bytes", hint="ask in several requests"
+    )
 
 
 class _Methods:

@@ -16,6 +16,7 @@ _AT = re.compile(r"^(?P<text>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `([^`]*)`(?:, got `([^`]*)`)?")
+_LENGTH = re.compile(r"Expected `(str|bytes|array|object)` of length <= (\d+)")
 _ENUM = re.compile(r"Invalid enum value (.*)", re.DOTALL)
 _BYTE = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)", re.DOTALL)
 _HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -78,6 +79,10 @@ def explain_field(error: msgspec.ValidationError, request: type) -> ApiError:
             f"{_in(path)}{found[1][:_MAX_SHOWN]} is not known",
             hint=f"one of {known}" if known else "",
         )
+    if found := _LENGTH.match(text):
+        what, unit = ("is too long", "characters") if found[1] in ("str", "bytes") else ("has too many", "entries")
+        said = what if found[1] in ("str", "bytes") else f"{what} {unit}"
+        return ApiError("invalid", f"{_in(path)}{said}", limit=f"{int(found[2]):,} {unit}")
     if found := _EXPECTED.match(text):
         wanted = [word for word in found[1].split(" | ") if word != "null"] or ["null"]
         said = " or ".join(_WORDS.get(word, word) for word in wanted)
@@ -93,7 +98,7 @@ def _unknown_field(name: str, path: str, request: type) -> ApiError:
         return ApiError(
             "invalid", f"{_in(path)}{name} is not supported by this version of Lattice", hint="leave it out"
         )
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name[:_MAX_SHOWN], known, n=1)
     hint = f'did you mean "{close[0]}"?' if close else f"known: {', '.join(known) or 'none'}"
     return ApiError("invalid", f'{_in(path)}unknown field "{name[:_MAX_SHOWN]}"', hint=hint)
 

@@ -8,13 +8,17 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 import msgspec
+import msgspec.inspect
 from starlette.types import Receive, Scope
 
+from lattice.api.access.admission import TWICE
 from lattice.api.errors import ApiError
 from lattice.api.limits import DISCARD_S, MAX_BODY_BYTES, MAX_DISCARDED_BYTES, MAX_REQUEST_ID
 from lattice.api.operations.table import Operation
+from lattice.api.rest.elements import check_elements
 from lattice.api.rest.explain import explain_field, explain_json
 from lattice.api.rest.forms import plain_form
+from lattice.wire.bounds import MAX_TEXT, check_bounds
 
 MAX_PARAMETERS = 2000
 _PATH_NAME = re.compile(r"\{(\w+)\}")
@@ -30,7 +34,8 @@ class Headers:
         self.content_length = ""
         for name, value in scope["headers"]:
             if name == b"authorization":
-                self.authorization = value.decode("latin-1")
+                # Of two, a proxy may have judged the other one.
+                self.authorization = TWICE if self.authorization else value.decode("latin-1")
             elif name == b"x-request-id":
                 self.request_id = value.decode("latin-1")
             elif name == b"x-lattice-tenant":
@@ -51,10 +56,11 @@ def header_value(text: str) -> bytes:
 async def read_body(receive: Receive, headers: Headers) -> bytes:
     """The whole body. Raises ApiError when it is too large, without keeping it."""
     declared = headers.content_length
-    if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
-        if int(declared) <= MAX_DISCARDED_BYTES:
+    size = int(declared) if declared.isdigit() and len(declared) < 20 else 0
+    if size > MAX_BODY_BYTES:
+        if size <= MAX_DISCARDED_BYTES:
             await _discard(receive)
-        raise _too_large(f"{int(declared):,} bytes")
+        raise _too_large(f"{size:,} bytes")
     message = await receive()
     body: bytes = message.get("body", b"")
     if not message.get("more_body"):
@@ -125,7 +131,7 @@ def _query_decoder(request: type[msgspec.Struct]) -> Decode:
         given: dict[str, Any] = dict(scope["path_params"])
         if takes_event_id and headers.last_event_id:
             given["last_event_id"] = headers.last_event_id
-        return to_record(scope["query_string"], given)
+        return to_record(scope, given, len(headers.last_event_id))
 
     return decode
 
@@ -147,10 +153,12 @@ def _body_decoder(request: type[msgspec.Struct], in_query: frozenset[str]) -> De
         query = _pairs(scope["query_string"])
         if any(name not in in_query for name, _ in query):
             raise _no_parameters(scope["query_string"])
+        check_elements(body)
         try:
             record = decode_json(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             record = _other_form(error, body)
+        check_bounds(record, len(body))
         try:
             given = {name: msgspec.convert(value, types[name], strict=False) for name, value in query}
         except msgspec.ValidationError as error:
@@ -170,30 +178,40 @@ def _merging_decoder(operation: Operation, in_path: frozenset[str]) -> Decode:
         if scope["query_string"]:
             if operation.method != "DELETE":
                 raise _no_parameters(scope["query_string"])
-            return to_record(scope["query_string"], dict(scope["path_params"]))
+            return to_record(scope, dict(scope["path_params"]), 0)
+        check_elements(body)
         try:
             given = decode_json(body) if body else {}
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise explain_json(error, body, request) from None
         path = scope["path_params"]
         for name in in_path & given.keys():
-            if str(given[name]) != path[name]:
+            if str(given[name])[:MAX_TEXT] != path[name]:
                 raise ApiError("invalid", f'{name}: is "{path[name][:60]}" in the path already')
         try:
             in_address = {name: msgspec.convert(path[name], types[name], strict=False) for name in in_path}
-            return msgspec.convert({**given, **in_address}, request)
+            record = msgspec.convert({**given, **in_address}, request)
         except msgspec.ValidationError as error:
             raise explain_field(error, request) from None
+        check_bounds(record, len(body) + len(scope["path"]))
+        return record
 
     return decode
 
 
 def _parameters_to(
     request: type[msgspec.Struct],
-) -> Callable[[bytes, Mapping[str, Any]], msgspec.Struct]:
-    lists = frozenset(field.encode_name for field in msgspec.structs.fields(request) if field.type == list[str])
+) -> Callable[[Scope, Mapping[str, Any], int], msgspec.Struct]:
+    described = msgspec.inspect.type_info(request)
+    lists = frozenset(
+        field.encode_name
+        for field in getattr(described, "fields", ())
+        if isinstance(field.type, msgspec.inspect.ListType)
+    )
 
-    def to_record(query: bytes, given: Mapping[str, Any]) -> msgspec.Struct:
+    def to_record(scope: Scope, given: Mapping[str, Any], size: int) -> msgspec.Struct:
+        """`size` is that of what was given besides path and query."""
+        query: bytes = scope["query_string"]
         values: dict[str, Any] = {}
         for name, value in _pairs(query):
             if name in lists:
@@ -204,9 +222,11 @@ def _parameters_to(
                 values[name] = value
         values.update(given)
         try:
-            return msgspec.convert(values, request, strict=False)
+            record = msgspec.convert(values, request, strict=False)
         except msgspec.ValidationError as error:
             raise explain_field(error, request) from None
+        check_bounds(record, size + len(query) + len(scope["path"]))
+        return record
 
     return to_record
 

@@ -33,8 +33,13 @@ def from_positions(wanted: Iterable[int]) -> Intervals:
 
 
 def union(left: Intervals, right: Intervals) -> Intervals:
+    return joined((*left, *right))
+
+
+def joined(pieces: Iterable[tuple[int, int]]) -> Intervals:
+    """The intervals of pieces that may overlap, in whatever order they come."""
     joined: list[tuple[int, int]] = []
-    for start, stop in sorted((*left, *right)):
+    for start, stop in sorted(pieces):
         if joined and start <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(joined[-1][1], stop))
         else:

@@ -3,9 +3,11 @@
 import re
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_PARTS = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_PARTS = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.IGNORECASE | re.ASCII)
+_CLOCK = re.compile(r"(?:([0-9]+)-)?([0-9]+):([0-9]{1,2})(?::([0-9]{1,2}))?")
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
+# Nobody writes a longer one, and what is longer is not looked at.
+MAX_TEXT = 64
 _SIZE_MB = {"": 1.0, "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
 MAX_DURATION_S = 10 * 365 * 86400
 
@@ -19,7 +21,7 @@ def parse_duration_s(text: str) -> int:
 
     Raises BadUnit for anything else, for zero and for more than ten years.
     """
-    seconds = _duration(text.strip())
+    seconds = _duration(text.strip()) if len(text) <= MAX_TEXT else None
     if seconds is None:
         raise BadUnit(f'cannot read "{text[:60]}" as a duration; write 90s, 30m, 24h, 1h30m, 2d or HH:MM:SS')
     if not 0 < seconds <= MAX_DURATION_S:
@@ -44,7 +46,7 @@ def _duration(text: str) -> int | None:
 
 def parse_size_mb(text: str) -> int:
     """Whole megabytes (2^20) of `512`, `512M`, `4G`, `4GB` or `1.5T`; a bare number is megabytes."""
-    match = _SIZE.fullmatch(text.strip())
+    match = _SIZE.fullmatch(text.strip()) if len(text) <= MAX_TEXT else None
     if not match:
         raise BadUnit(f'cannot read "{text[:60]}" as a size; write 512M, 4G or 1.5T')
     megabytes = float(match[1]) * _SIZE_MB[match[2].lower()]

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from lattice.daemons.server.http_limits import BoundedProtocol, HttpLimits, bounded
 from lattice.daemons.server.listening import ListenFailed
 from lattice.daemons.server.rest_server import RestServer, server_settings
 
@@ -27,14 +27,14 @@ _OPEN = ("/v1/nodes", "/v1/node-status", "/v1/node-summary")
 Mint = Callable[[str], str]
 
 
-class LocalProtocol(HttpToolsProtocol):
+class LocalProtocol(BoundedProtocol):
     """One connection; every request of it says whose it is."""
 
     _user = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
         self._user = peer_user(transport.get_extra_info("socket"))
+        super().connection_made(transport)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -75,9 +75,10 @@ def _is_open(scope: Scope) -> bool:
 class LocalSocket:
     """Start it, stop it in the end; the file is gone then."""
 
-    def __init__(self, path: Path, app: ASGIApp, mint: Mint) -> None:
+    def __init__(self, path: Path, app: ASGIApp, mint: Mint, limits: HttpLimits) -> None:
         self._path = path
-        self._server = RestServer(server_settings(LocalAccess(app, mint), LocalProtocol, patience_s=PATIENCE_S))
+        protocol = bounded(LocalProtocol, limits)
+        self._server = RestServer(server_settings(LocalAccess(app, mint), protocol, patience_s=PATIENCE_S))
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

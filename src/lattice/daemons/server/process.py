@@ -36,6 +36,7 @@ from lattice.daemons.server.agent_listener import AgentListener
 from lattice.daemons.server.debug_flags import DebugFlags
 from lattice.daemons.server.gc import keep_what_is_loaded
 from lattice.daemons.server.guards import begin_auditing, rate_limits, submit_filter
+from lattice.daemons.server.http_limits import BoundedProtocol, bounded, http_limits
 from lattice.daemons.server.identity import VerifierSet
 from lattice.daemons.server.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.server.local_socket import LocalSocket
@@ -321,7 +322,8 @@ class ServerProcess:
 
     async def _start_rest(self, rest_socket: socket) -> None:
         """Answers from the start; what cannot be answered before the state is complete is told so."""
-        settings = server_settings(self._gate, "httptools", patience_s=REST_PATIENCE_S)
+        limits = http_limits(self._config.api.limits)
+        settings = server_settings(self._gate, bounded(BoundedProtocol, limits), patience_s=REST_PATIENCE_S)
         if self._tls is not None:
             context = self._tls.context
             settings.ssl_context_factory = lambda _config, _default: context
@@ -333,7 +335,8 @@ class ServerProcess:
                 raise ListenFailed(f"REST did not start: {self._rest_task.exception()}")
             await asyncio.sleep(0.001)
         if self._config.api.unix_socket:
-            self._local_socket = LocalSocket(Path(self._config.api.unix_socket), self._gate, self._mint_local)
+            path = Path(self._config.api.unix_socket)
+            self._local_socket = LocalSocket(path, self._gate, self._mint_local, limits)
             await self._local_socket.start()
 
     def _mint_local(self, user: str) -> str:

@@ -1,12 +1,11 @@
 """uvicorn as the servers use it."""
 
-import asyncio
 import contextlib
 from collections.abc import Iterator
-from typing import Literal
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
 class RestServer(uvicorn.Server):
@@ -17,9 +16,7 @@ class RestServer(uvicorn.Server):
         yield
 
 
-def server_settings(
-    app: ASGIApp, http: type[asyncio.Protocol] | Literal["httptools"], *, patience_s: int
-) -> uvicorn.Config:
+def server_settings(app: ASGIApp, http: type[HttpToolsProtocol], *, patience_s: int) -> uvicorn.Config:
     """What holds for every listener: our own log, no WebSockets, nobody believed about whom they speak for."""
     return uvicorn.Config(
         app,

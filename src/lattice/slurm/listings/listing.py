@@ -1,5 +1,6 @@
 """The command lines of the programs that list: options and words in any order, and exit code 1 for a wrong line."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from lattice.slurm.faults import Fault
@@ -12,6 +13,9 @@ ALIKE = (
     Option("version", "V", Takes.NOTHING),
     Option("verbose", "v", Takes.NOTHING),
 )
+
+MAX_ITEMS = 20_000
+_MARKS = re.compile(r"[\[\],]")
 
 
 def flag(name: str, short: str = "", *also: str) -> Option:
@@ -69,11 +73,15 @@ def read_line(grammar: Grammar, argv: Sequence[str]) -> ListingLine:
 
 
 def items_outside_brackets(text: str) -> list[str]:
-    """`7,8_[1,3]` is two items."""
+    """`7,8_[1,3]` is two items. Raises Fault when there are too many."""
+    if text.count(",") + text.count("[") + text.count("]") > MAX_ITEMS:
+        raise Fault(f"error: more than {MAX_ITEMS:,} items in one list")
     items, depth, start = [], 0, 0
-    for at, char in enumerate(text):
-        depth += {"[": 1, "]": -1}.get(char, 0)
-        if char == "," and depth <= 0:
+    for found in _MARKS.finditer(text):
+        at, char = found.start(), found[0]
+        if char != ",":
+            depth += 1 if char == "[" else -1
+        elif depth <= 0:
             items.append(text[start:at])
             start = at + 1
     return [item.strip() for item in (*items, text[start:]) if item.strip()]

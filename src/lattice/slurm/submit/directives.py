@@ -6,6 +6,7 @@ from lattice.slurm.faults import WRONG_LINE, Fault, error
 from lattice.slurm.submit.getopt import Given, Grammar
 
 MARK = "#SBATCH"
+MAX_HEADER = 64 << 10
 _QUOTES = "\"'"
 
 
@@ -32,15 +33,18 @@ def check_script(script: str, program: str = "sbatch") -> None:
 
 
 def read_directives(script: str) -> list[Directive]:
-    """The directives before the first command; a second `#` makes a line a comment, `hetjob` is left to the caller."""
+    """The directives before the first command, which must come within MAX_HEADER characters (else Fault); a second `#` makes a line a comment, `hetjob` is left to the caller."""
     found = []
-    for number, line in enumerate(script.splitlines(), start=1):
+    for number, line in enumerate(script[:MAX_HEADER].splitlines(), start=1):
         text = line.strip()
         if text and not text.startswith("#"):
             break
         rest = line[len(MARK) :]
         if line.startswith(MARK) and (not rest or rest[0].isspace()):
             found.append(Directive(number, tuple(split_words(rest))))
+    else:
+        if len(script) > MAX_HEADER:
+            raise error("sbatch", f"no command in the first {MAX_HEADER:,} characters of the batch script")
     return found
 
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 from lattice.slurm.faults import usage_fault
 from lattice.slurm.submit.options import Option, Takes
 
+MAX_OPTIONS = 500
+
 
 class Given(NamedTuple):
     """An option as it was written; the value of one that takes none is empty."""
@@ -47,6 +49,8 @@ class Grammar:
             following = words[at] if at < len(words) else None
             found, took = self._long(word, following) if word.startswith("--") else self._short(word, following)
             given += found
+            if len(given) > MAX_OPTIONS:
+                raise usage_fault(self.program, f"more than {MAX_OPTIONS} options")
             at += took
         return given, at, False
 

@@ -33,6 +33,10 @@ MAIL_TYPES = (
 )
 NO_GPUS = Gpus(0)
 SUBMISSION_FAILED = "Batch job submission failed: "
+MAX_OPTIONS = 2_000
+MAX_NAMED = 10_000
+# These may name very much; of several only the last one counts, and only that is read.
+_LISTS = frozenset({"nodelist", "exclude", "array", "dependency"})
 _SIGNAL = re.compile(r"(?:(B|R|BR|RB):)?(?:SIG)?([A-Za-z0-9]+)(?:@(\d{1,9}))?$", re.IGNORECASE)
 
 
@@ -110,15 +114,19 @@ def merge(layers: Iterable[Iterable[Given]], *, program: str, now: float) -> Job
     """
     job = Job()
     warnings: dict[str, None] = {}
-    for layer in layers:
-        for option, value in layer:
-            if option.fate is Fate.REFUSED and option.name != "clusters":
-                raise error(program, f"--{option.name}: {option.note}")
-            if option.fate is Fate.IGNORED:
-                check_ignored(option.name, value, program)
-                warnings[f"--{option.name} has no effect: {option.note}"] = None
-                continue
-            warnings |= dict.fromkeys(step_warnings(option.name, value, program))
+    given = [each for layer in layers for each in layer]
+    if len(given) > MAX_OPTIONS:
+        raise error(program, f"more than {MAX_OPTIONS} options")
+    last = {option.name: place for place, (option, _) in enumerate(given)}
+    for place, (option, value) in enumerate(given):
+        if option.fate is Fate.REFUSED and option.name != "clusters":
+            raise error(program, f"--{option.name}: {option.note}")
+        if option.fate is Fate.IGNORED:
+            check_ignored(option.name, value, program)
+            warnings[f"--{option.name} has no effect: {option.note}"] = None
+            continue
+        warnings |= dict.fromkeys(step_warnings(option.name, value, program))
+        if option.name not in _LISTS or place == last[option.name]:
             job = _take(job, option.name, value, program, now)
     job = replace(job, warnings=(*warnings, *_gres_warnings(job)))
     _check_together(job, program)
@@ -214,7 +222,7 @@ def _moment(option: str, field_name: str) -> _Reader:
 def _hosts(option: str, field_name: str) -> _Reader:
     def read(value: str, program: str, _now: float) -> dict[str, Any]:
         try:
-            return {field_name: tuple(expand(value))}
+            return {field_name: tuple(expand(value, MAX_NAMED))}
         except BadHostlist:
             raise error(program, SUBMISSION_FAILED + "Invalid node name specified") from None
 

@@ -7,7 +7,9 @@ from lattice.slurm.text.numbers import whole
 
 MAX_HOSTS = 100_000
 _NUMBERED = re.compile(r"(.*?)(?<!\d)(\d+)$", re.DOTALL | re.ASCII)
-_TOO_MANY = f"more than {MAX_HOSTS} hosts"
+MAX_NAME = 128
+MAX_TEXT = 1 << 20
+_OUTSIDE = re.compile(r"[\[\], \n]")
 
 
 class BadHostlist(ValueError):
@@ -18,14 +20,27 @@ class BadHostlist(ValueError):
         self.place = place
 
 
-def expand(text: str) -> list[str]:
-    """The names, in order, as often as they were given."""
+def expand(text: str, most: int = MAX_HOSTS) -> list[str]:
+    """The names, in order, as often as they were given. Raises BadHostlist, also for more than `most` of them."""
+    if len(text) > MAX_TEXT:
+        raise BadHostlist(f"a list of hosts has at most {MAX_TEXT:,} characters")
+    if sum(map(text.count, "[, \n")) > 2 * most:
+        raise _too_many(most, 0)
     names: list[str] = []
     for start, item in _items(text):
-        names += _expand_item(item, start)
-        if len(names) > MAX_HOSTS:
-            raise BadHostlist(_TOO_MANY, start + 1)
+        names += _expand_item(item, start, most)
+        if len(names) > most:
+            raise _too_many(most, start)
     return names
+
+
+def _too_many(most: int, at: int) -> BadHostlist:
+    return BadHostlist(f"more than {most} hosts", at + 1)
+
+
+def _check_length(length: int, at: int) -> None:
+    if length > MAX_NAME:
+        raise BadHostlist(f"the name at character {at + 1} is longer than {MAX_NAME} characters", at + 1)
 
 
 def fold(names: Iterable[str]) -> str:
@@ -73,14 +88,15 @@ def _spans(numbers: list[int]) -> list[tuple[int, int]]:
 def _items(text: str) -> list[tuple[int, str]]:
     """The list cut at commas outside brackets, each piece with the place where it starts."""
     items, opened, start = [], -1, 0
-    for at, char in enumerate(text):
+    for found in _OUTSIDE.finditer(text):
+        at, char = found.start(), found[0]
         if (char == "[" and opened >= 0) or (char == "]" and opened < 0):
             raise BadHostlist(f"brackets do not match at character {at + 1} of {text[:60]!r}", at + 1)
         if char == "[":
             opened = at
         elif char == "]":
             opened = -1
-        elif char in ", \n" and opened < 0:
+        elif opened < 0:
             items.append((start, text[start:at]))
             start = at + 1
     if opened >= 0:
@@ -90,30 +106,32 @@ def _items(text: str) -> list[tuple[int, str]]:
     return [(at, item) for at, item in (*items, (start, text[start:])) if item]
 
 
-def _expand_item(item: str, start: int) -> list[str]:
+def _expand_item(item: str, start: int, most: int) -> list[str]:
     head, bracket, rest = item.partition("[")
+    _check_length(len(head), start)
     if not bracket:
         return [item]
     inside, _, tail = rest.partition("]")
     names: list[str] = []
     at = start + len(head) + 1
     for part in inside.split(","):
-        names += [f"{head}{number}" for number in _numbers(part, at)]
-        if len(names) > MAX_HOSTS:
-            raise BadHostlist(_TOO_MANY, at + 1)
+        names += [f"{head}{number}" for number in _numbers(part, at, most)]
+        if len(names) > most:
+            raise _too_many(most, at)
         at += len(part) + 1
-    ends = _expand_item(tail, at) if tail else [""]
+    ends = _expand_item(tail, at, most) if tail else [""]
     # Counted before anybody lists them: brackets multiply.
-    if len(names) * len(ends) > MAX_HOSTS:
-        raise BadHostlist(_TOO_MANY, start + 1)
+    if len(names) * len(ends) > most:
+        raise _too_many(most, start)
+    _check_length(len(names[0]) + max(map(len, ends)), start)
     return [name + end for name in names for end in ends]
 
 
-def _numbers(part: str, at: int) -> list[str]:
+def _numbers(part: str, at: int, most: int) -> list[str]:
     low, dash, high = part.partition("-")
     first, last = whole(low), whole(high if dash else low)
     if first is None or last is None or last < first:
         raise BadHostlist(f"{part[:60]!r} at character {at + 1} is not a range of numbers", at + 1)
-    if last - first >= MAX_HOSTS:
-        raise BadHostlist(_TOO_MANY, at + 1)
+    if last - first >= most:
+        raise _too_many(most, at)
     return [f"{number:0{len(low)}}" for number in range(first, last + 1)]

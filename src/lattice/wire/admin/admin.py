@@ -17,6 +17,7 @@ from lattice.core.model.site.tenants import (
     Visibility,
 )
 from lattice.core.model.site.weights import FACTORS, check_weights
+from lattice.wire.bounds import Short
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_names, check_users
@@ -114,10 +115,10 @@ class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     nodes: list[str] | UnsetType = UNSET
     node_sharing: NodeSharing | UnsetType = UNSET
     fencing: Fencing | UnsetType = UNSET
-    default_walltime: str | int | UnsetType | None = UNSET
-    default_walltime_s: str | int | UnsetType | None = UNSET
-    max_walltime: str | int | UnsetType | None = UNSET
-    max_walltime_s: str | int | UnsetType | None = UNSET
+    default_walltime: Short | int | UnsetType | None = UNSET
+    default_walltime_s: Short | int | UnsetType | None = UNSET
+    max_walltime: Short | int | UnsetType | None = UNSET
+    max_walltime_s: Short | int | UnsetType | None = UNSET
     max_nodes: int | UnsetType | None = UNSET
     up: bool | UnsetType = UNSET
     profile: str | UnsetType | None = UNSET

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lattice.core.model.site.reservations import AdvanceReservation
 from lattice.core.model.units import BadUnit, parse_duration_s
+from lattice.wire.bounds import NodeSet, Short
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_line, check_name, check_names
@@ -37,15 +38,15 @@ class ReservationFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The body of POST /reservations. Either `end` or `duration`."""
 
     name: str
-    start: str
+    start: Short
     request_id: str = ""
-    end: str | None = None
-    duration: str | int | None = None
-    nodes: list[str] | str = []
+    end: Short | None = None
+    duration: Short | int | None = None
+    nodes: list[str] | NodeSet = []
     tenants: list[str] = []
     users: list[str] = []
-    repeat: str | int | None = None
-    until: str | None = None
+    repeat: Short | int | None = None
+    until: Short | None = None
     reason: str = ""
 
 

@@ -4,12 +4,14 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from lattice.wire.bounds import WholeText
+
 
 class ConfFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file with its text or, where it could not be read, why."""
 
     path: Annotated[str, Meta(min_length=1, max_length=4096)]
-    text: str | None = None
+    text: WholeText | None = None
     problem: str = ""
 
 

@@ -1,6 +1,12 @@
 """The Slurm commands on the wire: a command line as it was typed, and what its program is to print and do."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from lattice.wire.bounds import Argument, WholeText
+
+MAX_WORDS = 32_768
 
 
 class SlurmCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -10,10 +16,10 @@ class SlurmCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     program: str
-    argv: list[str] = []
+    argv: Annotated[list[Argument], Meta(max_length=MAX_WORDS)] = []
     cwd: str = ""
-    environment: dict[str, str] = {}
-    script: str | None = None
+    environment: dict[str, Argument] = {}
+    script: WholeText | None = None
     script_path: str = ""
     host: str = ""
     uid: int = 0

@@ -14,7 +14,7 @@ def node_names(given: str | Sequence[str], field: str) -> tuple[str, ...]:
     names: list[str] = []
     for text in [given] if isinstance(given, str) else given:
         try:
-            found = expand(text)
+            found = expand(text, MAX_LIST)
         except BadHostlist as error:
             raise BadField(field, f'cannot read "{text[:60]}" as names of nodes: {error}', hint=_HINT) from None
         # An empty name in a list of them is a mistake; nothing at all in a text is no name.

@@ -16,6 +16,8 @@ from lattice.wire.text.problems import BadField
 MAX_TASKS = 100_000
 MAX_INDEX = 999_999_999
 MAX_BLOCKS = 10_000
+MAX_PIECES = 1_000
+MAX_COMPARED = 100_000
 _ITEM = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
 _HINT = "write 0-99, 0-99:2, 1,3,5-9 or 0-99%20 (at most 20 at a time)"
 
@@ -102,6 +104,10 @@ def parse_task_set(text: str) -> tuple[int, Blocks] | None:
     if number is None or not separator or (tail.isascii() and tail.isdigit()):
         return None
     listed = tail[1:-1] if tail.startswith("[") and tail.endswith("]") else tail
+    pieces = listed.count(",") + 1
+    if pieces > MAX_PIECES:
+        limit = f"{MAX_PIECES:,} pieces"
+        raise BadField("", f'"{text[:60]}" names too many tasks', current=f"{pieces:,} pieces", limit=limit)
     try:
         return number, tuple(_block(item) for item in listed.split(","))
     except BadField as problem:
@@ -111,14 +117,19 @@ def parse_task_set(text: str) -> tuple[int, Blocks] | None:
 
 def positions_named(group: TaskGroup, blocks: Blocks, name: str) -> Intervals:
     """Where the tasks of these indices lie in the group. Raises BadField when one is named that it does not have."""
-    found: Intervals = ()
+    if len(blocks) * len(group.indices) > MAX_COMPARED:
+        hint = "name them in several requests"
+        raise BadField("", f"{name} has tasks in too many ranges for as many pieces", hint=hint)
+    found: list[tuple[int, int]] = []
     for first, last, step in blocks:
         piece = group.positions_of(first, last, step)
         if not piece:
             named = str(first) if first == last else f"{first}-{last}"
             raise BadField("", f"{name} has no task {named}", current=f"its tasks are {indices_text(group)}")
-        found = intervals.union(found, piece)
-    return found
+        found += piece
+        if len(found) > 2 * MAX_TASKS:
+            raise BadField("", f"{name}: names the same tasks again and again")
+    return intervals.joined(found)
 
 
 def indices_text(group: TaskGroup, wanted: Intervals | None = None) -> str:

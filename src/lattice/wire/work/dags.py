@@ -9,6 +9,7 @@ from lattice.core.model.ids import allocation_id, dag_id
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
 from lattice.core.model.work.dags import Dag, DagState
 from lattice.core.model.work.dependencies import Clauses, Condition, waiting_sentence
+from lattice.wire.bounds import Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name
 from lattice.wire.text.times import rfc3339
@@ -21,8 +22,8 @@ class DagAllocation(Submission, frozen=True, kw_only=True, forbid_unknown_fields
     """One member: a submission with a name in the DAG (`id`, or else its name). `nodes` and `walltime` are short forms."""
 
     id: str = ""
-    nodes: int | str | None = None
-    walltime: str | int | None = None
+    nodes: int | Short | None = None
+    walltime: Short | int | None = None
 
 
 class DagSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

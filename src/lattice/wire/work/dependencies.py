@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lattice.core.model.units import BadUnit, parse_duration_s
 from lattice.core.model.work.dependencies import Clauses, Condition, Dependency
+from lattice.wire.bounds import Short
 from lattice.wire.text.problems import BadField
 
 MAX_DEPENDENCIES = 1000
@@ -16,16 +17,16 @@ _HINT = "ID[:CONDITION], joined by `,` (all of them) or `?` (any of them), such 
 
 class AlternativeFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ref: str
-    condition: str = "success"
-    delay: str | int | None = None  # with `after`: so long after the start
+    condition: Short = "success"
+    delay: Short | int | None = None  # with `after`: so long after the start
 
 
 class DependencyFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One dependency, or with `any_of` several of which one is enough."""
 
     ref: str = ""
-    condition: str = "success"
-    delay: str | int | None = None
+    condition: Short = "success"
+    delay: Short | int | None = None
     any_of: list[AlternativeFields] = []
 
 
@@ -69,6 +70,9 @@ def _read_list(written: list[DependencyFields], field: str, is_catching: bool) -
 def _read_text(text: str, field: str) -> UnresolvedClauses:
     if not text.strip():
         return ()
+    named = text.count(",") + text.count("?") + 1
+    if named > MAX_DEPENDENCIES:
+        raise BadField(field, "too many dependencies", current=f"{named}", limit=f"{MAX_DEPENDENCIES}")
     return tuple(
         tuple(dict.fromkeys(_read_word(word.strip(), field) for word in clause.split("?")))
         for clause in text.split(",")

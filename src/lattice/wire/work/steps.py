@@ -10,6 +10,7 @@ from lattice.core.model.units import BadUnit, parse_duration_s
 from lattice.core.model.work.layout import Distribution, Layout, TaskRequest
 from lattice.core.model.work.steps import MAX_TASKS, StepRecord, step_id
 from lattice.ports.nodes.steps import LaunchRequest, Program, StepView
+from lattice.wire.bounds import Argument, Short, TaskList
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_argument, check_environment, check_line, check_path
@@ -27,8 +28,8 @@ StepState = Literal["waiting", "running", "ended"]
 class ProgramFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What some ranks run: `ranks` as `0-3,7`; `%t` in an argument stands for the rank."""
 
-    ranks: str
-    argv: list[str]
+    ranks: TaskList
+    argv: list[Argument]
 
 
 class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +37,7 @@ class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     id: str
     request_id: str = ""
-    argv: list[str] = []
+    argv: list[Argument] = []
     programs: list[ProgramFields] = []
     tasks: int = 0
     nodes: int = 0
@@ -45,7 +46,7 @@ class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     node_list: list[str] = []
     distribution: Distribution = Distribution.BLOCK
     overcommit: bool = False
-    environment: dict[str, str] = {}
+    environment: dict[str, Argument] = {}
     inherit_environment: bool = True
     cwd: str = ""
     input: str = "0"
@@ -57,7 +58,7 @@ class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     no_kill: bool = False
     overlap: bool = False
     immediate: bool = False
-    time: str = ""
+    time: Short = ""
 
 
 class NodeRanks(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
+from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.tasks import TaskRange, read_tasks
@@ -55,8 +56,8 @@ class Constraints(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     memory_gb: float = 0
     features: list[str] = []
     topology: str = ""
-    nodes: list[str] | str = []
-    exclude: list[str] | str = []
+    nodes: list[str] | NodeSet = []
+    exclude: list[str] | NodeSet = []
     require_unified_memory: bool = False
     allow_cxl_memory: bool = False
     require_conformance: bool = False
@@ -69,7 +70,7 @@ class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     nodes: int | NodeRange = 1
     max_nodes: int | None = None
     cpus: int = 0
-    memory: str | int = 0
+    memory: Short | int = 0
     gpus: int = 0
     exclusive: bool = False
     constraints: Constraints = Constraints()
@@ -77,7 +78,7 @@ class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class LifecycleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Lifecycle = Lifecycle.BOUNDED
-    walltime: str | int | None = None
+    walltime: Short | int | None = None
     preemption_class: int | None = None
     requeue: RequeuePolicy = RequeuePolicy.ON_NODE_FAILURE
     max_requeue: int = 3
@@ -96,28 +97,28 @@ class Submission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     project: str = ""
     vcluster: str = ""
     tags: dict[str, str] = {}
-    entrypoint: str | list[str] | None = None
-    script: str | None = None
-    script_args: list[str] = []
-    environment: dict[str, str] = {}
+    entrypoint: Argument | list[Argument] | None = None
+    script: WholeText | None = None
+    script_args: list[Argument] = []
+    environment: dict[str, Argument] = {}
     cwd: str = ""
     submit_dir: str = ""
     umask: int | None = None  # of the work and of the files that the node opens for it; None = 022
     resources: Resources = Resources()
     lifecycle: LifecycleRequest = LifecycleRequest()
-    priority: str | int | None = None
+    priority: Short | int | None = None
     per_node: bool | None = None
     hold: bool = False
-    begin: str | None = None
-    tasks: str | TaskRange | None = None
+    begin: Short | None = None
+    tasks: TaskList | TaskRange | None = None
     summary: bool = False  # a last line on stderr: how it ended, what it used
     output: OutputFiles | None = None
-    signal: str = ""  # before the limit, as in USR1@90; B:USR1@90 to the script alone
+    signal: Short = ""  # before the limit, as in USR1@90; B:USR1@90 to the script alone
     on_quota: OnQuota | None = None
     notify: NotifyRequest | None = None
-    depends_on: str | list[DependencyFields] = ""
+    depends_on: TaskList | list[DependencyFields] = ""
     mutex: str = ""  # one at a time of those with this name
-    deadline: str | None = None
+    deadline: Short | None = None
     keep_on_invalid_dependency: bool = False
     dry_run: bool = False  # only say what would become of it
 

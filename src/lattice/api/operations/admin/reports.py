@@ -20,6 +20,7 @@ from lattice.api.find.selection import Selection, archived_records, hot_records
 from lattice.core.model.nodes.nodes import Node
 from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState
 from lattice.core.model.work.efficiency import used_percent
+from lattice.wire.bounds import Short, TagFilters
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import parse_tag
 from lattice.wire.text.times import parse_moment, rfc3339
@@ -35,13 +36,13 @@ class ReportQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Who is looked at and since when; without `since` the last 30 days."""
 
     by: Axis = "user"
-    since: str = ""
-    until: str = ""
+    since: Short = ""
+    until: Short = ""
     tenant: str = ""
     user: str = ""
     project: str = ""
     vcluster: str = ""
-    tag: list[str] = []
+    tag: TagFilters = []
 
 
 class ReportRow(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from lattice.core.machine.commands import ApproveNode, SetBaseline, UnsetBaselin
 from lattice.core.machine.rules.nodes.drift import timeout_s
 from lattice.core.model.nodes.drift import Baseline, Drift, differences
 from lattice.ports.nodes.conformance import ConformanceView as View
+from lattice.wire.bounds import NodeSet
 from lattice.wire.nodes.conformance import (
     BaselineView,
     ConformanceGroupView,
@@ -60,7 +61,7 @@ class DropBaseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class RefreshRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """No nodes = all."""
 
-    nodes: list[str] | str = []
+    nodes: list[str] | NodeSet = []
     request_id: str = ""
 
 

@@ -10,6 +10,7 @@ from lattice.api.find.lookup import find_number
 from lattice.core.machine.parts.node_history import NodeHistoryEntry
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import NodeState
+from lattice.wire.bounds import Short
 from lattice.wire.text.times import parse_moment, rfc3339
 
 
@@ -17,7 +18,7 @@ class NodeEventQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """`since`: only what happened at that moment or later."""
 
     id: str
-    since: str = ""
+    since: Short = ""
 
 
 class NodeEventView(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from lattice.api.nodes.orders import Instruction, NodeOrder, order_node
 from lattice.api.operations.nodes.query import chosen_rows, in_pieces, page_of
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Node
+from lattice.wire.bounds import Condition, Conditions, NodeSet
 from lattice.wire.nodes.nodes import NodeView, node_view
 
 
@@ -23,9 +24,9 @@ class NodeQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: list[str] = []
     vcluster: str = ""
     group: str = ""
-    nodes: str = ""
-    filter: list[str] = []
-    sort: str = ""
+    nodes: NodeSet = ""
+    filter: Conditions = []
+    sort: Condition = ""
     limit: int | None = None
     cursor: str = ""
 

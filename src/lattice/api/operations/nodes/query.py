@@ -15,6 +15,7 @@ from lattice.api.nodes.orders import known_nodes
 from lattice.core.model.nodes.nodes import Node
 from lattice.core.model.nodes.records import status_of
 from lattice.slurm.text.hostlists import fold
+from lattice.wire.bounds import Condition, Conditions, NodeSet
 from lattice.wire.nodes.status import NodeStatus, NodeSummary
 
 PIECE = 256
@@ -24,17 +25,17 @@ V = TypeVar("V")
 class StatusQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`fields` and `sort` are names apart by commas, `filter` conditions that must all hold, `nodes` a folded set."""
 
-    fields: str = ""
-    sort: str = ""
-    filter: list[str] = []
-    nodes: str = ""
+    fields: Condition = ""
+    sort: Condition = ""
+    filter: Conditions = []
+    nodes: NodeSet = ""
     limit: int | None = None
     cursor: str = ""
 
 
 class SummaryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    filter: list[str] = []
-    nodes: str = ""
+    filter: Conditions = []
+    nodes: NodeSet = ""
 
 
 async def node_status(context: Context, request: StatusQuery) -> Page[NodeStatus]:
@@ -75,7 +76,7 @@ async def in_pieces(rows: list[Row], view: Callable[[Row], V]) -> list[V]:
     return views
 
 
-def chosen_rows(context: Context, nodes: str, filters: list[str]) -> list[Row]:
+def chosen_rows(context: Context, nodes: NodeSet, filters: list[str]) -> list[Row]:
     """The nodes of the set, or all, of which every condition holds. Raises ApiError and BadField."""
     return passing(rows_of(context, chosen_nodes(context, nodes)), parse_filters(filters))
 

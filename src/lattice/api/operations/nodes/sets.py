@@ -4,12 +4,13 @@ from msgspec import Struct
 
 from lattice.api.context import Context
 from lattice.api.nodes.orders import Instruction, NodeAnswer, NodeOrder, known_nodes, order_each
+from lattice.wire.bounds import NodeSet
 
 
 class OrderNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`nodes`: names and folded names, in one text or in a list."""
 
-    nodes: list[str] | str
+    nodes: list[str] | NodeSet
     reason: str = ""
     request_id: str = ""
 
@@ -17,7 +18,7 @@ class OrderNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class DrainNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`urgent`: what runs there is ended and queued again."""
 
-    nodes: list[str] | str
+    nodes: list[str] | NodeSet
     reason: str = ""
     urgent: bool = False
     request_id: str = ""
@@ -26,7 +27,7 @@ class DrainNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class WipeNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`force`: also where the site has no wiper, because it was done by hand."""
 
-    nodes: list[str] | str
+    nodes: list[str] | NodeSet
     reason: str = ""
     force: bool = False
     request_id: str = ""
@@ -77,6 +78,6 @@ async def _order(context: Context, request: OrderNodeSet, order: NodeOrder) -> N
     return await _each(context, request.nodes, Instruction(order=order, reason=request.reason), request.request_id)
 
 
-async def _each(context: Context, nodes: list[str] | str, wanted: Instruction, request_id: str) -> NodeAnswers:
+async def _each(context: Context, nodes: list[str] | NodeSet, wanted: Instruction, request_id: str) -> NodeAnswers:
     names = known_nodes(context, nodes)
     return NodeAnswers(items=await order_each(context, names, lambda _: wanted, request_id))

@@ -24,6 +24,7 @@ from lattice.core.machine.commands import (
 )
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import TERMINAL, AllocationState, Hold, TaskGroup
+from lattice.wire.bounds import Short, TagFilters, TaskSet
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import check_name, check_names, check_tags, parse_tag
 from lattice.wire.work.allocations import AllocationView, CancelAnswer, decode_work, details_view
@@ -56,8 +57,8 @@ class RequeueRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str
     request_id: str = ""
-    walltime: str | int | None = None
-    priority: str | int | None = None
+    walltime: Short | int | None = None
+    priority: Short | int | None = None
     preemption_class: int | None = None
     name: str | None = None
     concurrency: int | None = None  # of a task group: how many tasks may run at once, 0 = all
@@ -68,11 +69,11 @@ class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class CancelMany(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """By id; or all of one's own that have not ended and match every filter given."""
 
-    ids: list[str] = []
-    states: list[str] = []
+    ids: list[TaskSet] = []
+    states: list[Short] = []
     all_mine: bool = False
     project: str = ""
-    tag: list[str] = []
+    tag: TagFilters = []
     name: str = ""
     vcluster: str = ""
     request_id: str = ""

@@ -18,6 +18,7 @@ from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
 from lattice.core.model.ids import parse_allocation_id, parse_task_id
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
+from lattice.wire.bounds import Short, TagFilters
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.tasks import parse_task_set
 from lattice.wire.text.texts import parse_tag
@@ -38,11 +39,11 @@ class AllocationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     project: str = ""
     name: str = ""
     group: str = ""
-    tag: list[str] = []
+    tag: TagFilters = []
     all: bool = False
     tasks: bool = False
-    since: str = ""
-    until: str = ""
+    since: Short = ""
+    until: Short = ""
     limit: int | None = None
     cursor: str = ""
 

@@ -9,6 +9,7 @@ from lattice.api.context import Context
 from lattice.api.find.lookup import find, view_of
 from lattice.api.running.signals import send_signal
 from lattice.slurm.text.signals import LAST, parse_signal
+from lattice.wire.bounds import Short
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.allocations import AllocationView
 
@@ -17,7 +18,7 @@ class SignalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """`signal` by name or number (`USR1`, `SIGUSR1`, `10`); `to` everything, the steps, or the entrypoint alone."""
 
     id: str
-    signal: str
+    signal: Short
     to: Literal["all", "steps", "entrypoint"] = "all"
     request_id: str = ""
 

@@ -21,6 +21,7 @@ from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.steps import step_id
 from lattice.ports.nodes.agents import AgentUnreachable
 from lattice.ports.nodes.steps import StepRefused, StepService, StepView
+from lattice.wire.bounds import TaskList, WholeText
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.steps import (
     StepInfo,
@@ -53,7 +54,7 @@ class StepFollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     id: str
     step: int
-    last_event_id: str = ""
+    last_event_id: TaskList = ""
 
 
 class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +63,7 @@ class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     id: str
     step: int
     offset: int = 0
-    data: str = ""
+    data: WholeText = ""
     eof: bool = False
     request_id: str = ""
 

@@ -15,6 +15,7 @@ from lattice.api.limits import MAX_WATCHED_IDS
 from lattice.api.streams.changes import Change
 from lattice.api.streams.waiting import Feed
 from lattice.core.model.ids import allocation_id, dag_id
+from lattice.wire.bounds import Short, TagFilters
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import parse_tag
 from lattice.wire.text.times import rfc3339
@@ -37,10 +38,10 @@ class WatchQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user: str = ""
     tenant: str = ""
     project: str = ""
-    tag: list[str] = []
+    tag: TagFilters = []
     what: list[str] = []
     since: int | None = None
-    last_event_id: str = ""
+    last_event_id: Short = ""
 
 
 class Gap(Struct, frozen=True, kw_only=True):
@@ -142,7 +143,7 @@ def _whats(texts: list[str]) -> frozenset[str]:
 def _since(request: WatchQuery) -> int | None:
     if not request.last_event_id:
         return request.since
-    if not (request.last_event_id.isascii() and request.last_event_id.isdigit()):
+    if not (request.last_event_id.isascii() and request.last_event_id.isdigit() and len(request.last_event_id) < 19):
         raise BadField("Last-Event-ID", "is not the id of an event of this stream")
     return int(request.last_event_id)
 

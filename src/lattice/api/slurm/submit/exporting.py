@@ -1,10 +1,12 @@
 """Which variables of the caller reach the work: `--export`, without what belonged to the job that the caller runs in."""
 
+import re
 from collections.abc import Mapping
 
 # Variables that lead to a token stay with the person; work gets its own.
 _SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
 _SETTINGS = frozenset({"SLURM_TIME_FORMAT", "SLURM_CONF", "SLURM_CLUSTERS"})
+_MARKS = re.compile("['\",]")
 
 
 def exported(environment: Mapping[str, str], request: str) -> dict[str, str]:
@@ -28,19 +30,21 @@ def exported(environment: Mapping[str, str], request: str) -> dict[str, str]:
 
 def _items(request: str) -> list[str]:
     """Split at commas; inside quotes they belong to the value, and the quotes do not."""
-    items, current, quote = [], "", ""
-    for char in request:
-        if quote:
-            quote = "" if char == quote else quote
-            current += char if quote else ""
-        elif char in "'\"":
-            quote = char
-        elif char == ",":
-            items.append(current)
-            current = ""
+    items: list[str] = []
+    current: list[str] = []
+    quote, start = "", 0
+    for found in _MARKS.finditer(request):
+        char = found[0]
+        if quote and char != quote:
+            continue
+        current.append(request[start : found.start()])
+        start = found.end()
+        if char == ",":
+            items.append("".join(current))
+            current = []
         else:
-            current += char
-    return [*items, current]
+            quote = "" if quote else char
+    return [*items, "".join([*current, request[start:]])]
 
 
 def _is_handed_on(name: str) -> bool:

@@ -12,7 +12,7 @@ from lattice.core.model.nodes.nodes import Hardware, Node, NodeState
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.submit.job import SUBMISSION_FAILED, Job
-from lattice.slurm.text.features import matches_features, plain_features
+from lattice.slurm.text.features import TooLong, matches_features, plain_features
 from lattice.slurm.text.times import UNLIMITED
 
 NODE_LIMIT, TIME_LIMIT, NO_NODES = "PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig"
@@ -98,7 +98,10 @@ def _take_features(shape: Shape, job: Job, members: list[Node], program: str) ->
     """Features joined by & are asked of each node; what says more rules out the nodes that do not fit."""
     if not job.features:
         return
-    holds: Callable[[frozenset[str]], bool] | None = matches_features(job.features)
+    try:
+        holds: Callable[[frozenset[str]], bool] | None = matches_features(job.features)
+    except TooLong as problem:
+        raise error(program, f"{SUBMISSION_FAILED}Invalid feature specification: {problem}") from None
     fitting = [] if holds is None else [node for node in members if holds(frozenset(node.hardware.features))]
     if holds is None or (members and not fitting):
         raise error(program, f"{SUBMISSION_FAILED}Invalid feature specification")

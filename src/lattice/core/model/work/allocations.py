@@ -1,6 +1,7 @@
 """Allocations: the one unit of work, with its runs, parts and end. See docs/architecture/core.md."""
 
 from enum import StrEnum
+from math import gcd
 
 from msgspec import Struct
 
@@ -209,6 +210,16 @@ class GivenUp(Struct, frozen=True, gc=False, array_like=True):
     cause: Cause
 
 
+def _meeting(apart: int, stride: int, step: int, start: int, stop: int) -> range:
+    """The places from `start` to before `stop` at which `apart + place * stride` is a multiple of `step`."""
+    common = gcd(stride, step)
+    if apart % common:
+        return range(0)
+    period = step // common
+    place = -(apart // common) * pow(stride // common, -1, period) % period
+    return range(start + (place - start) % period, stop, period)
+
+
 class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A block of alike tasks under one record.
 
@@ -294,8 +305,9 @@ class TaskGroup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
             if start < stop and step == 1:
                 found.append((offset + start, offset + stop))
             elif start < stop:
-                hits = (offset + place for place in range(start, stop) if (first + place * stride - low) % step == 0)
-                found += intervals.from_positions(hits)
+                found += (
+                    (offset + place, offset + place + 1) for place in _meeting(first - low, stride, step, start, stop)
+                )
             offset += (last - first) // stride + 1
         return intervals.union(tuple(found), ())
 

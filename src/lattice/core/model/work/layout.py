@@ -50,11 +50,13 @@ class Layout(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return tuple(dealt)
         hands: list[list[int]] = [[] for _ in self.counts]
         rank = 0
-        while rank < self.size:
-            for hand, count in zip(hands, self.counts, strict=True):
-                if len(hand) < count:
-                    hand.append(rank)
-                    rank += 1
+        open_hands = [each for each in zip(hands, self.counts, strict=True) if each[1] > 0]
+        while open_hands:
+            for hand, _ in open_hands:
+                hand.append(rank)
+                rank += 1
+            # Whoever has enough is not asked again: the work is that of the ranks, however unlike the counts are.
+            open_hands = [(hand, count) for hand, count in open_hands if len(hand) < count]
         return tuple(map(tuple, hands))
 
 

@@ -1,0 +1,225 @@
+"""What one connection, one address and all of them together may take of an HTTP listener.
+
+A head has a size, a number of headers and a time; a body that comes to a standstill is given up; connections are counted, by address
+and in all, so that descriptors are left for the log, the snapshots and the agents. When there is no room, the connection that has been
+sending its head for longest makes way: whoever holds half-sent requests open keeps nobody out.
+"""
+
+import asyncio
+import resource
+from dataclasses import dataclass
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from lattice.config.schema import ConnectionLimits
+
+SWEEP_S = 1.0
+# So many times as long as a body may stand still, all of it may take.
+_WHOLE_BODY = 10
+_STATUS = {
+    431: b"HTTP/1.1 431 Request Header Fields Too Large\r\n",
+    408: b"HTTP/1.1 408 Request Timeout\r\n",
+    503: b"HTTP/1.1 503 Service Unavailable\r\n",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """Times in seconds, sizes in bytes."""
+
+    head_bytes: int = 64 << 10
+    headers: int = 100
+    head_s: float = 10.0
+    body_idle_s: float = 30.0
+    connections: int = 16_384
+    per_address: int = 4_096
+    descriptors_kept: int = 256
+
+    @property
+    def room(self) -> int:
+        """How many connections there may be with the descriptors that this process has."""
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if most == resource.RLIM_INFINITY:
+            return self.connections
+        return max(1, min(self.connections, most - self.descriptors_kept))
+
+
+def http_limits(said: ConnectionLimits) -> HttpLimits:
+    return HttpLimits(
+        head_bytes=said.head_bytes,
+        headers=said.headers,
+        head_s=said.head_timeout,
+        body_idle_s=said.body_idle_timeout,
+        connections=said.connections,
+        per_address=said.connections_per_address,
+        descriptors_kept=said.descriptors_kept,
+    )
+
+
+class Gate:
+    """The connections of one listener."""
+
+    def __init__(self, limits: HttpLimits) -> None:
+        self.limits = limits
+        self._room = limits.room
+        self._by_address: dict[str, int] = {}
+        self._open: set[BoundedProtocol] = set()
+        self._heads: dict[BoundedProtocol, None] = {}  # the oldest first
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    def enter(self, connection: "BoundedProtocol") -> bool:
+        """Whether it may stay."""
+        address = connection.address
+        if address and self._by_address.get(address, 0) >= self.limits.per_address:
+            return False
+        if len(self._open) >= self._room:
+            oldest = next(iter(self._heads), None)
+            if oldest is None:
+                return False
+            oldest.drop()
+        self._open.add(connection)
+        self._by_address[address] = self._by_address.get(address, 0) + 1
+        if self._sweeping is None:
+            self._sweeping = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+        return True
+
+    def leave(self, connection: "BoundedProtocol") -> None:
+        self._heads.pop(connection, None)
+        if connection not in self._open:
+            return
+        self._open.discard(connection)
+        left = self._by_address[connection.address] - 1
+        if left:
+            self._by_address[connection.address] = left
+        else:
+            del self._by_address[connection.address]
+
+    def head_began(self, connection: "BoundedProtocol") -> None:
+        self._heads[connection] = None
+
+    def head_ended(self, connection: "BoundedProtocol") -> None:
+        self._heads.pop(connection, None)
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection in tuple(self._open):
+            connection.check_time(now)
+        self._sweeping = loop.call_later(SWEEP_S, self._sweep) if self._open else None
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection within the limits of `gate`."""
+
+    gate: Gate
+    address = ""
+    _is_in_head = False
+    _is_in_body = False
+    _is_refused = False
+    _head_bytes = 0
+    _header_bytes = 0
+    _since = 0.0  # when the head, or the body, began
+    _heard = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        if self.gate.enter(self):
+            self._begin_head()
+        else:
+            self._answer(503, "too many connections")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.gate.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
+        self._heard = self.loop.time()
+        if not self._is_in_head and not self._is_in_body:
+            self._begin_head()
+        super().data_received(data)
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > self.gate.limits.head_bytes:
+                self._refuse_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_bytes += len(name) + len(value) + 4
+        limits = self.gate.limits
+        if (
+            self._is_refused
+            or self._header_bytes + len(self.url) > limits.head_bytes
+            or len(self.headers) >= limits.headers
+        ):
+            self._refuse_head()
+        else:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._end_head()
+        self._is_in_body = True
+        if not self._is_refused:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self._is_refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._is_in_body = False
+        if not self._is_refused:
+            super().on_message_complete()
+
+    def check_time(self, now: float) -> None:
+        """Ends it when its head, or the next piece of its body, is overdue."""
+        limits = self.gate.limits
+        if self._is_in_head:
+            if now - self._since > limits.head_s:
+                self._answer(408, "the request did not come in time")
+        elif self._is_in_body and not self.flow.read_paused:
+            is_still = now - self._heard > limits.body_idle_s
+            if is_still or now - self._since > _WHOLE_BODY * limits.body_idle_s:
+                self.drop()
+
+    def drop(self) -> None:
+        """Ends it without a word."""
+        self._is_refused = True
+        self.gate.leave(self)
+        self.transport.abort()
+
+    def _begin_head(self) -> None:
+        self._is_in_head = True
+        self._head_bytes = self._header_bytes = 0
+        self._since = self.loop.time()
+        self.gate.head_began(self)
+
+    def _end_head(self) -> None:
+        self._is_in_head = False
+        self._head_bytes = self._header_bytes = 0
+        self._since = self._heard
+        self.gate.head_ended(self)
+
+    def _refuse_head(self) -> None:
+        if not self._is_refused:
+            limits = self.gate.limits
+            self._answer(431, f"a head has at most {limits.head_bytes:,} bytes and {limits.headers} headers")
+
+    def _answer(self, status: int, message: str) -> None:
+        self._is_refused = True
+        self.gate.leave(self)
+        body = f'{{"error":{{"code":"too_large","message":"{message}"}}}}'.encode()
+        if status != 431:
+            body = f'{{"error":{{"code":"unavailable","message":"{message}"}}}}'.encode()
+        self.transport.write(
+            _STATUS[status]
+            + b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
+            + body
+        )
+        self.transport.close()
+
+
+def bounded(base: type[BoundedProtocol], limits: HttpLimits) -> type[BoundedProtocol]:
+    """The protocol of one listener, whose connections are counted together."""
+    return type(base.__name__, (base,), {"gate": Gate(limits)})
