@@ -34,6 +34,7 @@ class Client(Blocking, Calls):
     the next is asked. A call that gets no answer is repeated under the same request id for up to
     `retry_for` seconds (0 = never), then Unreachable is raised; `note` hears of it after a second.
     Without `token` and `token_file` the login that `lattice login` keeps is used. `ca_file` is whom to trust with https.
+    With `stale` reads are answered from what the server has, even if it cannot reach the others: that may be old.
     Plain http to another machine is refused unless `insecure_http` asks for it.
     Keeps one connection open; use one client per thread.
     """
@@ -51,6 +52,7 @@ class Client(Blocking, Calls):
         policy: RetryPolicy | None = None,
         ca_file: str | os.PathLike[str] | None = None,
         insecure_http: bool = False,
+        stale: bool = False,
     ) -> None:
         texts = endpoints.split(",") if isinstance(endpoints, str) else endpoints
         addresses = parse_endpoints(texts, insecure_http=insecure_http)
@@ -64,6 +66,7 @@ class Client(Blocking, Calls):
             timeout_s=timeout,
             headers=(*headers, ("X-Lattice-Tenant", tenant)) if tenant else headers,
             ca_file=os.fspath(ca_file or ""),
+            stale=stale,
         )
 
     @classmethod

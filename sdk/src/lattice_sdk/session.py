@@ -146,8 +146,10 @@ class Session:
         timeout_s: float,
         headers: tuple[tuple[str, str], ...] = (),
         ca_file: str = "",
+        stale: bool = False,
     ) -> None:
         self._endpoints = tuple(endpoints)
+        self._stale = stale
         self._ca_file = ca_file
         self._token = token
         self._policy = policy
@@ -307,7 +309,10 @@ class Session:
             headers.append(("Content-Type", "application/json"))
         if request.method != "GET" or body:
             headers.append(("Content-Length", str(len(body))))
-        first = f"{request.method} {self.endpoint.prefix}{request.target} HTTP/1.1\r\n"
+        target = request.target
+        if self._stale and request.method == "GET":
+            target += ("&" if "?" in target else "?") + "consistency=stale"
+        first = f"{request.method} {self.endpoint.prefix}{target} HTTP/1.1\r\n"
         lines = "".join(_header(name, value) for name, value in headers)
         return (first + lines + "\r\n").encode("ascii"), body
 

@@ -113,6 +113,7 @@ class Context:
                 token_file=place.token_file,
                 tenant=self.settings.tenant,
                 retry_for=self.flags.retry_for,
+                stale=self.flags.stale,
                 note=self.note,
                 ca_file=self.settings.ca_file or None,
                 insecure_http=self.settings.insecure_http,

@@ -26,6 +26,7 @@ class Flags:
     ca_file: str | None = None
     insecure_http: bool = False
     retry_for: float = DEFAULT_RETRY_FOR_S
+    stale: bool = False
 
 
 # Flags that take a value, needed to find the command among them.
@@ -43,7 +44,7 @@ WITH_VALUE = frozenset(
         "--retry-for",
     }
 )
-WITHOUT_VALUE = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-color", "--insecure-http"})
+WITHOUT_VALUE = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-color", "--insecure-http", "--stale"})
 
 # Flags a script may set for itself; any other could let a script choose where a token is sent.
 ALLOWED_IN_SCRIPTS = frozenset({"tenant", "vcluster"})
@@ -67,6 +68,7 @@ def add_flags(parser: argparse.ArgumentParser, *, vcluster: bool) -> None:
         add("--vcluster", metavar="NAME", help="use this vCluster")
     add("--config", metavar="FILE", help="configuration file (default: ~/.config/lattice/config.yaml)")
     add("--no-color", action="store_true", help="disable colors (also: NO_COLOR=1)")
+    add("--stale", action="store_true", help="read what the server has, even if it cannot reach the others")
     add("--api-url", metavar="URL", help="URL of the API; separate several with commas")
     add("--token-file", metavar="FILE", help="read the token from this file")
     add("--ca-file", metavar="FILE", help="CA bundle to use for HTTPS (default: the system's)")

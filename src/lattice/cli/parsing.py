@@ -158,6 +158,8 @@ def find_command(line: Sequence[str]) -> Invocation:
     position, wants_help = 0, False
     while isinstance(entry, Branch):
         position = _skip_flags(head, position)
+        if position == len(head) and entry.default and not wants_help:
+            return Invocation((*words, entry.default), _leaf(entry), head, tail)
         if position == len(head):
             raise _without_command(entry, words, wants_help=wants_help)
         word = head.pop(position)
@@ -170,6 +172,13 @@ def find_command(line: Sequence[str]) -> Invocation:
         else:
             entry, words = _entry(entry, words, word), (*words, word)
     return Invocation(words, entry, [*(["--help"] if wants_help else []), *head], tail)
+
+
+def _leaf(branch: Branch) -> Leaf:
+    """What a word without a subcommand does."""
+    found = branch.entries[branch.default]
+    assert isinstance(found, Leaf)  # noqa: S101 - the registry's own
+    return found
 
 
 def _skip_flags(head: list[str], position: int) -> int:

@@ -13,10 +13,11 @@ class Leaf(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A word that needs a subcommand."""
+    """A word that needs a subcommand, unless it has a default."""
 
     summary: str
     entries: "dict[str, Leaf | Branch]"
+    default: str = ""
 
 
 NODE = Branch(
@@ -116,6 +117,7 @@ ADMIN = Branch(
                         ),
                         "transfer-leader": Leaf("admin.raft:TRANSFER", "transfer leadership to another server"),
                     },
+                    default="list",
                 ),
                 "rotate-certificates": Leaf("admin.raft_members:ROTATE", "rotate the server certificates"),
             },

@@ -45,6 +45,8 @@ def test_the_status_names_certificates_and_clocks(api: FakeApi, cli: Cli) -> Non
 def test_listing_the_servers(api: FakeApi, cli: Cli) -> None:
     api.on("GET", "/raft/members", MEMBERS)
     table = cli("admin", "raft", "members", "list").table()
+    assert cli("admin", "raft", "members").table() == table
+    assert cli("admin", "raft", "members", "-q").out == cli("admin", "raft", "members", "list", "-q").out
     assert table[0][:4] == ["SERVER", "ROLE", "HEALTHY", "REST"]
     assert table[1][:4] == ["s1", "leader", "yes", "http://h1:8080"]
     assert table[2][:3] == ["s2", "voter", "no"]
@@ -94,3 +96,11 @@ def test_renewing_certificates_fails_when_one_server_did_not(api: FakeApi, cli: 
     api.on("POST", "/raft/rotate-certificates", {"items": [good, {"name": "s2", "problem": "it does not answer"}]})
     outcome = cli("admin", "raft", "rotate-certificates")
     assert (outcome.code, "it does not answer" in outcome.out) == (1, True)
+
+
+def test_what_may_be_old_is_read_only_when_asked_for(api: FakeApi, cli: Cli) -> None:
+    api.on("GET", "/raft/members", MEMBERS)
+    cli("admin", "raft", "members")
+    assert "consistency" not in str(api.last())
+    cli("--stale", "admin", "raft", "members")
+    assert "consistency" in str(api.last())
