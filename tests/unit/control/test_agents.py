@@ -31,7 +31,8 @@ from lattice.ports.nodes.agents import (
     StopOrder,
 )
 from lattice.ports.quorum.log import LogFull
-from tests.unit.control.world import HARDWARE, World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import HARDWARE, World
 
 
 class Desk:

@@ -2,7 +2,8 @@
 
 from lattice.control.work.archiving import BATCH, Archiving
 from lattice.core.machine.commands import CancelAllocation, FoldTasks, SetSetting
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 
 @scenario

@@ -16,8 +16,8 @@ from lattice.core.model.site.audit import AuditNote, key_id, seal_message
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.quorum.object_store import ObjectStoreError
 from lattice.ports.site.audit import AuditError
+from lattice.testing import FakeReplica, HandClock
 from lattice.wire.files.audit import SegmentName, in_order, parse_segment
-from tests.unit.control.world import FakeClock, FakeReplica
 
 
 class FullStore(DirectoryStore):
@@ -27,7 +27,7 @@ class FullStore(DirectoryStore):
 
 class Desk:
     def __init__(self, folder: Path, **settings: Any) -> None:  # noqa: ANN401 - as AuditSettings has them
-        self.clock = FakeClock()
+        self.clock = HandClock()
         self.replica = FakeReplica(self.clock)
         self.folder = folder
         self.settings = AuditSettings(**settings)

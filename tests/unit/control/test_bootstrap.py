@@ -4,7 +4,8 @@ from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defa
 from lattice.core.machine.commands import SetTenant
 from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.model.site.tenants import NodeSharing, Tenant
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 
 @scenario

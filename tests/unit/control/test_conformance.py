@@ -15,8 +15,9 @@ from lattice.core.model.nodes.conformance import fingerprint
 from lattice.core.model.nodes.drift import Baseline, Difference
 from lattice.core.model.nodes.nodes import DownCause, NodeState
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
+from lattice.testing import scenario
 from tests.unit.control.reports import Reports
-from tests.unit.control.world import World, scenario
+from tests.unit.control.world import World
 
 OLD = {"kernel": "6.1", "nic.firmware": "22"}
 NEW = {"kernel": "6.1", "nic.firmware": "23"}

@@ -1,7 +1,8 @@
 """The loop of deadlines: ends what is due, sleeps until the next is, forgets what has ended."""
 
 from lattice.control.work.deadlines import AT_LEAST_EVERY_S, Deadlines
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 
 @scenario

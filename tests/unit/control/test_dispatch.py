@@ -27,7 +27,8 @@ from lattice.core.model.work.shares import share_of
 from lattice.core.model.work.steps import StepRecord
 from lattice.ports.nodes.agents import FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
 from lattice.ports.quorum.log import LogFull
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 SETTINGS = DispatchSettings(retry_s=2.0, grace_s=30.0, api_url="http://127.0.0.1:1")
 

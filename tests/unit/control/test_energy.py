@@ -9,7 +9,8 @@ from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.scheduler.score.energy import normalised_price, price_at
 from lattice.ports.site.energy import PricesUnavailable
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

@@ -13,7 +13,8 @@ from lattice.core.machine.outcomes import Outcome
 from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
 from lattice.core.model.nodes.nodes import DegradeCause, NodeState
 from lattice.ports.quorum.log import LogFull
-from tests.unit.control.world import HARDWARE, World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import HARDWARE, World
 
 
 class Checks:

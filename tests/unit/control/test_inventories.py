@@ -15,7 +15,7 @@ from lattice.core.model.nodes.inventory import (
     encode_inventory,
     inventory_fingerprint,
 )
-from tests.unit.control.world import FakeClock
+from lattice.testing import HandClock
 
 STALE_AFTER_S = 100.0
 
@@ -33,7 +33,7 @@ class Known:
     """The registry, and what it was told."""
 
     def __init__(self) -> None:
-        self.clock, self.links, self.changes = FakeClock(), Links(), list[str]()
+        self.clock, self.links, self.changes = HandClock(), Links(), list[str]()
         self.window_s = STALE_AFTER_S
         self.registry = Inventories(self.links, self.clock, lambda: self.window_s)
         self.registry.subscribe(self.changes.append)

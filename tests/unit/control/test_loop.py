@@ -9,7 +9,7 @@ from lattice.control import loop
 from lattice.control.loop import MAX_STREAKS, Alarm, Guard, keep_turning
 from lattice.ports.quorum.log import LogFull
 from lattice.ports.quorum.replica import ReplicaStopped
-from tests.unit.control.world import scenario
+from lattice.testing import scenario
 
 
 @scenario

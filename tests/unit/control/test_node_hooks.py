@@ -13,7 +13,8 @@ from lattice.core.machine.commands import DownNode, DrainNode, ImportNodes, Undr
 from lattice.core.model.nodes.nodes import DownCause
 from lattice.core.model.nodes.specifications import Specification
 from lattice.ports.site.site_program import ProgramFailed
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 
 class FakeProgram:

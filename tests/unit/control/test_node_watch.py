@@ -24,7 +24,8 @@ from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.site.tenants import SENSITIVE, Fencing, Vcluster
 from lattice.core.model.work.allocations import AllocationState
 from lattice.ports.quorum.log import LogFull
-from tests.unit.control.world import HARDWARE, World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import HARDWARE, World
 
 
 class Watch:

@@ -13,7 +13,8 @@ from lattice.core.model.work.notifications import Notification, Notify, Occasion
 from lattice.ports.quorum.log import LogUnavailable
 from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.notifications import DeliveryFailed, Sender, Undeliverable
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 MAIL = "mail:ada@example.org"
 OTHER = "mail:bob@example.org"

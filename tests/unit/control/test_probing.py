@@ -5,8 +5,9 @@ import pytest
 from lattice.control.nodes.probing import Probing
 from lattice.core.machine.commands import DisableNode, DownNode
 from lattice.core.model.nodes.nodes import DownCause
+from lattice.testing import scenario
 from lattice.wire.agents.collecting import Alive
-from tests.unit.control.world import World, scenario
+from tests.unit.control.world import World
 
 
 @scenario

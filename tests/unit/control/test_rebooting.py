@@ -8,7 +8,8 @@ from lattice.control.nodes.rebooting import RebootDocument, Rebooting
 from lattice.core.machine.commands import ConfirmNode, DisableNode, DrainNode, EnableNode, RebootNode, RegisterNode
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.ports.site.site_program import ProgramFailed
-from tests.unit.control.world import HARDWARE, World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import HARDWARE, World
 
 
 class FakeProgram:

@@ -3,7 +3,8 @@
 from lattice.control.work.reconcile import Reconcile, ReconcileSettings
 from lattice.core.machine.commands import ExpireAllocation, PauseAllocation
 from lattice.core.model.work.allocations import AllocationState, StopIntent
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 
 def reconcile(world: World, counted: dict[str, int | None]) -> Reconcile:

@@ -7,9 +7,10 @@ from lattice.control.work.scheduling import Scheduling, SchedulingSettings
 from lattice.core.machine.commands import SubmitAllocation
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import AllocationState, Request
+from lattice.testing import scenario
 from lattice.wire.work.allocations import Work, encode_work
 from tests.unit.control.reports import Reports
-from tests.unit.control.world import World, scenario
+from tests.unit.control.world import World
 
 NODES = tuple(f"n{number:03d}" for number in range(100))
 OLD, NEW = {"bios": "1"}, {"bios": "2"}

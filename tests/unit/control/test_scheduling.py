@@ -9,7 +9,8 @@ from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.work.allocations import AllocationState
 from lattice.core.scheduler.proposals import Plan
 from lattice.core.scheduler.tables.snapshot import Snapshot
-from tests.unit.control.world import FakeReplica, World, scenario
+from lattice.testing import FakeReplica, scenario
+from tests.unit.control.world import World
 
 
 class Loop:

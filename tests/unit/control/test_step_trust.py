@@ -6,8 +6,9 @@ from lattice.control.steps.plan import StepPlan, encode_plan
 from lattice.core.model.work.layout import Distribution, Layout
 from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, EndOrder
+from lattice.testing import scenario
 from tests.unit.control.test_steps import Book
-from tests.unit.control.world import World, scenario
+from tests.unit.control.world import World
 
 
 class Cluster(Book):

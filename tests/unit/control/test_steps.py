@@ -12,7 +12,8 @@ from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNod
 from lattice.core.model.work.layout import TaskRequest
 from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, LaunchRequest, SignalOrder, StepRefused
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 
 class Book:

@@ -19,7 +19,8 @@ from lattice.core.machine.commands import (
 )
 from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase, StopIntent
 from lattice.ports.nodes.agents import StopOrder
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 SETTINGS = DispatchSettings(retry_s=2.0, grace_s=30.0, api_url="http://127.0.0.1:1")
 DEADLINE_S = 100

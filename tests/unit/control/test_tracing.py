@@ -7,8 +7,9 @@ from pathlib import Path
 from lattice.control.work.tracing import TraceCapture
 from lattice.core.machine.commands import CancelAllocation, SetSetting, SetVcluster
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
+from lattice.testing import scenario
 from lattice.wire.files.traces import Completed, NodeListed, Started, Submitted, TraceLine, decode_trace_line
-from tests.unit.control.world import World, scenario
+from tests.unit.control.world import World
 
 
 async def switched(world: World, value: str) -> None:

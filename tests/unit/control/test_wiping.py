@@ -9,7 +9,8 @@ from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.ports.nodes.wiper import WipeFailed, WipeOrder
 from lattice.ports.quorum.log import LogUnavailable
-from tests.unit.control.world import World, scenario
+from lattice.testing import scenario
+from tests.unit.control.world import World
 
 
 class FakeWiper:

@@ -1,17 +1,8 @@
 """A small world for the loops: the real state machine behind a replica without a log, and nodes that only listen."""
 
-import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ParamSpec
-
-from lattice.core.machine.apply import apply
-from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.commands import (
     AnyCommand,
     ConfirmNode,
-    Envelope,
     PlaceAllocation,
     RegisterNode,
     ReportPart,
@@ -19,180 +10,22 @@ from lattice.core.machine.commands import (
     SetVcluster,
     SubmitAllocation,
 )
-from lattice.core.machine.outcomes import Accepted, Outcome
+from lattice.core.machine.outcomes import Accepted
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.nodes import Hardware, Node, Share
 from lattice.core.model.site.tenants import Tenant, Vcluster
 from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, Request
 from lattice.core.model.work.asked import Asked
-from lattice.core.model.work.dags import Dag
 from lattice.core.model.work.notifications import Notify
-from lattice.ports.nodes.agents import Order, OutputName, OutputPiece
-from lattice.ports.nodes.steps import AnyStepOrder, StepOrder
-from lattice.ports.quorum.archive import ArchivedRecord, ArchiveFilter
-from lattice.ports.quorum.replica import Subscriber
+from lattice.testing import FakeLinks, FakeReplica, HandClock
 from lattice.wire.work.allocations import Work, encode_work
 
 HARDWARE = Hardware(cpus=4, memory_mb=4096)
-P = ParamSpec("P")
-
-
-def scenario(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Runs a coroutine test on an event loop of its own, with a deadline."""
-
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 30))
-
-    return run
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.ms = 1_000_000_000_000
-        self.s = 1000.0
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic_s(self) -> float:
-        return self.s
-
-    def pass_s(self, seconds: float) -> None:
-        self.s += seconds
-        self.ms += int(seconds * 1000)
-
-
-class FakeReplica:
-    """Applies at once. `failure` is raised by the next proposal, before anything happens."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        self.state = State()
-        self.applied_index = 0
-        self.is_leader = True
-        self.failure: Exception | None = None
-        self.proposed: list[AnyCommand] = []
-        self._clock = clock
-        self._subscribers: list[Subscriber] = []
-
-    async def propose(
-        self,
-        command: AnyCommand,
-        *,
-        actor: str,
-        command_id: str = "",
-        based_on: int | None = None,
-    ) -> Outcome:
-        if self.failure is not None:
-            failure, self.failure = self.failure, None
-            raise failure
-        self.proposed.append(command)
-        at = max(self._clock.now_ms(), self.state.last_at)
-        envelope = Envelope(at=at, command=command, actor=actor, command_id=command_id)
-        outcome = apply(self.state, envelope)
-        assert check(self.state) == []
-        self.applied_index += 1
-        if isinstance(outcome, Accepted):
-            for subscriber in self._subscribers:
-                subscriber(self.applied_index, envelope, outcome.events)
-        return outcome
-
-    async def propose_many(
-        self, commands: Sequence[AnyCommand], actor: str, *, based_on: int | None = None
-    ) -> list[Outcome]:
-        return [await self.propose(command, actor=actor) for command in commands]
-
-    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        self._subscribers.append(callback)
-        return lambda: self._subscribers.remove(callback)
-
-    async def wait_for(self, index: int) -> None:
-        assert index <= self.applied_index
-
-    async def read_index(self) -> int:
-        return self.applied_index
-
-    async def archived(self, number: int) -> ArchivedRecord | None:
-        return None
-
-    async def archived_payload(self, number: int) -> bytes:
-        return b""
-
-    async def archived_dag(self, number: int) -> Dag | None:
-        return None
-
-    async def archived_dags(self, user: str, tenant: str, before: int, limit: int) -> list[Dag]:
-        return []
-
-    async def archived_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[ArchivedRecord]:
-        return []
-
-
-@dataclass
-class FakeLinks:
-    """Remembers what was sent to whom; `heard` is set by every order."""
-
-    open: set[str] = field(default_factory=set)
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
-    sent: list[tuple[str, Order]] = field(default_factory=list)
-    closed: list[tuple[str, str]] = field(default_factory=list)
-    step_orders: list[tuple[str, AnyStepOrder]] = field(default_factory=list)
-    fed: list[tuple[str, int, bytes, bool]] = field(default_factory=list)
-
-    def send(self, node: str, order: Order) -> bool:
-        if node not in self.open:
-            return False
-        self.sent.append((node, order))
-        self.heard.set()
-        return True
-
-    def is_connected(self, node: str) -> bool:
-        return node in self.open
-
-    def connected(self) -> frozenset[str]:
-        return frozenset(self.open)
-
-    def close(self, node: str, why: str) -> None:
-        self.closed.append((node, why))
-        self.open.discard(node)
-
-    async def read_output(
-        self,
-        node: str,
-        number: int,
-        run: int,
-        stream: OutputName,
-        *,
-        offset: int = 0,
-        tail_lines: int = 0,
-        follow: bool = False,
-    ) -> AsyncIterator[OutputPiece]:
-        yield OutputPiece(offset=0, data=b"")
-
-    def order_step(self, node: str, order: AnyStepOrder) -> bool:
-        if node not in self.open:
-            return False
-        self.step_orders.append((node, order))
-        return True
-
-    async def feed_step(self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool) -> int:
-        self.fed.append((node, offset, data, eof))
-        return offset + len(data)
-
-    async def read_journal(
-        self, node: str, order: StepOrder, *, offset: int, follow: bool
-    ) -> AsyncIterator[OutputPiece]:
-        yield OutputPiece(offset=offset, data=b"")
-
-    def take(self) -> list[tuple[str, Order]]:
-        """What was sent since the last call."""
-        sent, self.sent = self.sent, []
-        return sent
 
 
 class World:
     def __init__(self) -> None:
-        self.clock = FakeClock()
+        self.clock = HandClock()
         self.replica = FakeReplica(self.clock)
         self.links = FakeLinks()
 
