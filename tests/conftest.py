@@ -30,6 +30,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "soak" if SOAK else "
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="record expected texts (help pages) instead of comparing")
+    parser.addoption("--rewrite-scenarios", action="store_true", help="record the outcomes in tests/scenarios/*.txt")
 
 
 def missing(what: str) -> NoReturn:
