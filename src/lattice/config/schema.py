@@ -80,6 +80,9 @@ class OidcSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     account_claim: str = ""  # the POSIX account; empty = called as the user
     tenants_claim: Name = "tenants"
     default_tenants: list[Name] = []  # of tokens that name none
+    roles_from_scopes: bool = (
+        True  # False where the provider grants any scope that is asked for: then role claims decide alone
+    )
     own_user_tokens: bool = True  # tokens for people that are signed with api.hmac_secret are accepted, too
     keys_every: Period = 300.0
     recheck: Literal["none", "userinfo", "introspection"] = "none"  # how long streams find out about revoked tokens

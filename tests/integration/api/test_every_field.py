@@ -31,6 +31,7 @@ SUBMISSION: dict[str, Any] = {
     "environment": {"A": "1"},
     "cwd": "/srv",
     "submit_dir": "/srv",
+    "umask": 0o027,
     "priority": "high",
     "per_node": True,
     "hold": True,

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from lattice.api.auth.chain import VerifierChain
-from lattice.api.auth.claims import ClaimNames
+from lattice.api.auth.claims import ClaimNames, foreign_identity
 from lattice.api.auth.issuer import ASK_AGAIN_S, IssuerUnusable
 from lattice.api.auth.oidc import OidcPolicy
 from lattice.api.auth.tokens import TokenVerifier, sign_token
@@ -320,3 +320,19 @@ def test_role_claims_count_in_tokens_of_the_server_as_well() -> None:
     now_s = provider.clock.ms // 1000
     token = jwt.encode({"sub": "pam", "exp": now_s + 60, "pact_role": "operator"}, SECRET, algorithm="HS256")
     assert TokenVerifier(SECRET, provider.clock).verify(token).roles == ("Operator",)
+
+
+@pytest.mark.parametrize(
+    ("claims", "roles", "kind"),
+    [
+        ({"scope": "admin"}, ("User",), "user"),
+        ({"scope": "agent"}, ("User",), "user"),
+        ({"scope": "admin", "lattice_role": "operator"}, ("Operator",), "user"),
+    ],
+)
+def test_scopes_give_no_role_where_the_provider_grants_any(
+    claims: dict[str, Any], roles: tuple[str, ...], kind: str
+) -> None:
+    told = {"sub": "ada", "exp": 2_000_000_000, "tenants": ["a"], **claims}
+    identity = foreign_identity(told, ClaimNames(takes_scopes=False))
+    assert (identity.roles, identity.kind) == (roles, kind)

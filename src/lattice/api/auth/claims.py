@@ -25,6 +25,7 @@ class ClaimNames:
     account: str = ""
     tenants: str = "tenants"
     default_tenants: tuple[str, ...] = ()
+    takes_scopes: bool = True  # False: roles come from the role claims alone
 
 
 def is_moment(value: object) -> bool:
@@ -76,7 +77,7 @@ def foreign_identity(claims: Mapping[str, Any], names: ClaimNames) -> Identity:
     account = claims.get(names.account) if names.account else user
     if not is_name(account):
         raise Unauthenticated(f'the token has no usable claim "{names.account}", which names the account')
-    words = _scopes(claims)
+    words = _scopes(claims) if names.takes_scopes else []
     roles = _role_claims(claims)
     kind: Kind = "agent" if "agent" in words or "agent" in roles else "user"
     return Identity(

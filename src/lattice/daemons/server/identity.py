@@ -105,6 +105,7 @@ def _policy(config: ServerConfig) -> OidcPolicy:
             account=oidc.account_claim,
             tenants=oidc.tenants_claim,
             default_tenants=tuple(oidc.default_tenants),
+            takes_scopes=oidc.roles_from_scopes,
         ),
         recheck=oidc.recheck,
         client_secret=secret,
