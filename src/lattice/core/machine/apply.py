@@ -16,6 +16,7 @@ from lattice.core.machine.decide import decide
 from lattice.core.machine.evolve import evolve
 from lattice.core.machine.outcomes import Accepted, Outcome, Rejected
 from lattice.core.machine.rules.site import audit
+from lattice.core.machine.rules.site.changes import Change, changes_of
 from lattice.core.machine.rules.work import dependencies, notifications
 from lattice.core.machine.state import Recent, State
 from lattice.core.model.site.audit import chained
@@ -57,13 +58,14 @@ def _carry_out(state: State, envelope: Envelope) -> Outcome:
     decision = decide(state, envelope)
     if isinstance(decision, Rejected):
         return decision
+    changed = changes_of(state, envelope.command) if state.audit.is_on else ()
     events = told = _fold(state, decision, envelope.at)
     # What depends on what happened follows in the same command, and what depends on that.
     while told:
         told = _fold(state, dependencies.settle(state, told, envelope.at), envelope.at)
         events += told
     if state.audit.is_on:
-        events += _record(state, envelope, events)
+        events += _record(state, envelope, events, changed)
     return Accepted(events=events, number=_number_of(decision))
 
 
@@ -86,10 +88,12 @@ def _tell(state: State, subject: notifications.Subject, event: ev.AnyEvent, at: 
     return told
 
 
-def _record(state: State, envelope: Envelope, events: tuple[ev.AnyEvent, ...]) -> tuple[ev.AnyEvent, ...]:
+def _record(
+    state: State, envelope: Envelope, events: tuple[ev.AnyEvent, ...], changed: tuple[Change, ...]
+) -> tuple[ev.AnyEvent, ...]:
     """The entries of the audit chain that the command gives rise to, now part of the state like all else that it did."""
     recorded: tuple[ev.AnyEvent, ...] = ()
-    for note in audit.notes_of(state, envelope, events):
+    for note in audit.notes_of(state, envelope, events, changed):
         entry = ev.AuditRecorded(added=chained(state.audit.head, note, envelope.at))
         evolve(state, entry, envelope.at)
         recorded += (entry,)

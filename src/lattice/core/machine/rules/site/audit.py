@@ -5,15 +5,18 @@ sensitive vClusters. The entry becomes part of the state by the same command: th
 See docs/architecture/core.md.
 """
 
+from msgspec.structs import replace
+
 from lattice.core.machine import commands as cmd
 from lattice.core.machine import events as ev
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.rules import admission, node_wipes
 from lattice.core.machine.rules.nodes import drift
+from lattice.core.machine.rules.site.changes import Change, described
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import DownCause
-from lattice.core.model.site.audit import AuditKey, AuditNote, key_id
+from lattice.core.model.site.audit import MAX_DETAIL, AuditKey, AuditNote, key_id
 from lattice.core.model.work.allocations import Allocation
 
 Events = tuple[ev.AnyEvent, ...]
@@ -97,14 +100,17 @@ _Administrative = (
 )
 
 
-def notes_of(state: State, envelope: cmd.Envelope, events: Events) -> tuple[AuditNote, ...]:
-    """What to record of a command that was accepted and led to these events."""
+def notes_of(
+    state: State, envelope: cmd.Envelope, events: Events, changed: tuple[Change, ...] = ()
+) -> tuple[AuditNote, ...]:
+    """What to record of a command that was accepted, led to these events and changed these fields of records."""
     command, actor = envelope.command, envelope.actor
     if isinstance(command, cmd.RecordAudit):
         return command.notes
     notes: tuple[AuditNote, ...] = ()
     if events and isinstance(command, _Administrative):
-        notes = (_administration(command, actor),)
+        note = _administration(command, actor)
+        notes = (replace(note, detail=described(changed, MAX_DETAIL)) if changed else note,)
     elif events and isinstance(command, _NodeOrder):
         notes = _ordered(command, actor)
     notes += drift.notes_of(state, events) + node_wipes.notes_of(state, events) + _admissions(state, envelope, events)
