@@ -181,7 +181,7 @@ def test_too_large_a_dag_is_refused_in_the_words_of_the_manual(cluster: LocalClu
     refused = cluster.cli("dag", "submit", write(tmp_path, f"allocations: [{members}]"), check=False)
     assert refused.returncode == 1
     assert "error: DAG exceeds maximum size (1001 allocations, limit: 1000)" in refused.stderr
-    assert "Split the workflow into smaller DAGs or increase the limit via system configuration." in refused.stderr
+    assert "split the workflow into smaller DAGs or increase the limit via system configuration" in refused.stderr
 
 
 def test_dependencies_by_id_hold_work_back_and_let_it_go(cluster: LocalCluster) -> None:

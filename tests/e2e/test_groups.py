@@ -64,7 +64,7 @@ def test_no_more_tasks_run_at_once_than_allowed_and_the_limit_can_be_changed(
     cluster.cli("update", group, "--concurrency=4")
     assert eventually(lambda: _running(cluster, group, 4), "four tasks run")["pending"] == 2
     sheet = cluster.cli("status", group, "--verbose").stdout
-    assert "6, 4 at once: 2 pending (4-5), 4 running" in sheet
+    assert "6, max 4: 2 pending (4-5), 4 running" in sheet
     assert "1x4" in cluster.cli("status", group).stdout
     wait_for.touch()
     assert cluster.wait_end(group)["state"] == "Completed"

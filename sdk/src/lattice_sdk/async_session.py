@@ -26,7 +26,7 @@ class _NotNow(Exception):
 
 
 class AsyncSession:
-    """A place to send requests to. It may be used by many tasks at once, and by one event loop after the other."""
+    """A place to send requests to. It may be used by many tasks concurrently, and by one event loop after the other."""
 
     def __init__(
         self,

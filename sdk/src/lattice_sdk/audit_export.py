@@ -2,7 +2,7 @@
 
 An export is lines of JSON: a head, entries with seals between them, an end. Of a complete one every line counts: each entry is bound to
 all before it by SHA-256, each seal signs the link of its last entry, and the end signs every byte before it. A selection is signed by
-its end alone. Whoever changes, removes or adds a byte is found out, unless he has the key.
+its end alone. Any change, removal or addition of a byte is detected, unless its author has the key.
 """
 
 from collections.abc import Iterable, Mapping

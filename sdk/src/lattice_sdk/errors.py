@@ -32,7 +32,7 @@ class NoToken(LatticeError):
 
 
 class LoginFailed(LatticeError):
-    """Nobody was logged in; the text says what the identity provider or the person did."""
+    """The login failed; the text says what the identity provider or the user did."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class Unreachable(LatticeError):
 
 
 class BadAnswer(LatticeError):
-    """The answer is not one that a Lattice server gives; the address may be somebody else's."""
+    """The answer is not one that a Lattice server gives; the address may belong to another service."""
 
 
 class WaitTimedOut(LatticeError):
@@ -106,7 +106,7 @@ class Refused(ApiError):
 
 
 class TooMany(ApiError):
-    """More requests in a while, or more streams at once, than the server allows one user; later is right."""
+    """More requests, or more concurrent streams, than the server allows one user; retry later."""
 
 
 class ServerFault(ApiError):

@@ -77,7 +77,7 @@ def log_in(discovery: Discovery, person: Person, *, flow: str, ca_file: str = ""
             hint="ask its administrator for a token, and point LATTICE_TOKEN_FILE at it",
         )
     if discovery.issuer.startswith("http:") and not is_local(discovery.issuer):
-        person.warn(f"{discovery.issuer} is not https: whoever is in between learns who you are")
+        person.warn(f"{discovery.issuer} is not https: anyone in between can read your credentials")
     provider = find_provider(discovery.issuer, ca_file)
     scope = " ".join(discovery.scopes) or "openid"
     terms = Terms(
@@ -173,7 +173,7 @@ def by_device(terms: Terms, person: Person) -> Tokens:
                     break
                 case _:
                     raise
-    raise LoginFailed("nobody entered the code in time", hint="run the command again for a new one")
+    raise LoginFailed("the code was not entered in time", hint="run the command again for a new one")
 
 
 def _with_code(terms: Terms, query: Mapping[str, str], redirect: str, verifier: str) -> Tokens:
@@ -232,7 +232,7 @@ def _served(connection: socket.socket, state: str) -> dict[str, str] | None:
 
 
 def _is_state(query: Mapping[str, str], state: str) -> bool:
-    """In bytes: of texts only those in ASCII can be compared, and whoever reaches the port chooses what comes."""
+    """In bytes: of texts only those in ASCII can be compared, and any process that reaches the port can send any bytes."""
     return compare_digest(query.get("state", "").encode(errors="replace"), state.encode())
 
 

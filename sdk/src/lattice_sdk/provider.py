@@ -79,7 +79,7 @@ def find_provider(issuer: str, ca_file: str = "") -> Provider:
     url = issuer.rstrip("/") + "/.well-known/openid-configuration"
     found = _decoded(*_exchange("GET", url, None, ca_file), url, Provider)
     if found.issuer != issuer:
-        raise LoginFailed(f"{issuer} calls itself {found.issuer!r}; nobody is logged in by somebody else")
+        raise LoginFailed(f"{issuer} calls itself {found.issuer!r}; refusing to log in with another issuer")
     named = (found.token_endpoint, found.authorization_endpoint, found.device_authorization_endpoint)
     for address in (*named, found.revocation_endpoint):
         if address and issuer.startswith("https:") and not address.startswith("https:"):

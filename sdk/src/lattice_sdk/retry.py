@@ -12,7 +12,7 @@ LONGEST_PAUSE_S = 2.0
 
 
 def silent(_message: str) -> None:
-    """Takes a note and tells nobody."""
+    """Discards the note."""
 
 
 def jitter() -> float:
@@ -22,7 +22,7 @@ def jitter() -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """How long one call may go on being repeated; `note` hears about it once a second has passed."""
+    """How long one call may be retried; `note` is called once a second has passed."""
 
     retry_for_s: float = DEFAULT_RETRY_FOR_S
     note: Callable[[str], None] = silent
@@ -35,7 +35,7 @@ class RetryPolicy:
 
 
 class Attempts:
-    """The history of one call: when it began, how often it failed, whether anybody was told."""
+    """The history of one call: when it began, how often it failed, whether it was reported."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
@@ -67,7 +67,7 @@ class Attempts:
         return min(pause, left)
 
     def tell(self, message: str) -> None:
-        """Hand the message on, unless one was handed on before."""
+        """Report the message, unless one was reported before."""
         if not self._is_noted:
             self._is_noted = True
             self._policy.note(message)

@@ -51,7 +51,7 @@ class Request:
     body: bytes | None = None
     headers: tuple[tuple[str, str], ...] = ()
     timeout_s: float | None = None
-    is_patient: bool = False  # silence is expected, nobody needs to be told
+    is_patient: bool = False  # silence is expected and not reported
 
     @property
     def target(self) -> str:
@@ -135,7 +135,7 @@ def is_hopeless(error: OSError | ProtocolError) -> bool:
 
 
 class Session:
-    """A place to send requests to. Not for use by several threads at once."""
+    """A place to send requests to. Not thread-safe."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ class TaskOutput(NamedTuple):
 
 
 class OutputGap(NamedTuple):
-    """So many bytes of one node are gone: nobody read them in time."""
+    """This many bytes of one node are gone: they were not read in time."""
 
     node: int
     size: int

@@ -68,7 +68,7 @@ class EventParser:
 class EventReader:
     """An endless run of events, over as many connections as it takes.
 
-    The first connection is made at once, so that what happens from now on is not missed. Iteration
+    The first connection is made immediately, so that no event from now on is missed. Iteration
     ends with the server's event `end`; an event `error` is raised as the error it carries. Where the
     stream had to be taken up again without a position, an event BLIND says that some may be missing.
     """

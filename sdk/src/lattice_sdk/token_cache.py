@@ -49,7 +49,7 @@ def addresses(endpoints: str | Sequence[str]) -> list[str]:
 
 
 class TokenCache:
-    """`warn` hears of a file that others could read, which is mended."""
+    """`warn` is called for a file that others could read; its mode is fixed."""
 
     def __init__(self, path: str, warn: Callable[[str], None] = lambda _text: None) -> None:
         self.path = path
@@ -99,7 +99,7 @@ class TokenCache:
         except OSError as error:
             raise NoToken(f"cannot read {self.path}: {error.strerror}") from None
         if mode & 0o077:
-            self._warn(f"{self.path} could be read by others (mode {mode:04o}); it is mended")
+            self._warn(f"{self.path} could be read by others (mode {mode:04o}); fixed")
             with contextlib.suppress(OSError):
                 os.chmod(self.path, 0o600)
         try:
@@ -143,7 +143,7 @@ class CachedToken:
         with self._cache.locked():
             login = self._cache.find(self._endpoints)
             if login is None or not self._is_ending(login):
-                return login  # somebody else was faster
+                return login  # another process was faster
             try:
                 fresh = renew(login, self._now)
             except LoginFailed as error:

@@ -57,7 +57,7 @@ def parse_endpoints(texts: Iterable[str], *, insecure_http: bool = False) -> lis
     for endpoint in found:
         if endpoint.scheme == "http" and not insecure_http and not is_loopback(endpoint.host):
             raise ValueError(
-                f"{endpoint} is plain http to another machine, which shows your token to whoever listens; "
+                f"{endpoint} is plain http to another machine, which exposes your token on the network; "
                 "use https, or ask for it with --insecure-http, LATTICE_INSECURE_HTTP=1 or insecure_http"
             )
     return found

@@ -18,13 +18,13 @@ from lattice.wire.pb import agent_pb2 as pb
 FIRST_DELAY_S = 0.05
 LONGEST_DELAY_S = 2.0
 FIRST_ANSWER_WITHIN_S = 10.0
-# A server to which all agents come at once answers each in its turn: those that were not reached wait longer the next time.
+# A server to which all agents connect at the same time answers each in turn: those that were not reached wait longer the next time.
 LONGEST_PATIENCE_S = 80.0
 SHORT_STREAM_S = 1.0
 CONTROL_LIMIT = 4096
 OUTPUT_LIMIT = 16
 REPORT_BATCH = 128
-# How long the report of a start waits for company: short work has often ended by then, and both go in one message.
+# How long the report of a start is held so that it can be batched: short work has often ended by then, and both go in one message.
 SOON_S = 0.005
 
 _log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Outbox:
         return True
 
     def post_soon(self, message: pb.AgentMessage) -> bool:
-        """Queue a control message that may wait for the next one, if that comes at once."""
+        """Queue a control message that may wait for the next one, if that comes immediately."""
         if not self.takes_batches:
             return self.post(message)
         if len(self._control) + len(self._soon) >= CONTROL_LIMIT or self._is_closed:

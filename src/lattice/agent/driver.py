@@ -88,7 +88,7 @@ from lattice.wire.pb import agent_pb2 as pb
 
 TICK_S = 1.0
 SHORTEST_BEAT_S = 0.05
-# A node that cannot get a shim can run nothing: after so many heartbeats it falls silent, and its work goes elsewhere.
+# A node without a shim can run nothing: after this many heartbeats it falls silent, and its work goes elsewhere.
 SHIMLESS_BEATS = 3
 SHIM_RETRY_S = (0.1, 5.0)
 WORKERS = 4

@@ -40,7 +40,7 @@ class Surroundings(Protocol):
     def ask_shim(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None: ...
 
     def fail_disk(self, why: str) -> Awaitable[None]:
-        """Returns when the servers have been told that this node takes no more work."""
+        """Returns when the servers know that this node takes no more work."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The agent's end of the shim's socket: finds or starts the shim, sends requests, hands on events in order."""
+"""The agent's end of the shim's socket: finds or starts the shim, sends requests, delivers events in order."""
 
 import asyncio
 import os

@@ -53,7 +53,7 @@ async def record(
 
 
 async def record_access(context: Context, kind: str, about: Allocation, detail: str = "") -> None:
-    """Records that somebody reads or enters sensitive work; nothing for other work."""
+    """Record that a user reads or enters sensitive work; nothing for other work."""
     if about.vcluster in context.state.audit.sensitive:
         await record(context, kind, about=about, detail=detail)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from lattice.core.machine.outcomes import Rejected
+from lattice.core.model.nodes.nodes import NodeState
 from lattice.ports.quorum.archive import ArchiveError
 from lattice.ports.quorum.log import LogError, LogFull
 from lattice.ports.quorum.replica import ReplicaStopped
@@ -90,8 +91,19 @@ def refused(rejected: Rejected) -> ApiError:
         current=rejected.current,
         requested=rejected.requested,
         limit=rejected.limit,
-        hint=rejected.hint,
+        hint=_plain(rejected.hint),
     )
+
+
+def _plain(hint: str) -> str:
+    """A hint of the core in the form of all other hints: lower case, no full stop.
+
+    The core's own text cannot change: a refusal is remembered in the replicated state, and servers of
+    different versions have to come to the same digest.
+    """
+    text = hint if hint.endswith("...") else hint.removesuffix(".")
+    first = text.partition(" ")[0].rstrip(",:")
+    return text[:1].lower() + text[1:] if first[1:].islower() and first not in set(NodeState) else text
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> ApiError:
@@ -106,7 +118,7 @@ def bad_field(problem: BadField) -> ApiError:
 
 
 def translated(error: Exception) -> ApiError:
-    """The answer for any exception that reached the edge; `internal` for what nobody expected."""
+    """The answer for any exception that reached the edge; `internal` for unexpected ones."""
     match error:
         case ApiError():
             return error

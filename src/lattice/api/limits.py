@@ -1,4 +1,4 @@
-"""Bounds of the API: what one caller may ask for at once."""
+"""Bounds of the API: what one caller may request in one call or concurrently."""
 
 MAX_BODY_BYTES = 4 << 20
 MAX_ADDRESS = 64 << 10  # path and query

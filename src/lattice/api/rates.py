@@ -1,6 +1,6 @@
 """How much one user may ask for: requests by token buckets, streams by their number. Nothing waits; what is over is refused.
 
-The server that carries a request out counts it, once: a server that follows hands it on uncounted. Counts are per server and start anew
+The server that executes a request counts it, once: a follower forwards it uncounted. Counts are per server and start from zero
 with it. What an administrator sets through the API wins over the configuration.
 """
 
@@ -160,7 +160,7 @@ class Lease:
             leave()
 
     async def around(self, work: Awaitable[object]) -> object:
-        """What the work answers with; the lease ends with the stream that it opens, or at once when it opens none."""
+        """What the work answers with; the lease ends with the stream that it opens, or immediately when it opens none."""
         try:
             answer = await work
         except BaseException:

@@ -59,7 +59,7 @@ class Services:
     inventories: InventoryRegistry | None = None  # None on a server that follows
     memberships: Memberships = field(default_factory=Memberships)
     discovery: Discovery = field(default_factory=Discovery)
-    revalidate_every_s: float = 300.0  # who follows a stream is asked so often whether that is still allowed
+    revalidate_every_s: float = 300.0  # interval at which the permission of stream readers is checked again
     reboots_nodes: bool = False  # a program of the site does; otherwise people do
     server_name: str = "server"
     is_production: bool = False

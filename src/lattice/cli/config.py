@@ -79,11 +79,11 @@ class Settings:
         return self.flags.insecure_http or any(text.lower() in SAYS_YES for text in said)
 
     def place(self) -> Place:
-        """The cluster to talk to; CommandError when nobody named one, or nothing to log in with."""
+        """The cluster to talk to; CommandError when none is configured, or there is no login."""
         return self._with_token(self._found_place())
 
     def address(self) -> str:
-        """The cluster's address, logged in or not; CommandError when nobody named one."""
+        """The cluster's address, logged in or not; CommandError when none is configured."""
         return self._found_place()[0]
 
     def logins(self, warn: Callable[[str], None]) -> TokenCache:
@@ -94,7 +94,7 @@ class Settings:
         found = self._named_place() or self._local_place()
         if found is None:
             raise CommandError(
-                "no cluster was named, and none is running on this machine",
+                "no cluster is configured, and none is running on this machine",
                 hint=START_HINT,
                 exit_code=UNREACHABLE,
             )
@@ -133,7 +133,7 @@ class Settings:
         path = named or own_token_file or self._token_of_same_place(url)
         if path:
             return _placed(place, token_file=path)
-        if url.startswith("unix:") or self._has_login(url):  # whoever is on the machine may read some things
+        if url.startswith("unix:") or self._has_login(url):  # local users may read some things without a token
             return place
         raise CommandError(f"not logged in: no token for {url}", hint=LOGIN_HINT, exit_code=NOT_PERMITTED)
 
@@ -141,7 +141,7 @@ class Settings:
         try:
             return self.logins(self.note).find(url) is not None
         except ValueError:
-            return True  # whoever connects says what is wrong with the address
+            return True  # the connection attempt reports what is wrong with the address
 
     def _token_of_same_place(self, url: str) -> str:
         """The local cluster's token, but only for the local cluster's own address."""
@@ -150,7 +150,7 @@ class Settings:
 
 
 def _may_answer(cluster: ClusterFile) -> bool:
-    """Whether a server runs, or somebody who would start it again; a file may outlive them all."""
+    """Whether a server runs, or a supervisor that would restart it; the file may outlive both."""
     awaited = [process for process in cluster.processes if process.role in {"supervisor", "server"}]
     return not awaited or any(map(_is_running, awaited))
 

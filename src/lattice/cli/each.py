@@ -1,4 +1,4 @@
-"""One order for several things: each is tried, each refusal is told, the worst one is the exit code."""
+"""One order for several things: each is tried, each refusal is printed, and the worst one is the exit code."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ def for_each(names: Iterable[str], order: Callable[[str], R], context: Context) 
 
 
 def order_each(names: Sequence[str], order: Callable[[str], R], told: Callable[[R], str], context: Context) -> int:
-    """Give one order for each name and tell what became of it."""
+    """Give one order for each name and print its outcome."""
     results, code = for_each(names, order, context)
     answer = results[0] if len(names) == 1 and results else results
     if results and not structured(context, answer):

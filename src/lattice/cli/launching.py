@@ -1,4 +1,4 @@
-"""Attends to a step that was launched: shows what it writes, hands on input and signals, until it is over."""
+"""Attends to a step that was launched: shows its output, forwards input and signals, until it ends."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, sign
 
 
 class AttachedStep:
-    """One step and whoever launched it."""
+    """One step and the terminal that launched it."""
 
     def __init__(self, context: Context, allocation: str, step: Step) -> None:
         self._context = context

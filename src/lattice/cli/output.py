@@ -39,7 +39,7 @@ class Column(NamedTuple, Generic[R]):
 
 
 def table(rows: Sequence[R], columns: Sequence[Column[R]], *, wide: bool, coloured: bool) -> str:
-    """Aligned columns under a headline."""
+    """Aligned columns under a header row."""
     cells = []
     for column in columns:
         if column.is_wide and not wide:

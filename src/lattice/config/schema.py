@@ -88,7 +88,7 @@ class OidcSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     recheck: Literal["none", "userinfo", "introspection"] = "none"  # how long streams find out about revoked tokens
     client_secret: str = ""  # a reference; only for introspection
     ca_file: str = ""  # whom to trust instead of the system's authorities
-    # Some providers give programs on people's machines a "secret", too; it is told to everybody who wants to log in.
+    # Some providers give programs on people's machines a "secret", too; every user who logs in receives it.
     public_client_secret: str = ""
     # What `lattice login` asks for, and which of the tokens it gets is shown to this cluster.
     scopes: list[str] = field(default_factory=lambda: ["openid", "profile", "offline_access"])
@@ -108,7 +108,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ApiSection(Struct, frozen=True, kw_only=True):
-    """Port 0 = a free one. `advertised_url` is what workloads are told; without it, where REST listens."""
+    """Port 0 = a free one. `advertised_url` is the address given to workloads; without it, where REST listens."""
 
     hmac_secret: str
     rest_listen: Listen = "127.0.0.1:8080"
@@ -153,7 +153,7 @@ NodeEvent = Literal[
 
 
 class NodeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`event_script` is run on the leading server with node events as JSON on its standard input; none = nobody is told.
+    """`event_script` is run on the leading server with node events as JSON on its standard input; none = no script.
 
     `reboot_program` reboots the nodes that its standard input names; none = operators do that by hand.
     """

@@ -1,4 +1,4 @@
-"""The edge of every loop: what goes wrong in one turn is logged and counted, and the loop goes on.
+"""The edge of every loop: a failure in one turn is logged and counted, and the loop continues.
 
 A failure that repeats itself is a defect or a fault that does not pass: it is logged as an error with its count, and counted
 apart. A loop that works through a list guards each item of it, so that one that always fails does not stop the others.
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 PAUSE_AFTER_FAILURE_S = 0.5
 MAX_STREAKS = 1024  # items of one loop whose failures are remembered
-_EVERY = 128  # a long streak is logged at 2, 4, 8, ... and every so many times
+_EVERY = 128  # a long streak is logged at 2, 4, 8, ... and every 128 times
 
 failures: Counter[str] = Counter()  # turns, and single items of a turn, that failed, by loop
 repeats: Counter[str] = Counter()  # those of them that failed in the same way as the time before

@@ -92,7 +92,7 @@ class Cycle:
         self._promised = {kept.number: kept for kept in made.reservations}
 
     def put_node(self, node: Node) -> None:
-        """This and the following are for whoever keeps no State: they say what is, one record at a time."""
+        """This and the following serve callers that keep no State: they report one record at a time."""
         self._columns.put_node(node)
 
     def put_vcluster(self, vcluster: Vcluster) -> None:
@@ -198,7 +198,7 @@ NOT_PLANNED = (
     ev.NotificationDropped,
     ev.NotificationsSettled,
     ev.NotifyDefaultSet,
-    ev.DriftNoted,  # a plan is told of drift by the signals
+    ev.DriftNoted,  # a plan receives drift through the signals
     ev.DriftEscalated,
     ev.DriftVerified,
     ev.DriftCleared,

@@ -68,7 +68,7 @@ def _plain(value: object) -> str:
 
 
 class BoundedHandler(logging.StreamHandler[TextIO]):
-    """Writes to a stream; where that is a plain file it is kept below a limit: what it held goes to FILE.1, and it begins anew.
+    """Writes to a stream; where that is a plain file it is kept below a limit: its content moves to FILE.1, and it starts empty.
 
     Other processes may write to the same file; all of them append.
     """

@@ -20,7 +20,7 @@ from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import HOLDING, TERMINAL, AllocationState
 from lattice.observe.conformance import ConformanceFigures
 
-# The moment a series was created tells nobody anything and doubles the page.
+# The moment a series was created is useless and doubles the page.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -113,7 +113,7 @@ class Metrics:
         self._commits.observe(seconds)
 
     def cycle_done(self, seconds: float, *, placements: int = 0, stale: int = 0) -> None:
-        """A scheduling cycle ended: so many proposals took effect, so many no longer held."""
+        """A scheduling cycle ended: the number of proposals that took effect and that no longer held."""
         self._cycles.observe(seconds)
         self._placements.inc(placements)
         self._stale.inc(stale)
@@ -237,7 +237,7 @@ class _StateFigures(Collector):
 
 
 class _LoopFigures(Collector):
-    """Loops that go on after a failure, and so would fail unseen."""
+    """Loops that continue after a failure, and so would fail unseen."""
 
     def __init__(self, failures: Callable[[], Mapping[str, int]], repeats: Callable[[], Mapping[str, int]]) -> None:
         self._failures = failures
@@ -404,7 +404,7 @@ class _ScriptFigures(Collector):
         yield runs
         lost = counts.get("lost", 0)
         yield CounterMetricFamily(
-            "lattice_node_events_lost", "Node events the site's script was not told of", value=lost
+            "lattice_node_events_lost", "Node events that did not reach the site's script", value=lost
         )
 
 

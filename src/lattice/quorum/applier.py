@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class BrokenInvariant(Exception):
-    """Applying an entry raised. Going on would let replicas differ."""
+    """Applying an entry raised. Continuing would let replicas differ."""
 
 
 class Applier:

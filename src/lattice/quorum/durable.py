@@ -1,4 +1,4 @@
-"""Files that are there after a power cut, and readable by nobody else. Shared by the log, the archive and the snapshots."""
+"""Files that are there after a power cut, and readable only by their owner. Shared by the log, the archive and the snapshots."""
 
 import os
 from pathlib import Path

@@ -98,7 +98,7 @@ class GroupCommit:
         self._batches = itertools.count(1)
 
     def submit(self, command: AnyCommand, actor: str, command_id: str, based_on: int) -> Waiter:
-        """The future outcome of a proposal. Raises LogUnavailable at once while the log does not answer."""
+        """The future outcome of a proposal. Raises LogUnavailable immediately while the log does not answer."""
         if self._unreachable is not None:
             raise LogUnavailable(str(self._unreachable))
         waiter: Waiter = asyncio.get_running_loop().create_future()
@@ -207,7 +207,7 @@ class GroupCommit:
             raise Conflict(f"entry {entry.index} was written by another proposer") from error
 
     async def _entry_behind(self, index: int, error: LogUnavailable) -> Entry | None:
-        """The entry after `index`, however long the log takes to answer; proposers are told the bad news before."""
+        """The entry after `index`, however long the log takes to answer; proposers receive the failure before."""
         deadline = time.monotonic() + _GIVE_UP_S
         pauses = itertools.chain(_RETRY_S, itertools.repeat(_RETRY_S[-1]))
         while True:
@@ -236,5 +236,5 @@ def fail(waiters: Sequence[Waiter], error: Exception) -> None:
     for waiter in waiters:
         if not waiter.done():
             waiter.set_exception(copy.copy(error))
-            # Who proposed may be gone: nobody has to have asked.
+            # The proposer may be gone.
             waiter.exception()

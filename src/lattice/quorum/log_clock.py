@@ -1,11 +1,11 @@
-"""The log's time: what a server stamps on entries and what its loops live in. It goes on steadily, whatever the machine's clock does.
+"""The log's time: what a server stamps on entries and what its loops live in. It advances steadily, whatever the machine's clock does.
 
-Times in the log never go back. A log whose last entry lies ahead of the clock would therefore stand still until the clock has caught
+Times in the log never go back. A log whose last entry lies ahead of the clock would therefore stop until the clock has caught
 up, and with it everything that compares a recorded time with the present: back-offs, dependencies, walltimes, accounting. So the
-log's time goes on from its last entry by a clock that nobody can set, a little slower until the machine's clock has caught up.
+log's time continues from its last entry by a monotonic clock, a little slower until the machine's clock has caught up.
 
-A clock that jumps by more than the limit is not followed: the log's time goes on as if it had not, and `jump_s` says so, until the
-clock comes back or somebody who asked other servers calls `accept`.
+A clock that jumps by more than the limit is not followed: the log's time continues as if it had not, and `jump_s` says so, until the
+clock comes back or a caller that asked other servers calls `accept`.
 """
 
 import time
@@ -19,7 +19,7 @@ SLEW = 0.05
 
 
 def boot_s() -> float:
-    """Seconds since the machine started, time in suspension included; nobody can set it."""
+    """Seconds since the machine started, time in suspension included; it cannot be set."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

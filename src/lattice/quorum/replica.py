@@ -1,9 +1,9 @@
 """The replica: the only owner of the state. Brings commands into the log and the log into the state.
 
 Applies entries in index order, answers each proposer with the outcome of its command, tells subscribers what happened, lets
-snapshots be taken. It stops, and acknowledges nothing more, when an entry cannot be read or when applying one raises: going on
+snapshots be taken. It stops, and acknowledges nothing more, when an entry cannot be read or when applying one raises: continuing
 would let replicas differ. Where several servers share the log it begins as a follower, which applies what another appends, until it
-is told to lead.
+becomes the leader.
 """
 
 import asyncio
@@ -156,7 +156,7 @@ class LogReplica:
         return self._commit.submit(command, actor, command_id, seen)
 
     async def _record_snapshot(self, command: RecordSnapshot) -> Outcome:
-        # Also while stopping, when nobody else may propose any more.
+        # Also while stopping, when no other caller may propose any more.
         if self.failure is not None:
             raise ReplicaStopped(self._refusal)
         if self._commit is None:
@@ -207,7 +207,7 @@ class LogReplica:
     async def snapshot_now(self, *, makes_room: bool = False) -> Written:
         """A snapshot of the state as it is now; raises one of `snapshot_keeper.FAILURES`.
 
-        With `makes_room` the log is trimmed up to it, whoever leads and whether that can be recorded or not.
+        With `makes_room` the log is trimmed up to it, whichever server leads and whether that can be recorded or not.
         """
         keeper = self.snapshots
         if keeper is None:

@@ -182,7 +182,7 @@ def node_seconds(stays: Iterable[Stay], first_s: int, last_s: int) -> float:
 
 
 def percentile(values: Iterable[int], percent: float) -> int:
-    """The smallest value that so many percent do not exceed; 0 of nothing."""
+    """The given percentile; 0 of nothing."""
     ordered = sorted(values)
     place = -(-len(ordered) * percent // 100)
     return ordered[max(0, int(place) - 1)] if ordered else 0

@@ -8,7 +8,7 @@ The machine comes from a YAML file, or is made up: as many nodes as the trace ha
         memory_mb: 512000
         gpus: 4
         gpu_type: GH200
-        group_size: 16        # topology groups of so many nodes, in the order of the names
+        group_size: 16        # topology groups of this many nodes, in the order of the names
 """
 
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ def _hardware(group: NodeGroup, place: int) -> Hardware:
 
 
 def made_up(count: int, cpus: int = 1) -> dict[str, Hardware]:
-    """So many nodes, all alike."""
+    """This many identical nodes."""
     width = len(str(count - 1))
     return {f"n{place:0{width}}": Hardware(cpus=cpus, memory_mb=0) for place in range(count)}
 

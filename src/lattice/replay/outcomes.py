@@ -9,7 +9,7 @@ import numpy as np
 
 from lattice.replay.traces.workload import Workload
 
-# Below this, in seconds, a run counts as so long: a slowdown should not be large because a run was short.
+# Below this, in seconds, a run counts as this long: a slowdown should not be large because a run was short.
 SLOWDOWN_BOUND_S = 10
 
 

@@ -145,7 +145,7 @@ UNFAIR_LAST_S = 18 * HOUR
 def unfair(seed: int = 3) -> Scenario:
     """Four tenants with a quarter each. One floods the queue at once; the others come as they go, with more than fits.
 
-    One reservation at a time: each is a promise, and what is promised to the flood stands before whoever comes later.
+    One reservation at a time: each is a promise, and what is promised to the flood precedes later arrivals.
     """
     writer, nodes = Writer(seed), 32
     for _ in range(300):

@@ -2,7 +2,7 @@
 
 
 class HandClock:
-    """Implements `Clock`: time stands still until `pass_s`, which moves both clocks.
+    """Implements `Clock`: time is frozen until `pass_s`, which moves both clocks.
 
     `ms` is the time of day and may be set alone, as an operator sets a machine's clock; `s` is the clock that never jumps.
     """

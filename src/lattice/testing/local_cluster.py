@@ -283,7 +283,7 @@ class LocalCluster:
         eventually(look, "the API answers", within_s=within_s)
 
     def leader(self, *, within_s: float = 20.0) -> str:
-        """The name of the server that leads, as soon as one does and any server says so."""
+        """The name of the leader, as soon as there is one and any server reports it."""
 
         def look() -> str:
             for server in self.urls:
@@ -297,7 +297,7 @@ class LocalCluster:
 
     @contextmanager
     def stopped(self, role: str, name: str | None = None) -> Iterator[ClusterProcess]:
-        """The process stands still inside, and goes on afterwards."""
+        """The process is stopped inside, and continues afterwards."""
         process = self.kill(role, name, signal.SIGSTOP)
         try:
             yield process

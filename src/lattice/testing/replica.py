@@ -63,7 +63,7 @@ class FakeReplica:
 
     async def wait_for(self, index: int) -> None:
         if index > self.applied_index:
-            raise AssertionError(f"nobody will ever propose number {index}")
+            raise AssertionError(f"number {index} will never be proposed")
 
     async def read_index(self) -> int:
         return self.applied_index

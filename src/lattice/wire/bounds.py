@@ -134,7 +134,7 @@ def _table_check(key: Check | None, entry: Check | None, declared: int | None) -
 
 
 def _union_check(described: i.UnionType) -> Check | None:
-    """By the kind of the value: the members of a union are told apart by it."""
+    """By the kind of the value: it distinguishes the members of a union."""
     checks = [(_kinds(member), _check_of(member)) for member in described.types]
     wanted = [(kinds, check) for kinds, check in checks if check is not None]
     if not wanted:

@@ -149,7 +149,7 @@ async def test_a_story_names_only_work_that_the_reader_may_see(world: World) -> 
 async def test_reboot_and_wipe_only_what_may_be(world: World) -> None:
     olga = await with_nodes(world, 3)
     early = await world.call("POST", "/nodes/n1/reboot", {}, token=olga)
-    assert (early.status, early.error["hint"]) == (409, "Drain it first.")
+    assert (early.status, early.error["hint"]) == (409, "drain it first")
     await world.call("POST", "/nodes/drain", {"nodes": "n[1-2]"}, token=olga)
     body = {"nodes": "n[1-3]", "reason": "new kernel"}
     rebooted = (await world.call("POST", "/nodes/reboot", body, token=olga)).json()["items"]

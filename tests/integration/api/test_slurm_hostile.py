@@ -100,7 +100,7 @@ async def test_a_program_that_comes_back_with_nonsense_is_told_so(world: World) 
         for word in RESUMED:
             answer = await ask(world, program, "true", resume=word)
             assert answer["code"] == 1
-            assert "is not how a command goes on" in answer["stderr"]
+            assert "is not a valid continuation of a command" in answer["stderr"]
 
 
 @in_world

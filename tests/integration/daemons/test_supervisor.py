@@ -68,4 +68,4 @@ def test_a_wrong_figure_is_told_like_every_other_error(tmp_path: Path, flags: tu
 def test_a_folder_of_somebody_else_is_told_from_one_without_a_cluster(foreign: Path, words: tuple[str, ...]) -> None:
     said = told(lattice(*words, "--dir", str(foreign), wrapper=POWERLESS))
     assert "ermission denied" in said
-    assert "belongs to somebody else" in said
+    assert "belongs to another user" in said

@@ -202,7 +202,7 @@ def test_backups_are_named_listed_and_found(tmp_path: Path) -> None:
             await submit(replica)
             second = await service.create("evening")
             assert second.path == str(data / "backups" / "evening")
-            with pytest.raises(BackupError, match="exists already"):
+            with pytest.raises(BackupError, match="already exists"):
                 await service.create("evening")
             with pytest.raises(BackupError, match="not the name"):
                 await service.create("../elsewhere")

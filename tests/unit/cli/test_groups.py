@@ -41,7 +41,7 @@ def test_a_group_in_full_says_what_became_of_its_tasks_and_what_they_used(api: F
     api.on("GET", "/allocations/a17/explanation", {"id": "a17"})
     lines = cli("status", "a17", "--verbose").lines
     assert any(
-        line.endswith("100, 20 at once: 5 pending (95-99), 20 running, 70 completed, 4 failed, 1 cancelled")
+        line.endswith("100, max 20: 5 pending (95-99), 20 running, 70 completed, 4 failed, 1 cancelled")
         for line in lines
     )
     assert any(line.endswith("01:02:05 (91.2% of what it held)") for line in lines)

@@ -106,7 +106,7 @@ def test_every_order_takes_a_yes_and_a_reason(order: str, api: FakeApi, cli: Cli
 @pytest.mark.parametrize(
     ("line", "path", "asked"),
     [
-        (("node", "drain", "n1", "--urgent"), "/nodes/n1/drain", "Drain n1 at once?"),
+        (("node", "drain", "n1", "--urgent"), "/nodes/n1/drain", "Drain n1 immediately?"),
         (("admin", "node", "wipe", "n1"), "/nodes/n1/wipe", "Wipe n1?"),
     ],
 )

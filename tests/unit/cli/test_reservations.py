@@ -24,7 +24,7 @@ def test_a_reservation_is_made_from_times_as_people_say_them(api: FakeApi, cli: 
     outcome = cli("admin", "reservation", "create", "upkeep", *line)
     assert outcome.code == 0
     assert outcome.out == (
-        "Created reservation upkeep: 2026-03-05T13:00:00.000Z to 2026-03-05T17:00:00.000Z, for nobody (maintenance)\n"
+        "Created reservation upkeep: 2026-03-05T13:00:00.000Z to 2026-03-05T17:00:00.000Z, maintenance\n"
     )
     assert api.last().json == {
         "name": "upkeep",

@@ -9,7 +9,7 @@ from lattice_sdk.operation import Steps, at, everything, given, items_of, operat
 class AdministrationCalls:
     @operation
     def list_tenants(self) -> Steps[list[Tenant]]:
-        """One's own tenants, or all of them for those who may see all."""
+        """Your tenants, or all of them if you may see all."""
         return everything("/tenants", Page[Tenant])
 
     @operation
@@ -91,12 +91,12 @@ class AdministrationCalls:
 
     @operation
     def create_reservation(self, fields: Mapping[str, object], *, request_id: str = "") -> Steps[Reservation]:
-        """Keep nodes from `start` to `end` (or for `duration`), for `tenants` and `users` or for nobody."""
+        """Keep nodes from `start` to `end` (or for `duration`), for `tenants` and `users`, or for maintenance."""
         return write("POST", "/reservations", Reservation, fields, request_id)
 
     @operation
     def delete_reservation(self, name: str, *, request_id: str = "") -> Steps[None]:
-        """Give the nodes back; what runs on them goes on."""
+        """Delete a reservation; running work continues."""
         yield from write("DELETE", at("reservations", name), dict[str, object], None, request_id)
 
     @operation

@@ -94,7 +94,7 @@ class AllocationCalls:
         vcluster: str = "",
         request_id: str = "",
     ) -> Steps[list[CancelOutcome]]:
-        """Cancel these, or all one's own that match; `tags` are KEY=VALUE. Each has an outcome of its own."""
+        """Cancel these, or all of your own that match; `tags` are KEY=VALUE. Each has its own outcome."""
         fields: dict[str, object] = {"ids": list(allocation_ids)}
         if all_mine:
             filters = {"project": project, "tag": list(tags), "name": name, "vcluster": vcluster}
@@ -109,12 +109,12 @@ class AllocationCalls:
 
     @operation
     def suspend(self, allocation_id: str, *, request_id: str = "") -> Steps[Allocation]:
-        """Let a running allocation stand still; it keeps its nodes, and its walltime does not pass."""
+        """Suspend a running allocation; it keeps its nodes, and its walltime is paused."""
         return write("POST", at("allocations", allocation_id, "suspend"), Allocation, None, request_id)
 
     @operation
     def resume(self, allocation_id: str, *, request_id: str = "") -> Steps[Allocation]:
-        """Let a suspended allocation go on."""
+        """Resume a suspended allocation."""
         return write("POST", at("allocations", allocation_id, "resume"), Allocation, None, request_id)
 
     @operation
@@ -163,7 +163,7 @@ def _page(wanted: AllocationFilter, limit: int, cursor: str) -> list[tuple[str, 
 
 
 def poll(allocation_id: str, poll_s: float) -> Request:
-    """Answered when the allocation has ended, or after so long."""
+    """Answered when the allocation has ended, or after the time-out."""
     return Request(
         method="GET",
         path=PREFIX + at("allocations", allocation_id, "wait"),

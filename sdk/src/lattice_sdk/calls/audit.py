@@ -35,5 +35,5 @@ class AuditCalls:
 
     @operation
     def rotate_audit_key(self, *, request_id: str = "") -> Steps[AuditKey]:
-        """Gives the server that leads a new key."""
+        """Give the leader a new key."""
         return write("POST", "/audit/keys", AuditKey, {}, request_id)

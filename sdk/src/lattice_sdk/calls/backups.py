@@ -10,12 +10,12 @@ BACKUP_TIMEOUT_S = 3600.0
 class BackupCalls:
     @operation
     def create_backup(self, path: str = "", *, request_id: str = "") -> Steps[Backup]:
-        """Makes a backup of the whole state, in a new folder of the server that leads."""
+        """Create a backup of the whole state, in a new directory on the leader."""
         return write("POST", "/admin/backup", Backup, {"path": path}, request_id, timeout_s=BACKUP_TIMEOUT_S)
 
     @operation
     def list_backups(self) -> Steps[list[Backup]]:
-        """The backups in the folder of the server that leads, oldest first."""
+        """The backups in the leader's backup directory, oldest first."""
         return everything("/admin/backup", Page[Backup])
 
     @operation

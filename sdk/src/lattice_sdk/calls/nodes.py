@@ -56,7 +56,7 @@ class NodeCalls:
 
     @operation
     def disable_node(self, node_id: str, reason: str = "", *, request_id: str = "") -> Steps[Node]:
-        """Take it down at once; what runs on it is requeued or fails."""
+        """Take it down immediately; work on it is requeued or fails."""
         return _order(node_id, "disable", reason, request_id)
 
     @operation
@@ -66,12 +66,12 @@ class NodeCalls:
 
     @operation
     def reboot_node(self, node_id: str, reason: str = "", *, request_id: str = "") -> Steps[Node]:
-        """Have it started anew; it boots from now on."""
+        """Reboot it; it is Booting from now on."""
         return _order(node_id, "reboot", reason, request_id)
 
     @operation
     def fault_node(self, node_id: str, reason: str = "", *, request_id: str = "") -> Steps[Node]:
-        """Report a failure of its hardware, seen from outside: it is Down at once."""
+        """Report a hardware failure detected out of band: the node is Down immediately."""
         return _order(node_id, "fault", reason, request_id)
 
     @operation
@@ -93,7 +93,7 @@ class NodeCalls:
 
     @operation
     def disable_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
-        """Take these nodes down at once; what runs on them is requeued or fails."""
+        """Take these nodes down immediately; work on them is requeued or fails."""
         return _order_set("disable", nodes, reason, request_id)
 
     @operation
@@ -103,12 +103,12 @@ class NodeCalls:
 
     @operation
     def reboot_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
-        """Have these nodes started anew; they boot from now on."""
+        """Reboot these nodes; they are Booting from now on."""
         return _order_set("reboot", nodes, reason, request_id)
 
     @operation
     def fault_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
-        """Report a failure of their hardware, seen from outside: they are Down at once."""
+        """Report a hardware failure detected out of band: the nodes are Down immediately."""
         return _order_set("fault", nodes, reason, request_id)
 
     @operation

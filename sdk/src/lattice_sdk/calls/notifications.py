@@ -1,4 +1,4 @@
-"""What one is told by default."""
+"""Default notifications of the user."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from lattice_sdk.operation import Steps, operation, read, write
 class NotificationCalls:
     @operation
     def notify_settings(self) -> Steps[NotifySettings]:
-        """What one is told by default, and by which ways the site sends."""
+        """Your default notifications, and the channels of the site."""
         return read("/notifications", NotifySettings)
 
     @operation
     def set_notify_default(
         self, on: Sequence[str], to: Sequence[str] = (), *, each_task: bool = False, request_id: str = ""
     ) -> Steps[NotifySettings]:
-        """What to be told of allocations that do not say it themselves, and where."""
+        """Set the notifications of allocations that do not request their own, and their destinations."""
         fields = {"on": list(on), "to": list(to), "each_task": each_task}
         return write("PUT", "/notifications", NotifySettings, fields, request_id)
 
@@ -27,5 +27,5 @@ class NotificationCalls:
 
     @operation
     def webhook_key(self) -> Steps[WebhookKey]:
-        """With what one's own webhooks are signed."""
+        """The key that signs your webhooks."""
         return read("/notifications/key", WebhookKey)

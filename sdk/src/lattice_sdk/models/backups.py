@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class Backup(Struct, frozen=True, kw_only=True):
-    """The state right after log entry `index`, in a folder of the server that leads."""
+    """The state right after log entry `index`, in a directory of the leader."""
 
     path: str
     created_at: str = ""

@@ -1,4 +1,4 @@
-"""DAGs as the API tells of them."""
+"""DAGs as the API returns them."""
 
 from msgspec import Struct, field
 

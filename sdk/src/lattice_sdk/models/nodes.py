@@ -1,4 +1,4 @@
-"""What is told of nodes besides their record: how an order for many of them went, and their histories."""
+"""Information about nodes besides their record: the outcome of an order for many of them, and their histories."""
 
 from msgspec import Struct
 

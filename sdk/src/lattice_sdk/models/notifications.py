@@ -1,4 +1,4 @@
-"""What one is told of one's allocations, and where."""
+"""Notifications about the user's allocations, and their destinations."""
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ class NotifyRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NotifySettings(Struct, frozen=True, kw_only=True):
-    """One's default; `channels` are the ways by which the site sends, `waiting` how many of one's own are not sent yet."""
+    """Your default; `channels` are those of the site, `waiting` is how many of yours are not sent yet."""
 
     user: str = ""
     on: list[str] = []
@@ -28,6 +28,6 @@ class NotifySettings(Struct, frozen=True, kw_only=True):
 
 
 class WebhookKey(Struct, frozen=True, kw_only=True):
-    """The key of HMAC-SHA256 with which one's own webhooks are signed."""
+    """The HMAC-SHA256 key that signs your webhooks."""
 
     key: str

@@ -21,7 +21,7 @@ CANCELLED = "Cancelled"
 TERMINAL_STATES = frozenset({COMPLETED, FAILED, CANCELLED})
 
 
-GAP = "gap"  # kind of the event that says: some are missing, read the state anew
+GAP = "gap"  # kind of the event that says: some are missing, read the state again
 
 
 class TaskCounts(Struct, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
     run: int = 0
     resources: Resources = field(default_factory=Resources)
     tags: dict[str, str] = {}
-    suspended: bool = False  # running, but its processes stand still
+    suspended: bool = False  # running, but its processes are suspended
     group_id: str | None = None
     task_index: int | None = None
     cpu_s: Figure | None = 0
@@ -151,7 +151,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """Why an allocation waits, and when and where it will start as things are.
 
     `rank` 1 = the next of its vCluster, None = it does not wait. `scores` has each factor by name and "total".
-    Of a dry run: `id` is None, and `rank` is None when it would start at once.
+    Of a dry run: `id` is None, and `rank` is None when it would start immediately.
     """
 
     id: str | None = None
@@ -267,7 +267,7 @@ class Project(Struct, frozen=True, kw_only=True):
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """Nodes kept for a time. No nodes = all; neither tenants nor users = for nobody (maintenance)."""
+    """Nodes reserved for a period. No nodes = all; neither tenants nor users = maintenance."""
 
     name: str
     start: str | None = None
@@ -376,7 +376,7 @@ class QuorumServer(Struct, frozen=True, kw_only=True):
 
 
 class QuorumInvitation(Struct, frozen=True, kw_only=True):
-    """`token` makes whoever has it that server, once, until `expires_at`."""
+    """`token` lets its holder become that server, once, until `expires_at`."""
 
     name: str
     token: str

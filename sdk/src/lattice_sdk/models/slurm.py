@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class SlurmStep(Struct, frozen=True, kw_only=True):
-    """A step that the program attends to: shows what it writes, hands on input and signals."""
+    """A step that the program attends to: shows its output, forwards input and signals."""
 
     allocation: str
     step: int
@@ -28,7 +28,7 @@ class SlurmProgram(Struct, frozen=True, kw_only=True):
 
 
 class SlurmAnswer(Struct, frozen=True, kw_only=True):
-    """What a Slurm command prints and how it ends; `needs` and `resume` ask its program to go on."""
+    """What a Slurm command prints and how it ends; `needs` and `resume` ask its program to continue."""
 
     stdout: str = ""
     stderr: str = ""

@@ -1,7 +1,7 @@
 """The checks that every agent brings along. Each looks once and says what it found; None = it cannot be known yet.
 
 They read files of the kernel below `root`, which tests replace, and write nothing but a probe in the state directory. What may hang (a file system, a host) is
-asked by somebody who can be given up: a child process, or a connection with a time-out.
+done by something that can be abandoned: a child process, or a connection with a time-out.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class ClockReading:
 
 @dataclass(kw_only=True)
 class Surroundings:
-    """What the checks look at; the functions answer at once and from memory."""
+    """What the checks look at; the functions answer immediately, from memory."""
 
     state_dir: Path
     declared_gpus: int = 0
@@ -151,7 +151,7 @@ def gpu_count(here: Surroundings, options: BuiltinOptions) -> Outcome | None:
 
 
 def counted_gpus(root: Path, inventory: Inventory | None) -> int | None:
-    """GPUs that a driver knows now; None when nobody can say."""
+    """GPUs that a driver knows now; None when unknown."""
     if inventory is not None and "file" in inventory.sources:
         return len(inventory.gpus)
     drivers = root / "proc/driver/nvidia/gpus", root / "sys/class/kfd/kfd/topology/nodes"

@@ -160,5 +160,5 @@ def marked(mark: str) -> list[int]:
             if wanted in read_bytes(f"/proc/{entry.name}/environ").split(b"\0"):
                 found.append(int(entry.name))
         except OSError:
-            continue  # gone, or somebody else's
+            continue  # gone, or another user's
     return found

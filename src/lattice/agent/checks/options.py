@@ -29,7 +29,7 @@ class UnusableChecks(ValueError):
 
 
 class BuiltinOptions(Struct, frozen=True, kw_only=True):
-    """What the built-in checks can be told; each reads what concerns it."""
+    """The options of the built-in checks; each check reads its own."""
 
     paths: tuple[str, ...] = ()
     least_free_mb: int = 64
@@ -86,7 +86,7 @@ def _builtin(
     return Check(rule=rule)
 
 
-# Those that need to be told what to look at are silent until they are: `NEEDS`.
+# Checks that need a target are off until it is configured: `NEEDS`.
 DEFAULTS: dict[str, Check] = {
     check.rule.name: check
     for check in (

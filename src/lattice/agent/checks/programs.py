@@ -150,7 +150,7 @@ class ProgramRunner:
         return process
 
     async def _rest(self, fence: Fence, process: Process, said: "_Said", within_s: float) -> None:
-        """Returns when nobody is left who could say more, or at least nobody is listened to."""
+        """Return when no process is left that could write more, or when none is read any more."""
         await asyncio.get_running_loop().run_in_executor(self._pool, fence.kill)
         _, pending = await asyncio.wait({said.reading, asyncio.create_task(process.wait())}, timeout=within_s)
         for task in pending:
@@ -218,7 +218,7 @@ def _structured(line: str) -> tuple[Verdict | None, str]:
             status, text = found["status"], found.get("text", "")
             verdict = _STATUSES.get(status) if isinstance(status, str) else None
             if verdict is None:
-                # A word that nobody knows may well mean that all is lost.
+                # An unknown word may well mean a serious failure.
                 return Verdict.FAILED, f"said {line[:MAX_SHOWN]}: its status is none of {', '.join(_STATUSES)}"
             return verdict, text if isinstance(text, str) else ""
     return None, line.partition("|")[0].strip()

@@ -80,7 +80,7 @@ class CheckRunner:
         return beat
 
     def start(self) -> None:
-        """Every check runs once now, then at its period; returns at once."""
+        """Run every check once now, then at its period; returns immediately."""
         for name in self._checks:
             self._spawn(self._repeat(name))
         if self._checks:
@@ -110,9 +110,9 @@ class CheckRunner:
         return False
 
     async def fail(self, name: str, why: str) -> None:
-        """Somebody met what the check looks for: it is looked for at once, and has failed until it runs again."""
+        """Another part hit the problem the check looks for: it has failed until it runs again, which is immediately."""
         if name not in self._checks:
-            _log.warning("check %s is off, the node goes on taking work: %s", name, why)
+            _log.warning("check %s is off, the node keeps taking work: %s", name, why)
             return
         self._met[name] = why
         await self._run_once(name)
@@ -135,7 +135,7 @@ class CheckRunner:
                 retry_s *= 1.5
                 continue
             # Spread: nodes that started together need not look at their file servers together.
-            shift = 1.0 + random.uniform(-_MAX_SHIFT, _MAX_SHIFT)  # noqa: S311 - nobody gains by guessing it
+            shift = 1.0 + random.uniform(-_MAX_SHIFT, _MAX_SHIFT)  # noqa: S311 - not security relevant
             await asyncio.sleep(period_s * shift)
 
     async def _remind(self) -> None:
@@ -170,7 +170,7 @@ class CheckRunner:
         met = self._met.pop(name, "")
         try:
             outcome = await self._outcome(check)
-        except Exception as error:  # noqa: BLE001 - the loop's edge: a check that breaks has failed, the agent goes on
+        except Exception as error:  # noqa: BLE001 - the loop's edge: a check that breaks has failed, the agent continues
             _log.exception("check %s broke", name)
             outcome = Outcome(verdict=Verdict.FAILED, text=f"broke: {type(error).__name__}")
         if met:

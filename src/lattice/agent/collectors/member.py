@@ -1,6 +1,6 @@
-"""An agent's part in the collectors' tree: where its own heartbeats go, and, when it is told to, those of others.
+"""An agent's part in the collectors' tree: where its own heartbeats go, and, when ordered to, those of others.
 
-A node goes on sending its heartbeats to the server until its collector has asked it for the first time, and does so again at once when the
+A node keeps sending its heartbeats to the server until its collector has asked it for the first time, and resumes immediately when the
 connection is lost or it was not asked in time. It never has two collectors: it leaves the one before it turns to the other.
 """
 
@@ -88,7 +88,7 @@ class Collection:
         return True
 
     def closed(self) -> None:
-        """The stream to the server is gone, and with it all that was told on it."""
+        """The stream to the server is gone, and with it all orders received on it."""
         self.gatherer.close()
         self._stop(self._round, self._limit)
         self._leave()
@@ -173,7 +173,7 @@ class Collection:
             self._go_direct()
 
     def _go_direct(self) -> None:
-        """Nobody asks any more: the server hears of this node, and of those it gathers, at once."""
+        """The collector has stopped asking: report this node, and those it gathers, to the server immediately."""
         if self.gatherer.is_gathering:
             self._begin()
         else:

@@ -1,7 +1,7 @@
 """A collector's rounds: who is asked, who has answered, and when all that was gathered is sent.
 
-A round ends when everybody who can answer has, or at its limit. Whoever let the last round run into its limit is asked again, but
-nobody waits for it any more until it answers: one dead node must not make the others look old. Times are those of the caller.
+A round ends when all members that can answer have, or at its limit. A member that let the last round reach its limit is asked again, but
+the round does not wait for it until it answers: one dead node must not make the others look old. Times are those of the caller.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from lattice.wire.agents.collecting import MAX_SHARES, GatheredShare
 
-# What others brought, in one message to the server. Whoever brings more than there is room for is not heard; the others are.
+# What others brought, in one message to the server. A member that brings more than fits is ignored; the others are not.
 MAX_BROUGHT_BYTES = 8 << 20
 _ROW_BYTES = 16
 _MAX_AGE_MS = (1 << 32) - 1
@@ -36,14 +36,14 @@ class Gatherer:
         self._awaited: set[int] = set()
         self._late: set[int] = set()
         self._beats: dict[int, tuple[float, bytes]] = {}
-        self._brought: dict[int, _Brought] = {}  # by the member that brought it: nobody replaces what another one said
+        self._brought: dict[int, _Brought] = {}  # by the member that brought it: none replaces what another one said
 
     @property
     def is_gathering(self) -> bool:
         return self.interval_s > 0
 
     def assign(self, interval_s: float, limit_s: float, tickets: Mapping[int, int]) -> None:
-        """These are the members from now on; whoever is none any more is sent away. An interval of 0 ends it all."""
+        """These are the members from now on; former members are dismissed. An interval of 0 ends it all."""
         self.interval_s, self.limit_s = interval_s, limit_s
         self._tickets = dict(tickets)
         for member, line in list(self._lines.items()):
@@ -134,7 +134,7 @@ class Gatherer:
 
 
 class _Brought:
-    """What one member brought at once."""
+    """What one member brought in one message."""
 
     def __init__(self, at_s: float, shares: list[GatheredShare]) -> None:
         self.at_s = at_s

@@ -1,6 +1,6 @@
 """Nodes and collectors over TCP: the agent's listener, and the way to its own collector.
 
-Whoever connects has to show a ticket at once; until then next to nothing is read. A probe is answered without one: it tells no more than
+A client has to present a ticket first; until then almost nothing is read. A probe is answered without one: it tells no more than
 that an agent is here, and whether it has a server.
 """
 
@@ -71,7 +71,7 @@ class _Connection(asyncio.Protocol):
 
 
 class _Member(_Connection):
-    """Somebody who connected to this agent."""
+    """A client connected to this agent."""
 
     def __init__(self, listener: "Listener") -> None:
         super().__init__(MAX_FIRST_FRAME)

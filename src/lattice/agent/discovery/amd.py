@@ -24,7 +24,7 @@ _LINK = re.compile(r"link type between drm devices (\d+) and (\d+)", re.IGNORECA
 _KFD = "sys/class/kfd/kfd/topology/nodes"
 _KFD_XGMI = 11
 _KFD_PCIE = 2
-XGMI_GBPS = 50.0  # of one link where nobody says
+XGMI_GBPS = 50.0  # of one link, if not reported
 PCIE_GBPS = 32.0
 
 

@@ -90,7 +90,7 @@ def _placed(tree: Tree, gpus: Iterable[Gpu], seen: Mapping[str, int]) -> tuple[G
 
 
 def pcie_links(tree: Tree, gpus: Sequence[Gpu]) -> tuple[GpuLink, ...]:
-    """Where no vendor's tool told of links: each pair by PCIe, slower over a longer way."""
+    """Where no vendor tool reported links: each pair by PCIe, slower over a longer path."""
     return tuple(
         GpuLink(
             gpu_a=a.index,

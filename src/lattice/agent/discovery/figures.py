@@ -44,7 +44,7 @@ def cpu_speed(root: Path) -> float:
     if advertised is not None:
         return round(float(advertised[1]) * 1000, 3)
     measured = re.search(r"^cpu MHz\s*:\s*(\d+)", text, re.MULTILINE)
-    # What is measured wanders; hundreds are steady enough to be told apart from a change.
+    # What is measured wanders; hundreds are steady enough to be distinguished from a change.
     return float(round(int(measured[1]), -2)) if measured is not None else 0.0
 
 

@@ -1,5 +1,5 @@
 """Keeps the node's inventory: looks at start, every few hours, on request and when the synthetic-hardware file changes, and tells
-the server what is new. Looking happens in a thread, one look at a time; one that hangs keeps nobody waiting.
+the server what is new. Scans run in a thread, one at a time; one that hangs blocks nothing else.
 """
 
 import asyncio
@@ -115,7 +115,7 @@ class InventoryKeeper:
                 # A driver that did not answer for once is no other configuration: a node that drifts may be drained.
                 await asyncio.sleep(self._again_s)
                 found = await in_thread(look, LOOK_WITHIN_S)
-        except Exception as error:  # noqa: BLE001 - the loop's edge: whatever the hardware says, the agent goes on
+        except Exception as error:  # noqa: BLE001 - the loop's edge: whatever the hardware reports, the agent continues
             _log.error("the inventory stays as it was: %s", str(error) or "looking took too long")
             return False
         if found == self.inventory:
@@ -145,9 +145,9 @@ async def in_thread(look: Callable[[], Inventory], within_s: float) -> Inventory
         found, failure = None, None
         try:
             found = look()
-        except Exception as error:  # noqa: BLE001 - handed over to whoever waits
+        except Exception as error:  # noqa: BLE001 - passed to the waiting callers
             failure = error
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits any more
             loop.call_soon_threadsafe(settle, found, failure)
 
     threading.Thread(target=work, name="inventory", daemon=True).start()

@@ -146,7 +146,7 @@ def probe(library: Any) -> FoundGpus:  # noqa: ANN401 - it has no types
 
 
 def main(write: Callable[[str], object] = sys.stdout.write) -> int:
-    """What goes wrong is told as a problem: the one who asked reads nothing else."""
+    """Report failures as a problem record: the caller reads nothing else."""
     try:
         pynvml = importlib.import_module("pynvml")
     except ImportError:

@@ -94,7 +94,7 @@ def read_memory(tree: Tree) -> MemoryTopology:
 def with_total(memory: MemoryTopology, total_bytes: int) -> MemoryTopology:
     """A node that is brought up lazily says too little of its memory: the only domain has all that the machine has.
 
-    Of several nobody knows whose the rest is; they stay as they say.
+    With several it is unclear which one has the rest; they stay as reported.
     """
     if len(memory.domains) != 1 or memory.domains[0].capacity_bytes >= total_bytes:
         return memory

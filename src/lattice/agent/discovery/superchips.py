@@ -46,7 +46,7 @@ def unify(memory: MemoryTopology, gpus: Sequence[Gpu]) -> MemoryTopology:
 
 
 def _home(domains: dict[int, MemoryDomain], gpu: Gpu) -> MemoryDomain | None:
-    """The domain whose CPUs are nearest; the only one there is, where nobody says."""
+    """The domain whose CPUs are nearest; the only one, where nothing is reported."""
     with_cpus = [domain for domain in domains.values() if domain.attached_cpus]
     near = [domain for domain in with_cpus if gpu.numa_node is not None and domain.numa_node == gpu.numa_node]
     if near:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lattice.agent.hollow.durations import NotASpan, span_s
 
-# Faults begin within so many seconds of a node's first confirmation.
+# Faults begin within this many seconds of a node's first confirmation.
 WITHIN_S = 5.0
 
 
@@ -32,7 +32,7 @@ class BadFault(ValueError):
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """What a share of the nodes does; `for_s` 0 = for good, or at once where it is a delay."""
+    """What a share of the nodes does; `for_s` 0 = permanently, or immediately where it is a delay."""
 
     kind: FaultKind
     share: float

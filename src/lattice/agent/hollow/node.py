@@ -213,7 +213,7 @@ class HollowNode:
     # Decisions and what follows from them.
 
     def tick(self, now_s: float) -> None:
-        """Repeats what was not acknowledged, and ends what may not go on without a server."""
+        """Repeats what was not acknowledged, and ends what may not continue without a server."""
         if self.state.runs or self.state.kept:
             heard_s = now_s if self.state.welcomed else self._heard_s
             self.feed(Tick(now_s=now_s, heard_s=heard_s, wall_s=now_s))

@@ -10,16 +10,16 @@ from lattice.agent.machine.state import Cause, End, RunKey
 
 @dataclass
 class _Run:
-    end: End  # how it ends when nobody interferes
+    end: End  # how it ends without interference
     work_s: float
     walltime_s: float  # 0 = none
     ran_s: float = 0.0
-    since_s: float | None = None  # None: it stands still
+    since_s: float | None = None  # None: it is suspended
     timer: asyncio.TimerHandle | None = None
 
 
 class PretendedRuns:
-    """`over` is told of every run that ends by itself."""
+    """`over` is called for every run that ends by itself."""
 
     def __init__(self, over: Callable[[RunKey, End], None]) -> None:
         self._over = over

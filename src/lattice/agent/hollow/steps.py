@@ -63,7 +63,7 @@ class HollowSteps:
         return True
 
     def judge(self, held_by: Collection[RunKey]) -> None:
-        """After a Welcome: what belongs to no run that holds the node is gone, the rest is told again."""
+        """After a Welcome: what belongs to no run that holds the node is gone, the rest is reported again."""
         for step in list(self._steps.values()):
             if step.key.of_run not in held_by:
                 self._forget(step.key)

@@ -115,5 +115,5 @@ class HollowSwitchboard:
 
 
 def pretended_address(place: int) -> str:
-    """One that nobody listens at, so that a probe is refused at once."""
+    """A port without a listener, so that a probe is refused immediately."""
     return f"127.{1 + (place >> 16)}.{place >> 8 & 255}.{place & 255}:1"

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 class HookRunner:
     """`folder_of` says where a run keeps its record. A hook that is no longer configured leaves its part of a record behind: it is
-    logged, since nobody is there to undo it."""
+    logged, since nothing is left to undo it."""
 
     def __init__(self, hooks: Sequence[LaunchHook], folder_of: Callable[[RunKey], Path]) -> None:
         self._hooks = tuple(hooks)

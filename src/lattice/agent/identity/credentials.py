@@ -1,7 +1,7 @@
-"""Who this node's agent is to the servers: a certificate where one can be had, else a token.
+"""Who this node's agent is to the servers: a certificate if one is available, else a token.
 
 Sources of certificates are asked in their order; the first that has one is used. A certificate is replaced when two thirds of its life
-are over: streams that are open go on, the next one is opened with the new certificate.
+have passed: open streams continue, the next one uses the new certificate.
 """
 
 import asyncio
@@ -65,13 +65,13 @@ class Source(Protocol):
         ...
 
     async def obtain(self) -> NodeCertificate:
-        """A certificate that is valid now, as fresh as can be had. Raises IdentityUnavailable."""
+        """The freshest valid certificate. Raises IdentityUnavailable."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Certificates that somebody puts there, and replaces in time."""
+    """Certificates that an external tool provides and replaces in time."""
 
     certificate: Path
     key: Path
@@ -102,7 +102,7 @@ class NodeIdentity:
     async def begin(self) -> None:
         """Returns with a certificate or, where a token is given, without one; else the sources are asked until one has something.
 
-        Raises IdentityUnavailable when there is nobody to ask.
+        Raises IdentityUnavailable when there is no source.
         """
         if not self._sources and self._token is None:
             raise IdentityUnavailable("no identity: neither a source of certificates nor a token is given")

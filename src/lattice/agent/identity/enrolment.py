@@ -133,7 +133,7 @@ class EnrolmentSource:
         return key
 
     def _keep(self, chain: bytes, key: bytes) -> None:
-        """The key first: a crash in between leaves a pair that does not fit, and is asked for anew."""
+        """The key first: a crash in between leaves a pair that does not match, and is requested again."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name, data in (("node.key", key), ("node.crt", chain)):

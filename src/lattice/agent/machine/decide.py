@@ -200,7 +200,7 @@ def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
 def _make_way(state: AgentState, number: int, submission: str) -> tuple[Instructions, bool]:
     """Leaves no trace of runs whose number meant another submission: a log that lost its end gives numbers again.
 
-    False when one of them still lives; it is told to end, and whoever asked asks again.
+    False when one of them still lives; it is ordered to end, and the server asks again.
     """
     instructions: Instructions = []
     is_free = True

@@ -1,6 +1,6 @@
 """Which GPUs and CPUs of the node each live run has: chosen when it starts, kept in its folder, found there again.
 
-A run is told its GPUs by its environment and bound to its CPUs by the shim. CPUs are bound only where the node's memory
+A run learns its GPUs from its environment and bound to its CPUs by the shim. CPUs are bound only where the node's memory
 domains are known and the machine has those CPUs, and never for a run that has all of them.
 """
 

@@ -99,7 +99,7 @@ class RunFolders:
         """Mark that the end needs no more reports; the marker's age decides on the removal.
 
         The token becomes the marker, once it is empty and ours. To remove the one and make the other is dear: ext4 gives
-        nobody an inode that was freed lately, and every new file has to step over all of those.
+        no process an inode that was freed lately, and every new file has to step over all of those.
         """
         folder = f"{self._runs}/{key.number}.{key.run}"
         marker = f"{folder}/{ACKNOWLEDGED}"
@@ -119,7 +119,7 @@ class RunFolders:
         shutil.rmtree(self.path(key), ignore_errors=True)
 
     def discard(self, key: RunKey) -> Path:
-        """Takes the folder out of its place at once; what it is called now, for `shutil.rmtree`."""
+        """Move the directory out of its place in one step; what it is called now, for `shutil.rmtree`."""
         aside = self._root / f".former-{key}-{os.urandom(4).hex()}"
         with contextlib.suppress(FileNotFoundError):
             self.path(key).rename(aside)

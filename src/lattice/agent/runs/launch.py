@@ -24,7 +24,7 @@ LAST_DIRECTORY = "/tmp"  # noqa: S108 - where a workload without any other place
 SHELL = "/bin/sh"
 COMMAND = "lattice"
 
-# Credentials of whoever submitted, and what only this run's own agent may say.
+# Credentials of the submitter, and what only this run's own agent may set.
 STRIPPED = frozenset(
     {
         "LATTICE_TOKEN",
@@ -62,7 +62,7 @@ class NodeCannotWrite(LaunchRefused):
 
 
 def refusal_of(what: str, error: OSError) -> LaunchRefused:
-    """How a failure to write the agent's own folders is told: as the node's fault when it is the disk's."""
+    """How a failure to write the agent's own directories is reported: as the node's fault when it is the disk's."""
     kind = NodeCannotWrite if error.errno in DISK_FAULTS else LaunchRefused
     return kind(f"cannot write {what}: {error}")
 
@@ -148,7 +148,7 @@ def is_directory(path: str) -> bool:
     try:
         os.stat(os.path.join(path, "."))
     except PermissionError:
-        # Root may be nobody on a network file system; the run's own user decides when it enters.
+        # Root may be mapped to an unprivileged user on a network file system; the run's own user decides when it enters.
         return True
     except (OSError, ValueError):
         return False

@@ -94,7 +94,7 @@ class Readers:
         self.attend(reading.reader, send_output(reading, self._outbox, has_ended))
 
     def attend(self, reader: int, work: Coroutine[None, None, None]) -> None:
-        """Let the work go on until the reader is closed."""
+        """Let the work continue until the reader is closed."""
         self.close(reader)
         task = self._tasks[reader] = asyncio.create_task(work)
         task.add_done_callback(lambda done: self._done(reader, done))

@@ -1,4 +1,4 @@
-"""When a process has ended, whoever its parent is and whoever still holds its pipes."""
+"""When a process has ended, regardless of its parent and of who still holds its pipes."""
 
 import asyncio
 import os

@@ -1,7 +1,7 @@
 """What an agent knows when it starts: run folders and a shim that may have outlived the last agent.
 
 Decides which folders stand for a run. A folder is made for one shim, before that shim is asked to fork. If the same shim
-still lives and does not know the run, nothing was forked and nobody was told: the server will ask again. If it is
+still lives and does not know the run, nothing was forked and nothing was reported: the server will ask again. If it is
 another shim, the run may have been alive, and counts as lost.
 """
 

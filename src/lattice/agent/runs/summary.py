@@ -1,4 +1,4 @@
-"""The last line of a run's stderr, for whoever asked for it: how it ended, how long it took, what it used of what it had.
+"""The last line of a run's stderr, on request: how it ended, how long it took, what it used of what it had.
 
 It is written once, after the last byte of the run itself and before its output is stored; a file beside it remembers that.
 """

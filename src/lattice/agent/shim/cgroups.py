@@ -27,7 +27,7 @@ TOP = "lattice"
 
 
 class Usage:
-    """What a run has used; None where nobody measured it."""
+    """What a run has used; None where it was not measured."""
 
     __slots__ = ("cpu_s", "oom_kills", "peak_memory_mb")
 
@@ -195,7 +195,7 @@ class Cgroup:
         signal_members(self.pids, numbers)
 
     def kill(self) -> None:
-        """SIGKILL to all at once. Without cgroup.kill (Linux before 5.14) a member that is being
+        """SIGKILL to all in one step. Without cgroup.kill (Linux before 5.14) a member that is being
         forked just now can slip through, so callers repeat this until `populated()` is false."""
         try:
             write_text(f"{self.path}/cgroup.kill", "1")

@@ -6,7 +6,7 @@ A file system that hangs stops this one run, never the shim. The workload waits 
 when one cannot be opened the run fails with the reason.
 
 The copier belongs to no group: what is still in its pipe when the workload is gone must reach the files. It ends by itself
-when nobody can write any more. It has changed its user without an exec, so nobody but root may look into it.
+when no writer is left. It has changed its user without an exec, so only root may inspect it.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _keep_only(wanted: set[int]) -> None:
 def _opened(
     launch: Launch, copied: list[tuple[int, int, bytes]], gate: int, *, appends: bool
 ) -> dict[int, tuple[int, int]]:
-    """By source: the file and the shim's pipe. Nothing when a file cannot be opened; the workload is told either way."""
+    """By source: the file and the shim's pipe. Nothing when a file cannot be opened; the workload learns it either way."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if appends else os.O_TRUNC)
     targets = {}
     path = launch.cwd

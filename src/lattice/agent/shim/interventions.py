@@ -1,7 +1,7 @@
 """What may be done to a run between its start and its end: signals, also one shortly before the limit, and pauses.
 
 A paused run keeps everything it has. Its group is frozen, or its processes are stopped where there are no groups, and its
-walltime stands still until it goes on. An end that is asked for meanwhile thaws it first, so that it can hear SIGTERM.
+walltime is paused until it is resumed. An end that is asked for meanwhile thaws it first, so that it can hear SIGTERM.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the tasks of a step wrote on one node, in the order in which it was read: one sequence of records.
 
-A record is `RECORD` (stream, rank, length) and so many bytes. Records lie in files named after the position of their first
+A record is `RECORD` (stream, rank, length) and that many bytes. Records lie in files named after the position of their first
 byte; a file is closed when it is large, and the oldest are removed when all together are too large. So a position, once
 known to be the beginning of a record, stays one, and a reader that comes too late learns how much it missed.
 A full disk costs output, never the step: what could not be written is counted in `lost`.

@@ -42,7 +42,7 @@ def become_subreaper() -> None:
 
 
 def complain(error: BaseException) -> None:
-    """Tell of a fault. Imports nothing and cannot fail: there may be no descriptor and no room on the disk."""
+    """Report a fault. Imports nothing and cannot fail: there may be no descriptor and no room on the disk."""
     lines = [f"{type(error).__name__}: {error}"]
     trace = error.__traceback__
     while trace is not None:
@@ -137,7 +137,7 @@ class Loop:
         _checked(_libc.timerfd_settime(self._timer_fd, TFD_TIMER_ABSTIME, spec, None), "timerfd_settime")
 
     def _timer_fired(self, _mask: int) -> None:
-        # Not read: setting it anew clears it, and then only.
+        # Not read: only setting it again clears it.
         self._armed_at = -1.0
         now = boot_now()
         while self._timers and self._timers[0][0] <= now:

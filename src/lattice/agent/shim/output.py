@@ -191,7 +191,7 @@ class Stream:
         return len(data)
 
     def pause_after(self, length: int, now: float) -> float:
-        """Time before which no more should be read; 0.0 for "go on"."""
+        """Time before which no more should be read; 0.0 for "continue"."""
         self._paid_until = max(self._paid_until, now) + length / BYTES_PER_S
         return self._paid_until if self._paid_until - now > BURST_S else 0.0
 
@@ -238,5 +238,5 @@ def _settled(path: str, opened: os.stat_result) -> bool:
     except FileNotFoundError:
         named = os.stat(path)
         return (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino)
-    # A shim that was killed in the middle leaves its `.next` for good: take what there is.
+    # A shim that was killed in the middle leaves its `.next` behind: take what exists.
     return abs(time.time() - written) > STALE_S

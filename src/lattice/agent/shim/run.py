@@ -204,7 +204,7 @@ class Run:
         return True
 
     def answer(self) -> dict[str, object]:
-        """What a start, first or repeated, is told."""
+        """The answer to a start, first or repeated."""
         if self.error:
             return {"ok": False, "error": self.error, "errno": self.errno}
         answer: dict[str, object] = {

@@ -142,7 +142,7 @@ def _log(text: str) -> None:
 
 
 def close_inherited(keep: int) -> None:
-    """Give descriptors 0 to 2 a meaning and close what somebody left open above."""
+    """Set up descriptors 0 to 2 and close any inherited ones above."""
     while (fd := os.open("/dev/null", os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)
@@ -155,7 +155,7 @@ def close_inherited(keep: int) -> None:
 
 
 def detach(options: Options) -> int:
-    """Go on in a process of its own; the caller returns when that one listens or has given up."""
+    """Continue in a new process; the caller returns when that one listens or has given up."""
     reader, writer = os.pipe()
     if os.fork():
         os.close(writer)

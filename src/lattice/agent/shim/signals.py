@@ -29,7 +29,7 @@ def send_signals(pidfd: int, numbers: tuple[int, ...]) -> None:
 
 
 def signal_members(members: Callable[[], list[int]], numbers: tuple[int, ...]) -> None:
-    """Signal every process that `members` names, and nobody else.
+    """Signal every process that `members` names, and no other.
 
     A pid may be reused between reading it and using it. A pidfd cannot: it is opened first, then
     membership is read again, so a stranger's pidfd is never used.

@@ -70,7 +70,7 @@ class Server:
         finally:
             os.umask(old_mask)
         self._socket.listen(8)
-        # In one step: whoever finds the name finds somebody listening.
+        # Atomic: a client that finds the name finds a listening socket.
         os.rename(new, name)
         self._listen()
 
@@ -83,7 +83,7 @@ class Server:
         except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError as error:
-            # Most likely no descriptor is left. Who waits to be heard goes on waiting.
+            # Most likely no descriptor is left. Clients keep waiting.
             complain(error)
             self._loop.unwatch(self._socket.fileno())
             self._loop.call_at(boot_now() + ACCEPT_AGAIN_S, self._listen)
@@ -173,7 +173,7 @@ class Server:
         return self._link is link
 
     def tell(self, body: Body) -> None:
-        """Send an event to whoever is connected."""
+        """Send an event to the connected client."""
         if self._link is not None:
             self._send(self._link, body)
 

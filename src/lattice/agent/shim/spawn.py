@@ -118,7 +118,7 @@ class Inheritance:
         self._signals = [number for number in signal.valid_signals() if signal.getsignal(number) is not signal.SIG_DFL]
 
     def check_room(self, runs: int) -> None:
-        """OSError when so many runs could together need more descriptors than there are: what has
+        """OSError when the runs could together need more descriptors than are available: what has
         started must be able to write its output and to end."""
         if runs * DESCRIPTORS_PER_RUN + SPARE_DESCRIPTORS > self._files[1]:
             raise OSError(errno.EMFILE, "this node has too many runs open")
@@ -143,7 +143,7 @@ class Inheritance:
 class Wiring:
     """What a process gets as its descriptors 0 to 2: descriptors of ours, -1 for nothing, or files that it opens as its
     user. With `terminal` all three are the slave side of a terminal, which becomes its controlling one. Behind a `gate` (or
-    -1) somebody else opens files first, and says so or why not."""
+    -1) another process opens files first, and reports success or the reason."""
 
     __slots__ = ("err", "err_path", "gate", "in_path", "out", "out_path", "stdin", "terminal", "truncate")
 
@@ -178,7 +178,7 @@ def _open_as(number: int, path: bytes, flags: int) -> None:
 
 
 def _pass_gate(gate: int) -> None:
-    """Wait for the word of whoever opens the files; `ready`, or a number and a name."""
+    """Wait for the process that opens the files; `ready`, or a number and a name."""
     said = b""
     while piece := os.read(gate, 8192):
         said += piece
@@ -249,7 +249,7 @@ def _become(
             os.setresgid(launch.gid, launch.gid, launch.gid)
             os.setresuid(launch.uid, launch.uid, launch.uid)
         stage = "directory"
-        # As the user: root may be nobody on a network file system.
+        # As the user: root may be mapped to an unprivileged user on a network file system.
         os.chdir(launch.cwd)
         stage = "files"
         wiring.open_files()

@@ -1,10 +1,10 @@
 """The life of all steps of a node: launch, input, output, signals, end.
 
 A step has ended when every task was reaped, its group is empty and what its processes wrote is in the journal. Leftovers of
-tasks that went by themselves are killed at once. A step lives inside its allocation: on a node where that has a run its group
+tasks that ended by themselves are killed immediately. A step lives inside its allocation: on a node where that has a run its group
 lies in the run's, and the end of the run's main process is the end of the step; elsewhere the step brings a group along.
 
-Output waits in its pipe while readers are far behind, as long as there are readers: nobody loses a byte because of a slow
+Output waits in its pipe while readers are far behind, as long as there are readers: no byte is lost because of a slow
 network, and no task hangs because its readers have gone for good.
 """
 
@@ -127,7 +127,7 @@ class StepTable:
         return {pid for group in groups if isinstance(group, StepCgroup) for pid in group.pids()}
 
     def freeze(self, run: tuple[int, int], *, is_frozen: bool) -> None:
-        """Stop the steps of the run, or let them go on; for nodes and systems where its own group does not hold them."""
+        """Suspend the steps of the run, or resume them; for nodes and systems where its own group does not hold them."""
         number = signal.SIGSTOP if is_frozen else signal.SIGCONT
         for key, step in self.live.items():
             if key[:2] != run or step.group is None:
@@ -299,7 +299,7 @@ class StepTable:
         except BlockingIOError:
             return -1
         except OSError as error:
-            if error.errno != errno.EIO:  # what a terminal says when nobody has its other side
+            if error.errno != errno.EIO:  # what a terminal says when its other side is closed
                 raise
             return 0
         if data:
@@ -521,7 +521,7 @@ def _mapping(request: Body, name: str) -> dict[str, object]:
 
 
 def freeze(group: Cgroup | ProcessTree, *, is_frozen: bool) -> None:
-    """Stop all processes of the group, or let them go on."""
+    """Suspend all processes of the group, or resume them."""
     if isinstance(group, Cgroup):
         try:
             write_text(f"{group.path}/cgroup.freeze", "1" if is_frozen else "0")

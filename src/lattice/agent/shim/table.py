@@ -2,7 +2,7 @@
 
 A run has ended when its main process was reaped, its group is empty and what its processes wrote is
 in the files. Only then is status.json written, and only after that the agent told. Leftovers of a
-main process that went by itself are killed at once; when the end was asked for, all processes share
+main process that ended by itself are killed immediately; when the end was asked for, all processes share
 the grace period, because a script's shell often dies before the program that has to save its work.
 """
 
@@ -39,7 +39,7 @@ MAX_KILL_AGAIN_S = 10.0
 REMOVE_AGAIN_S = 0.05
 REMOVE_TRIES = 10
 SAVE_AGAIN_S = 5.0
-# Nobody needs the record of a run that is over before anybody could have looked.
+# The record of a run that ended before anyone could look at it is not needed.
 SAVE_RUNNING_S = 0.2
 MAX_SHUTDOWN_S = 15.0
 
@@ -74,7 +74,7 @@ class RunTable:
             loop, self._steps, lambda run: self._terminate(run, "walltime", run.grace_s, "")
         )
 
-    # Requests. Each answers at once, or with None when the answer follows.
+    # Requests. Each answers immediately, or with None when the answer follows.
 
     def handle(self, link: int, request: Body) -> Body | None:
         operation = request.get("op")

@@ -51,7 +51,7 @@ def marked_run(pid: int) -> str | None:
 
 def own_children() -> list[int]:
     try:
-        # Complete, because nobody but this one thread removes entries (by reaping).
+        # Complete, because only this thread removes entries (by reaping).
         return list(map(int, read_bytes(f"/proc/self/task/{os.getpid()}/children").split()))
     except FileNotFoundError:
         me = os.getpid()
@@ -143,7 +143,7 @@ class Forest:
         self._spared.add(pid)
 
     def reaped(self, pid: int, cpu_s: float) -> None:
-        """Must be told of every reaped process: its pid is anybody's from now on."""
+        """Must be called for every reaped process: its pid may be reused from now on."""
         self._spared.discard(pid)
         tree = self._claims.pop(pid, None)
         for candidate in self._trees:

@@ -1,4 +1,4 @@
-"""Carries out what servers say about steps: the launch with its slow parts in a thread, everything else at once."""
+"""Carries out what servers say about steps: the launch with its slow parts in a thread, everything else immediately."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ Ask = Callable[[dict[str, object], Callable[[ShimMessage], None] | None], None]
 
 
 class StepDriver:
-    """The steps' part of the driver. `find` tells of runs, `run_folder` where they lie."""
+    """The steps' part of the driver. `find` returns runs, `run_folder` their directories."""
 
     def __init__(
         self,

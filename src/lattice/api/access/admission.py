@@ -32,7 +32,7 @@ async def admit(services: Services, operation: Operation, authorization: str) ->
 async def authenticate(services: Services, authorization: str, *, anew: bool = False) -> Identity:
     """Who the bearer token stands for. Raises Unauthenticated; the token of an allocation ends with it.
 
-    With `anew` the issuer is asked whether it still stands by the token.
+    With `anew`, ask the issuer whether the token is still valid.
     """
     if authorization == TWICE:
         raise Unauthenticated("the Authorization header is given more than once")

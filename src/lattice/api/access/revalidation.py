@@ -1,4 +1,4 @@
-"""Whether the caller of a long stream may still have it: the token's own end, and every few minutes everything else anew."""
+"""Whether the caller of a long stream may still have it: the token's own end, and every few minutes everything else again."""
 
 from lattice.api.access.admission import authenticate
 from lattice.api.auth.rbac import may_at_all

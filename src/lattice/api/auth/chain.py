@@ -1,6 +1,6 @@
 """All tokens that a server accepts: those of the site's provider, those that it signed itself, and no others.
 
-Which of the two a token belongs to is told by its algorithm, so that none is ever tried with the keys of the other.
+The algorithm of a token decides which of the two verifies it, so that none is ever tried with the keys of the other.
 """
 
 import jwt

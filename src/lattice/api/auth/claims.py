@@ -19,7 +19,7 @@ _KINDS: Mapping[str, Kind] = {"user": "user", "agent": "agent", "allocation": "a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimNames:
-    """Where a provider writes who somebody is. `account` empty: the account is called as the user."""
+    """The claims in which a provider names a user. Empty `account`: the account has the user's name."""
 
     user: str = "sub"
     account: str = ""

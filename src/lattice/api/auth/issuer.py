@@ -18,7 +18,7 @@ import msgspec
 
 from lattice.ports.clock import Clock
 
-ASK_AGAIN_S = 10.0  # the least time between two requests for keys that somebody's token asks for
+ASK_AGAIN_S = 10.0  # minimum interval between key requests triggered by tokens
 WITHIN_S = 5.0
 MAX_BYTES = 1 << 20
 MIN_RSA_BITS = 2048
@@ -103,7 +103,7 @@ class Issuer:
         self._asking: asyncio.Task[None] | None = None
 
     async def learn(self) -> None:
-        """Fetches the keys, unless that was done a moment ago; all who ask at once share one request. Never raises."""
+        """Fetches the keys, unless that was done a moment ago; concurrent callers share one request. Never raises."""
         if self._asking is None:
             if self._asked_s is not None and self._clock.monotonic_s() - self._asked_s < ASK_AGAIN_S:
                 return

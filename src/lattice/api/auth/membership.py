@@ -20,7 +20,7 @@ _NONE = Membership()
 
 
 class Memberships:
-    """Who belongs where; made anew when a tenant has changed, which is rare."""
+    """Who belongs where; rebuilt when a tenant changes, which is rare."""
 
     def __init__(self) -> None:
         self._seen: list[Tenant] = []

@@ -25,7 +25,7 @@ _NAME = x509.Name(
         x509.NameAttribute(NameOID.COMMON_NAME, "lattice-nodes"),
     ]
 )
-# The same certificate on every server but for its signature; whoever knows the secret can make another secret's.
+# The same certificate on every server but for its signature; anyone who knows the secret can derive it.
 _BEGIN, _END = datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC)
 _SKEW = timedelta(minutes=5)
 MAX_REQUEST_BYTES = 16 << 10

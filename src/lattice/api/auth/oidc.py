@@ -114,7 +114,7 @@ class OidcVerifier:
                 options=_OPTIONS,
             )
         except jwt.InvalidAudienceError:
-            raise Unauthenticated("the token was made for somebody else: its audience is not this cluster") from None
+            raise Unauthenticated("the token was issued for another audience than this cluster") from None
         except jwt.InvalidIssuerError:
             raise Unauthenticated("the token is from another issuer than this cluster's") from None
         except (jwt.InvalidTokenError, ValueError, TypeError):

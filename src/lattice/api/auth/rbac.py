@@ -56,9 +56,9 @@ class Permission(StrEnum):
     READ_SCHEDULER = "scheduler:read"
     MANAGE_SERVERS = "server:manage"  # who belongs to the servers, and their certificates
     MANAGE_BACKUPS = "backup:manage"
-    READ_AUDIT = "audit:read"  # what one did oneself, or what was done to one's own
+    READ_AUDIT = "audit:read"  # entries by the user, or about the user's own work
     READ_SELF = "self:read"
-    OWN_NOTIFICATIONS = "notification:own"  # what one wants to be told oneself
+    OWN_NOTIFICATIONS = "notification:own"  # the user's own notification settings
     CONNECT_AGENT = "agent:connect"
 
 
@@ -127,7 +127,7 @@ _ROLE_CLAIMS = {
 
 
 def roles_of(scopes: Iterable[str], kind: Kind, role_claims: Iterable[str] = ()) -> tuple[Role, ...]:
-    """The roles that a token's scopes give or, without any of ours, its role claims; words of other systems are passed over.
+    """The roles that a token's scopes give or, without any of ours, its role claims; scopes of other systems are ignored.
 
     A token inside an allocation is never more than its user's, whatever it says.
     """

@@ -92,7 +92,7 @@ async def find_tasks(context: Context, text: str, permission: Permission) -> tup
 
 
 async def find_number(context: Context, number: int) -> Found | None:
-    """The record with this number, whoever owns it."""
+    """The record with this number, regardless of its owner."""
     if number > LARGEST:
         return None
     hot = find_hot(context, number)

@@ -1,7 +1,7 @@
-"""A follower's calls to the leader: handed on as bytes over the servers' own wire, with the caller's own token.
+"""A follower's calls to the leader: forwarded as bytes over the servers' own connections, with the caller's own token.
 
 A write has a request id before it leaves, given by us where the caller gave none, so that it may be sent again, also to the next
-leader, when no answer came. A call is handed on once: a server that another asks and that does not lead refuses.
+leader, when no answer came. A call is forwarded once: a server that another asks and that does not lead refuses.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class LeaderCalls:
         self._is_leading = is_leading
 
     def renew(self) -> None:
-        """Connects anew with the next call; for new certificates."""
+        """Reconnect at the next call, to use new certificates."""
         old, self._channels = self._channels, {}
         for channel in old.values():
             asyncio.ensure_future(channel.close(GIVE_UP_S))  # noqa: RUF006 - it ends by itself
@@ -138,7 +138,7 @@ async def _first(call: Any, moved: "asyncio.Future[None]") -> bytes | grpc.aio.A
     answering = asyncio.ensure_future(call)
     await asyncio.wait((answering, moved), return_when=asyncio.FIRST_COMPLETED)
     if not answering.done():
-        # Whoever leads now answers; the other one may stand still for long.
+        # The new leader answers; the old one may hang for a long time.
         call.cancel()
         with contextlib.suppress(asyncio.CancelledError, grpc.aio.AioRpcError):
             await answering

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class Leader(Protocol):
-    """Hands a call on to the server that leads."""
+    """Forwards a call to the leader."""
 
     async def answer(self, rpc: Rpc, request: bytes, context: CallContext) -> bytes: ...
 
@@ -45,11 +45,11 @@ class OperationServices:
         self._services, self._leader = services, None
 
     def follow(self, services: Services, leader: Leader) -> None:
-        """Calls go on to the leader; what needs none, or may be old, is answered here."""
+        """Forwards calls to the leader; calls that need no leader, or accept stale data, are answered here."""
         self._services, self._leader = services, leader
 
     def add_to(self, server: grpc.aio.Server, *, peers: Callers | None = None) -> None:
-        """Serves all calls. With `peers` those that other servers hand on: answered here or refused, never handed on again."""
+        """Serves all calls. With `peers`, those that other servers forward: answered here or refused, never forwarded again."""
         for service in SERVICES:
             calls = [call for call in self._calls if call.rpc.service == service]
             methods = {call.rpc.name: self._handler(call, peers) for call in calls}
@@ -65,7 +65,7 @@ class OperationServices:
         return grpc.stream_unary_rpc_method_handler(self._single(call, peers))
 
     async def _who_answers(self, call: Call, peers: Callers | None, context: CallContext) -> Leader | None:
-        """The way to the leader, or None to answer here. A call that came from another server is handed on no further."""
+        """The way to the leader, or None to answer here. A call that came from another server is not forwarded again."""
         leader = self._leader_for(call, context)
         if peers is not None:
             await checked_caller(peers, context)

@@ -34,7 +34,7 @@ class Health:
 
 
 def offer(server: grpc.aio.Server, operations: OperationServices) -> Health:
-    """Adds everything to the server; the health says "not serving" until it is told otherwise."""
+    """Adds everything to the server; the health says "not serving" until it is switched on."""
     operations.add_to(server)
     checks = Health(operations.names)
     checks.add_to(server)

@@ -42,7 +42,7 @@ def build_server(
 ) -> tuple[grpc.aio.Server, int]:
     """A server bound to `listen` (host:port, port 0 = a free one) and its port; raises BindFailed."""
     server = grpc.aio.server(options=_OPTIONS)
-    # Without a serializer messages come and go as bytes: those that are only handed on are never taken apart.
+    # Without a serializer messages come and go as bytes: those that are only forwarded are never decoded.
     connect = grpc.stream_stream_rpc_method_handler(service.Connect)
     handler = grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": connect})
     server.add_generic_rpc_handlers((handler,))

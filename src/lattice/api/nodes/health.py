@@ -60,5 +60,5 @@ async def refuse_unhealthy(context: Context, node: str) -> None:
             "conflict",
             f"node {node} is not fit: {'; '.join(each.sentence for each in failed[:_SHOWN])}{more}",
             current=", ".join(each.name for each in failed),
-            hint=f"mend it, then try again; `lattice node check {node}` runs the checks now",
+            hint=f"fix it, then retry; `lattice node check {node}` runs the checks now",
         )

@@ -37,7 +37,7 @@ async def send_events(
     )
     gone = asyncio.create_task(_hung_up(receive))
     try:
-        # A first comment tells the caller at once that the stream is open.
+        # A first comment tells the caller immediately that the stream is open.
         await _send(send, b": stream\n\n")
         await _pass_on(send, events, gone, standing)
         if not gone.done():

@@ -182,7 +182,7 @@ class Pool:
         return _Connection(reader, writer)
 
     def renew(self) -> None:
-        """Connects anew for all that is asked from now on."""
+        """Use new connections for all requests from now on."""
         for idle in self._idle.values():
             while idle:
                 idle.pop().close()

@@ -1,7 +1,7 @@
 """A follower's forwarder: hands requests on to the leader as they are, and its answers back piece by piece.
 
 Every write has a request id before it leaves, given by us where the client gave none, so that it may be sent again, also to the next
-leader, when no answer came. A request is handed on once: a server that another asks and that does not lead refuses.
+leader, when no answer came. A request is forwarded once: a server that another asks and that does not lead refuses.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from lattice.api.rest.requests import ClientGone, Headers, read_body
 NOT_LEADING = b"x-lattice-not-leading"
 GIVE_UP_S = 10.0
 _PAUSE_S = 0.05
-# A leader that gave up ends its streams by itself; one that stands still never does.
+# A leader that steps down ends its streams by itself; one that hangs never does.
 PARTING_S = 5.0
 # The follower answers these from what it has itself.
 _OWN = frozenset({"/healthz", "/metrics", "/v1/auth/discovery", "/v1/raft/status"})
@@ -125,7 +125,7 @@ class Forwarding:
         beginning = asyncio.create_task(self._pool.begin(url, request))
         await asyncio.wait((beginning, moved), return_when=asyncio.FIRST_COMPLETED)
         if not beginning.done():
-            # Whoever leads now answers; the other one may stand still for long.
+            # The new leader answers; the old one may hang for a long time.
             beginning.cancel()
             await asyncio.gather(beginning, return_exceptions=True)
             return None

@@ -1,6 +1,6 @@
 """What servers ask each other, over the listener that only they can use: how far they have come, a copy of the state, certificates.
 
-Requests of users that another server hands on come in here as well, and are answered as if they had come directly: they carry their
+User requests forwarded by another server arrive here as well, and are answered as if they had come directly: they carry their
 user's own token. A caller without a certificate of this quorum may do one thing, show an invitation.
 """
 
@@ -27,7 +27,7 @@ _OCTETS = (b"content-type", b"application/octet-stream")
 
 
 class PeerApp:
-    """An ASGI application; `users` answers what was handed on."""
+    """An ASGI application; `users` answers forwarded requests."""
 
     def __init__(self, users: ASGIApp, clock: Clock) -> None:
         self._users = users

@@ -92,7 +92,7 @@ class Follower:
         self._place = place
 
     async def items(self) -> AsyncIterator[Piece | int]:
-        """Pieces as they come; a number says that this run begins anew."""
+        """Pieces as they come; a number says that this run starts again."""
         done = 0
         while not self._feed.is_closed:
             record = await self._look()
@@ -137,11 +137,11 @@ class Follower:
         return Source(self._context.services, self.record.number, run, node, self._stream)
 
     async def _pump(self, source: Source, offset: int, queue: asyncio.Queue[_Queued]) -> None:
-        """Hands on one node's output to its end; None marks that."""
+        """Forward one node's output to its end, marked by None."""
         try:
             await self._read(source, offset, queue)
             await queue.put((source.node, None))
-        except Exception as error:  # noqa: BLE001 - raised again by whoever reads the queue
+        except Exception as error:  # noqa: BLE001 - raised again by the reader of the queue
             await queue.put((source.node, error))
 
     async def _read(self, source: Source, offset: int, queue: asyncio.Queue[_Queued]) -> None:

@@ -25,7 +25,7 @@ class StepOutput(Struct, frozen=True, kw_only=True):
 
 
 class StepGap(Struct, frozen=True, kw_only=True):
-    """So many bytes of a node's journal are gone: nobody read them in time."""
+    """This many bytes of a node's journal are gone: they were not read in time."""
 
     node: int
     next: int
@@ -54,7 +54,7 @@ def parse_places(text: str) -> dict[int, int]:
 
 
 class StepFollower:
-    """`look` tells how the step stands now, None when nobody knows it any more; `is_ready` whether this server leads."""
+    """`look` returns the current state of the step, None when it is no longer known; `is_ready` whether this server leads."""
 
     def __init__(
         self,

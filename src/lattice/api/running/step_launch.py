@@ -1,4 +1,4 @@
-"""Launches steps for whoever asks: operations and commands alike, with the same checks and refusals."""
+"""Launches steps for operations and Slurm commands, with the same checks and refusals."""
 
 import hashlib
 
@@ -26,7 +26,7 @@ async def launch(context: Context, request: StepSubmission) -> StepInfo:
 
 
 def own(context: Context, found: Found, text: str) -> Allocation:
-    """The allocation, if it is the caller's own: tasks run as its user, so nobody else may start or feed any."""
+    """The allocation, if it is the caller's own: tasks run as its user, so no other user may start or feed any."""
     allocation = single(found)
     if allocation.user != context.user:
         raise ApiError(

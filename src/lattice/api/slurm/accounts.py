@@ -1,4 +1,4 @@
-"""Numbers of POSIX users and groups, as this server knows them; nobody for those it does not know."""
+"""Numbers of POSIX users and groups, as this server knows them; 65534 for unknown ones."""
 
 import grp
 import pwd

@@ -86,7 +86,7 @@ ALLOCATION_EVENTS: dict[type[OfAllocation], tuple[str, AllocationState | None]] 
     ev.AllocationUpdated: ("updated", None),
     ev.AllocationPaused: ("paused", None),
 }
-# Events of which nobody sees a change of state.
+# Events that change no visible state.
 SILENT = (
     ev.StepsRecorded,  # shown with their allocation
     ev.PartChanged,  # one node of several; the allocation's own change follows
@@ -96,7 +96,7 @@ SILENT = (
     ev.AllocationsArchived,
     ev.DagCancelled,  # its members tell
     ev.NodeRegistered,  # a change of its state is an event of its own
-    ev.TimeLimitNeared,  # told to those who asked
+    ev.TimeLimitNeared,  # sent only to subscribers
     ev.NotificationQueued,
     ev.DriftNoted,  # where it has consequences, the node moves
     ev.DriftEscalated,
@@ -303,7 +303,7 @@ class ChangeRing:
         self._keep(shown)
 
     def _note_reservation(self, index: int, at: int, event: ev.ReservationSet | ev.ReservationDeleted) -> None:
-        """With what it was for, also after its end: that decides who is told."""
+        """With its owner and purpose, also after its end: they decide who receives the change."""
         if isinstance(event, ev.ReservationSet):
             record, state = event.reservation, "set"
             self._reservations[record.name] = record
@@ -325,7 +325,7 @@ class ChangeRing:
     def _keep_group(self, index: int, at: int, kind: str, group: TaskGroup) -> None:
         ended = {"cause": group.cause or "", "exit_code": group.exit_code} if group.is_done else {}
         self._keep(_change(index, at, kind, group_state(group), group.template, number=group.number, **ended))
-        # Pending tasks are no records of their own; whoever waits for one of them looks again.
+        # Pending tasks have no record of their own; waiters for one of them look again.
         self._blocks.append(_block(group))
 
     def _keep(self, change: Change) -> None:

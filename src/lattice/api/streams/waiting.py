@@ -1,6 +1,6 @@
 """Waiting for changes: those who watch all of them at their own pace, and those who wait for one allocation.
 
-Nothing is queued per client. A watcher keeps its place in the ring of changes; one that falls behind the oldest kept is told so.
+Nothing is queued per client. A watcher keeps its place in the ring of changes; one that falls behind the oldest kept change receives an error.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ from lattice_sdk.models.nodes import NodeOutcome
 
 K = TypeVar("K")
 
-MANY = 500  # from so many on a person is told that it goes on
+MANY = 500  # from this many on, print a note that the order is in progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,9 @@ def read_names(words: Sequence[str]) -> NodeNames:
 
 
 def confirm(question: str, context: Context) -> None:
-    """Asks a person. Raises CommandError when the answer is not yes, UsageError when nobody can be asked."""
+    """Asks a person. Raises CommandError when the answer is not yes, UsageError when there is no terminal."""
     if not context.streams.is_interactive:
-        raise UsageError("this needs a confirmation, and there is nobody to ask", hint="add --yes")
+        raise UsageError("this needs a confirmation, but stdin is not a terminal", hint="add --yes")
     context.streams.complain(f"{question} [y/N] ")
     answer = context.streams.stdin.readline().decode("utf-8", "replace").strip().lower()
     if answer not in {"y", "yes"}:

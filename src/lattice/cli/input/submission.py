@@ -118,7 +118,7 @@ def _umask() -> int | None:
 def _output(options: SubmitOptions) -> OutputFiles | None:
     if not (options.stdout or options.stderr or options.stdin):
         if options.open_mode:
-            raise UsageError("--open-mode says how, but not which file", hint="add --stdout FILE")
+            raise UsageError("--open-mode needs --stdout", hint="add --stdout FILE")
         return None
     return OutputFiles(
         stdout=options.stdout, stderr=options.stderr, stdin=options.stdin, mode=options.open_mode or "truncate"
@@ -128,7 +128,7 @@ def _output(options: SubmitOptions) -> OutputFiles | None:
 def _notify(options: SubmitOptions) -> NotifyRequest | None:
     if options.notify is None:
         if options.notify_to:
-            raise UsageError("--notify-to says where, but not of what", hint="add --notify=end,fail")
+            raise UsageError("--notify-to needs --notify", hint="add --notify=end,fail")
         return None
     return NotifyRequest(on=[options.notify], to=list(options.notify_to))
 
@@ -215,7 +215,7 @@ def _named(names: Iterable[str], outside: Mapping[str, str], context: Context) -
 def _sendable(outside: Mapping[str, str], context: Context) -> dict[str, str]:
     good = {key: value for key, value in outside.items() if _is_utf8(key) and _is_utf8(value)}
     for key in outside.keys() - good.keys():
-        context.warn(f"--export: {key.encode('ascii', 'replace').decode()} is not UTF-8 and stays here")
+        context.warn(f"--export: {key.encode('ascii', 'replace').decode()} is not UTF-8 and is not passed on")
     return good
 
 

@@ -545,7 +545,7 @@ static int is_named(const char *path) {
     return 0;
 }
 
-/* What the server could not do without. Once stdin was read, whoever continues gets it from memory. */
+/* What the server could not do without. Once stdin was read, the next program gets it from memory. */
 static void add_demanded(Text *body, const Answer *answer) {
     Text script = {0};
     if (strcmp(program, "sbatch")) give_up();

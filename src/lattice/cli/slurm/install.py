@@ -71,7 +71,7 @@ def install(folder: Path) -> Path:
 
 
 def find_installed(folder: Path) -> Path | None:
-    """The shell file of a folder that somebody else has written completely."""
+    """The shell file of a directory that another user installed completely."""
     whole = all((folder / name).exists() for name in (*PROGRAMS, ALIASES))
     return folder / ALIASES if whole else None
 
@@ -88,7 +88,7 @@ def _path() -> list[str]:
 
 
 def _build(folder: Path) -> bool:
-    """Whether there is a forwarder; made anew when its source has changed."""
+    """Whether there is a forwarder; rebuilt when its source has changed."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     source = Path(__file__).with_name(SOURCE)
     if (folder / FORWARDER).exists() and _content(folder / STAMP) == _content(source) != "":
@@ -128,7 +128,7 @@ def _content(path: Path) -> str:
 def _write(path: Path, text: str, mode: int) -> None:
     if not path.is_symlink() and _content(path) == text and path.stat().st_mode & 0o777 == mode:
         return
-    # Replaced as a whole: somebody may be running it.
+    # Replaced atomically: it may be running.
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.write_text(text)
     fresh.chmod(mode)

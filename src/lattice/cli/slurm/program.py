@@ -104,7 +104,7 @@ class Stopped(Exception):
 
 
 class Patience:
-    """Interrupts while a command that goes on is asking: noted, because work may have begun; raised while it only waits."""
+    """Interrupts while a continuing command is asking: noted, because work may have begun; raised while it only waits."""
 
     def __init__(self) -> None:
         import _signal  # `signal` without its enumerations
@@ -157,7 +157,7 @@ def run(program: str, argv: list[str], perform: "Perform | None" = None) -> int:
         except Unreachable as error:
             raise Stopped(f"{program}: error: {error}\n") from None
         except KeyboardInterrupt:
-            # Whoever waits for nodes and is interrupted does not want them any more.
+            # A user who interrupts the wait for nodes does not want them any more.
             if patience is None:
                 raise
             patience.may_end = False
@@ -316,7 +316,7 @@ def _demanded(program: str, argv: list[str], needs: str, name: str, variables: d
 
 
 def _put(descriptor: int, text: str) -> None:
-    """Everything, also through a pipe that takes it piece by piece; nobody listening is no failure."""
+    """Everything, also through a pipe that takes it piece by piece; a closed reader is no failure."""
     data = memoryview(text.encode("utf-8", "surrogateescape"))
     try:
         while data:

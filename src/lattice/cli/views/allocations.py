@@ -53,11 +53,11 @@ def percent_text(value: float | None) -> str:
 
 
 def tasks_text(allocation: Allocation) -> str:
-    """What became of the tasks of a group, and which still wait: `100, 20 at once: 5 pending (95-99), 75 completed`."""
+    """What became of the tasks of a group, and which still wait: `100, max 20: 5 pending (95-99), 75 completed`."""
     counts = allocation.task_counts
     if counts is None:
         return ""
-    limit = f", {counts.concurrency} at once" if counts.concurrency else ""
+    limit = f", max {counts.concurrency}" if counts.concurrency else ""
     waiting = f" ({counts.pending_indices})" if counts.pending_indices else ""
     figures = [
         f"{counts.pending} pending{waiting}" if counts.pending else "",

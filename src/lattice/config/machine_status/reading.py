@@ -1,6 +1,6 @@
 """A set of files becomes one import: a SlurmConf with the files it names, or a NodeSpecConf alone.
 
-Nothing is read here: whoever has the files hands them in, is told which others are wanted, and comes again.
+Nothing is read here: the caller passes the files in, learns which others are needed, and calls again.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The key by which a server seals the audit chain: Ed25519, in a file of its own that nobody else may read."""
+"""The key by which a server seals the audit chain: Ed25519, in a file that only the server may read."""
 
 import os
 import stat

@@ -47,7 +47,7 @@ class AuditSettings(Struct, frozen=True, kw_only=True):
 
 
 class Refusals:
-    """What was refused, waiting to be recorded: the first time at once, repeats counted for a minute, bounded."""
+    """What was refused, waiting to be recorded: the first one immediately, repeats counted for a minute, bounded."""
 
     def __init__(self) -> None:
         self._counts: dict[AuditNote, int] = {}

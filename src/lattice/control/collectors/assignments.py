@@ -1,6 +1,6 @@
 """What a number in a collector's share stands for: one node in one session, whose heartbeats have to come in one share, under one key.
 
-A new assignment makes the one before it void. Whatever comes under a number that nobody has, in another's share, or with a seal that is
+A new assignment makes the one before it void. Anything that arrives under an unassigned number, in another's share, or with a seal that is
 not of its key, is not believed and counted.
 """
 
@@ -69,7 +69,7 @@ class Assignments:
     def believed(self, share: Share, counts: Counter[str], seen: set[int]) -> Iterator[tuple[Assignment, Beat, float]]:
         """The heartbeats of this share that are genuine, with their ages in seconds.
 
-        `seen` are the numbers that the same message had already: a seal costs time, and nobody answers twice in a round.
+        `seen` are the numbers that the same message had already: a seal costs time, and no node answers twice in a round.
         """
         rows, name = self._rows, share.collector
         for member, age_ms, sealed in zip(share.members, share.ages_ms, share.beats, strict=True):

@@ -1,6 +1,6 @@
 """The collectors' tree: who gathers whose heartbeats, who answers no more, and whether what is brought may be believed.
 
-What holds: a node reports through one collector at the most. What it is told last makes everything before it void, because each
+What holds: a node reports through one collector at the most. The last assignment sent to it voids all earlier ones, because each
 assignment has a number, a ticket and a key of its own; a heartbeat under any other is refused and counted. Losing a collector costs
 no node its state: nodes send their heartbeats here when they are not asked in time, and those of a lost collector get a fresh time-out.
 A node that its collector says nothing of is asked itself before it counts as silent.
@@ -37,12 +37,12 @@ COLLECTORS = "node.collectors"
 INTERVAL = "node.heartbeat_interval_s"
 TIMEOUT = "node.heartbeat_timeout_s"
 FAN_OUT = "node.collector_fan_out"
-# A round may take so much longer than the interval; a lower level less, so that the one above does not wait in vain.
+# A round may take this much longer than the interval; a lower level less, so that the one above does not wait in vain.
 ROUND_LIMIT = 1.5
 LEVEL_FACTOR = 0.8
 LIMIT_OF_TIMEOUT = 0.8
 ASKED_OF_TIMEOUT = 0.4
-# Many nodes come and go together: new shares are made for all of them at once.
+# Many nodes come and go together: new shares are made for all of them in one step.
 PLAN_PAUSE_S = 0.2
 PLAN_SHARE = 50.0  # times what the last plan took pass before the next
 
@@ -61,7 +61,7 @@ class CollectorSettings(Struct, frozen=True, kw_only=True):
 
 
 class CollectorStatus(Struct, frozen=True, kw_only=True, gc=False):
-    """For the metrics and for whoever asks: one collector, how many it gathers, through whom."""
+    """For metrics and status: one collector, how many nodes it gathers, and through which collector it reports."""
 
     collector: str
     members: int
@@ -238,7 +238,7 @@ class CollectorTree:
                 self._tell(post.node)
 
     def plan(self) -> None:
-        """Makes the shares anew and tells whoever is concerned."""
+        """Recompute the shares and notify the nodes concerned."""
         self._is_due = False
         self._asked = self._settings_now()
         self._generation += 1
@@ -269,7 +269,7 @@ class CollectorTree:
         return [*self._given.items(), *self._above.items()]
 
     def _spare(self, lost: Set[str], now: float) -> None:
-        """Whoever reported through a lost collector may need a while until it is heard again."""
+        """Nodes that reported through a lost collector may need a while to report again."""
         if not lost:
             return
         struck = {name for name in self._above if any(may_bring(one, name, self._above) for one in lost)}
@@ -315,7 +315,7 @@ class CollectorTree:
             try:
                 self._named = text, node_names(text, COLLECTORS) if text else ()
                 if strangers := [name for name in self._named[1] if name not in self._state.nodes]:
-                    _log.warning("%s names nodes that nobody has heard of: %s", COLLECTORS, ", ".join(strangers[:10]))
+                    _log.warning("%s names unknown nodes: %s", COLLECTORS, ", ".join(strangers[:10]))
             except BadField as error:
                 _log.error("%s cannot be read: %s", COLLECTORS, error)
                 self._named = text, ()
@@ -326,7 +326,7 @@ class CollectorTree:
         return post is not None and bool(post.address) and name not in self.suspended and self._interval_s() > 0
 
     def _assign(self, node: str, target: str, interval_s: float) -> bool:
-        """Makes a new assignment, unless what the node was told is still right."""
+        """Make a new assignment, unless the one the node has is still right."""
         post = self._open[node]
         told = post.told
         share = node if node in self._above else target
@@ -344,12 +344,12 @@ class CollectorTree:
         return True
 
     def _is_right(self, told: ReportOrder, share: str, place: tuple[str, str, float]) -> bool:
-        """Whether the node was told this place, in the same part: a collector's heartbeats come in a share of its own."""
+        """Whether the node already has this place, in the same part: a collector's heartbeats come in its own share."""
         place_told = (told.collector, told.address, told.interval_s)
         return place_told == place and self._assignments.share_of(told.member) == share
 
     def _tell(self, node: str) -> None:
-        """What cannot be told is made anew at the next plan."""
+        """An assignment that cannot be sent is made again at the next plan."""
         post = self._open[node]
         if post.told is not None and not self._links.order_collecting(node, post.told):
             self._void(post)

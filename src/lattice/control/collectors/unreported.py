@@ -11,7 +11,7 @@ from lattice.core.model.nodes.observations import Observations
 
 _log = logging.getLogger(__name__)
 
-# Not heard for so much of its time-out; then it reports itself for so many time-outs.
+# Fraction of its time-out without a report; then it reports itself for this many time-outs.
 OF_TIMEOUT = 0.75
 TIMEOUTS = 5.0
 SEARCHES_PER_TIMEOUT = 10

@@ -2,7 +2,7 @@
 
 Reports are kept in memory, the newest of each node; the log hears only of their consequences. Every decision is made from the newest
 report and the node's record together (`core/model/nodes/health.py`), so that it can be made again by a server that takes over: the
-agent reports anew to it. A report of an earlier stream is shown, and decides nothing.
+agent reports to it again. A report of an earlier stream is shown, and decides nothing.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class _Known(Struct, frozen=True, kw_only=True):
 
 
 class HealthRegistry:
-    """Implements `HealthService`. `on_failed` is told the name of each check that begins to fail somewhere."""
+    """Implements `HealthService`. `on_failed` receives the name of each check that starts to fail on a node."""
 
     def __init__(
         self, replica: Replica, links: CheckLinks, clock: Clock, on_failed: Callable[[str], None] = lambda check: None
@@ -51,7 +51,7 @@ class HealthRegistry:
         replica.subscribe(self._note)
 
     def reset(self) -> None:
-        """Forgets what was said: a server that takes over is told anew."""
+        """Forget all reports: agents report again to a new leader."""
         self._known.clear()
 
     # What agents say.
@@ -118,7 +118,7 @@ class HealthRegistry:
             raise
 
     async def settle(self) -> None:
-        """Proposes what the newest reports ask for, many at once: one file server may have failed for all nodes."""
+        """Propose what the newest reports require, in batches: one file server may have failed for all nodes."""
         while self._due:
             names = list(itertools.islice(self._due, BATCH))
             for name in names:

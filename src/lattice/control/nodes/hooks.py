@@ -1,7 +1,7 @@
 """Tells the site what happens to nodes: every move and every shortfall is logged, and a script of the site hears of it.
 
 The script gets one JSON document: `events`, oldest first, and `lost`, how many there was no room for. It runs once at a time and
-so often per minute at most; what happens meanwhile goes with its next run. A run that fails is counted and not repeated.
+a limited number of times per minute; events in between go to the next run. A run that fails is counted and not repeated.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _EVERYDAY = frozenset({NodeTrigger.REGISTERED, NodeTrigger.CONFIRMED})  # of eve
 
 
 class NodeEventTold(Struct, frozen=True, kw_only=True):
-    """What happened to a node, as the script is told. `state` is the one it led to; `trigger` is unfit or fit for shortfalls.
+    """An event of a node, as passed to the script. `state` is the one it led to; `trigger` is unfit or fit for shortfalls.
 
     `severity` and `alert` are there when operators have to hear of it: warning or critical, and the sentence for them.
     """
@@ -59,7 +59,7 @@ class HookSettings(Struct, frozen=True, kw_only=True):
 
 
 class NodeHooks:
-    """Follows the replica of the server that leads."""
+    """Follows the replica of the leader."""
 
     def __init__(self, replica: Replica, clock: Clock, program: SiteProgram | None, settings: HookSettings) -> None:
         self._replica = replica

@@ -117,7 +117,7 @@ class Inventories:
         return True
 
     def forget(self, node: str) -> None:
-        """What the node said before its machine was booted anew may not be so any more: it is not known until it says it again."""
+        """Forget the inventory from before a reboot: it may have changed, and is unknown until the node reports it again."""
         report = self._reports.pop(node, None)
         if report is None:
             return

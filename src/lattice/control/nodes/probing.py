@@ -1,7 +1,7 @@
-"""Knocks at nodes that are Down, from time to time: whoever is there says so.
+"""Probes Down nodes from time to time, to see whether an agent answers.
 
 Agents look for their servers themselves and register as soon as they find one; what a probe adds is the difference between a node that is
-gone and one whose agent lives and cannot reach the servers, which somebody should look into.
+gone and one whose agent runs but cannot reach the servers, which an operator should investigate.
 """
 
 import asyncio
@@ -66,5 +66,5 @@ class Probing:
     async def _probe(self, name: str, gate: asyncio.Semaphore) -> Alive | None:
         async with gate:
             answer = await self._ask(self._addresses[name], WITHIN_S)
-        # Somebody else may have the address by now.
+        # Another machine may have the address by now.
         return answer if answer is not None and answer.node == name else None

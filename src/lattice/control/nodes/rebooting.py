@@ -1,8 +1,8 @@
 """Has nodes rebooted that an operator ordered to be: tells a program of the site which. Leader only.
 
 The program gets one JSON document, `{"order": "reboot", "nodes": [{"node", "address", "reason", "by"}]}`, with all that were ordered
-meanwhile. When it fails, the boots of these nodes have failed. Without a program the nodes wait for whoever reboots them by hand. Orders
-of the last minute are repeated by a server that takes over: nobody knows whether the one before got to them.
+meanwhile. When it fails, the boots of these nodes have failed. Without a program the nodes wait to be rebooted by hand. Orders
+of the last minute are repeated by a new leader: the previous one may not have executed them.
 """
 
 import asyncio

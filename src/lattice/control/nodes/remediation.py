@@ -1,6 +1,6 @@
 """Tells the system that manages the nodes which of them are lost or differ from their baseline, and when they no longer do.
 
-The newest word on a node counts and replaces what was not told yet. Whoever does not listen is told again later and later; nothing here
+The newest report on a node replaces unsent ones. Failed deliveries are retried with growing delays; nothing here
 waits for that, and a new leader tells everything again.
 """
 
@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 _TROUBLES = frozenset({NodeTrigger.GIVEN_UP, NodeTrigger.BOOTS_EXHAUSTED, NodeTrigger.WIPE_FAILED})
 _RETURNS = frozenset({NodeTrigger.CONFIRMED, NodeTrigger.CONFIRMED_DRAINING})
 _ENDS = frozenset({CONFORMS, VERIFIED})
-TOLD_AGAIN_MS = 3_600_000  # the end of a drift; its beginning is told for as long as it lasts
-# partial: the states that call for a person; the others are told by their cause
+TOLD_AGAIN_MS = 3_600_000  # for the end of a drift; its beginning is reported for as long as it lasts
+# partial: the states that need an operator; the others are reported by their cause
 _LOST = {NodeState.FAILED: "node_failed", NodeState.QUARANTINE: "wipe_failed"}
 
 
@@ -95,7 +95,7 @@ class Remediation:
         return max(0.0, min(word.not_before_s for word in self._words.values()) - now)
 
     async def tell(self) -> None:
-        """Tells what is due, some of it at once."""
+        """Send what is due, several concurrently."""
         now = self._clock.monotonic_s()
         due = [node for node, word in self._words.items() if word.not_before_s <= now]
         for start in range(0, len(due), self._settings.at_once):

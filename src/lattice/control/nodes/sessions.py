@@ -65,7 +65,7 @@ class _Session:
     allowance: Allowance
     missing: tuple[RunKey, ...] = ()  # running by the state, unknown to the agent when it registered
     collector_address: str = ""
-    interval_s: float = 0.0  # as it was told when it was welcomed
+    interval_s: float = 0.0  # as sent in its Welcome
     is_confirmed: bool = False
     running: int | None = None  # live runs, as the newest heartbeat counted them
 
@@ -146,7 +146,7 @@ class AgentSessions:
         self.replica.subscribe(self._note)
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
-        """A node that was judged anew registers again, if it still may."""
+        """A node whose admission changed registers again, if it still may."""
         for event in events:
             if isinstance(event, NodeJudged) and event.admission.standing is not AdmissionStatus.WAITING:
                 node, session = event.admission.node, self._sessions.get(event.admission.node)
@@ -251,13 +251,13 @@ class AgentSessions:
         return self.collectors.take(node, shares)
 
     def hear(self, node: str, session: int, beat: Beat, *, age_s: float = 0.0) -> bool:
-        """Notes a heartbeat; `age_s` for one that was under way so long, because a collector has brought it."""
+        """Notes a heartbeat; `age_s` is how long it was under way through a collector."""
         current = self._current(node, session)
         if current is None:
             self.counts["stale_heartbeats"] += 1
             return True
         if beat.session not in (0, session):
-            # No agent mixes its sessions up: somebody repeats what was recorded, or guesses.
+            # No agent mixes up its sessions: this is a replay or a guess.
             self.counts["forged_heartbeats"] += 1
             return True
         return self._hear(current, beat, self.clock.monotonic_s() - age_s)
@@ -294,7 +294,7 @@ class AgentSessions:
     def _may_be_heard(self, current: _Session, now: float) -> bool:
         if current.allowance.take(now):
             return True
-        # Perhaps nodes were told to beat more often since it registered.
+        # The heartbeat interval may have been shortened since it registered.
         current.allowance.per_s = beats_per_s(self._interval_s())
         return False
 

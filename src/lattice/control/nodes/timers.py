@@ -13,7 +13,7 @@ from lattice.ports.quorum.replica import Replica
 
 
 class TimerSettings(Struct, frozen=True, kw_only=True):
-    """What holds as long as nobody changed it while the cluster runs."""
+    """The values in force until they are changed at run time."""
 
     timeout_s: float = 30.0
     grace_s: float = 60.0
@@ -83,12 +83,12 @@ class NodeTimers:
         if node.state is NodeState.READY:
             return timeout_s
         vcluster = state.vclusters.get(node.vcluster)
-        # Work that is fenced ends on the node by the time that its agent was told, not before.
+        # Fenced work ends on the node at the time sent to its agent, not before.
         is_strict = vcluster is not None and vcluster.fencing is Fencing.STRICT
         return max(timeout_s + grace_s, self._told.get(node.id, 0.0) if is_strict else 0.0)
 
     def promise_s(self, name: str) -> float:
-        """After how much silence the node is given up, told to its agent when it registers."""
+        """How long a silent node is kept, sent to its agent when it registers."""
         timers, state = self.current, self._replica.state
         node = state.nodes.get(name)
         told = timers.timeout_s + timers.grace_s

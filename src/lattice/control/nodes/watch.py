@@ -1,9 +1,9 @@
 """Turns silence into node states: Ready becomes Degraded after the time-out, and Down after the grace period. A node that boots has
 the boot time-out instead, whether its agent is silent or waits for its checks.
 
-Nobody is blamed for what the server missed: all nodes get a fresh time-out when it starts, when it takes over, when it
+No node is blamed for what the server missed: all nodes get a fresh time-out when it starts, when it takes over, when it
 finds that it was itself held up, and as long as it cannot record anything (agents cannot register then either). A node that changes
-hands between operator and agent (down, enabled again) is made to register anew, so that what still runs there is compared first.
+hands between operator and agent (down, enabled again) is made to register again, so that what still runs there is compared first.
 """
 
 import asyncio
@@ -100,7 +100,7 @@ class NodeWatch:
         held_up_s = now - self._last_look - self._tick_s
         self._last_look = now
         if held_up_s > max(1.0, self._timers.current.timeout_s / 4):
-            # Heartbeats that came meanwhile are still unread; nobody is silent because this process was.
+            # Heartbeats that came meanwhile are still unread; a pause of this process is not a node's silence.
             _log.warning("the server was held up for %.1f s; nodes get a fresh time-out", held_up_s)
             self._fresh_since = max(self._fresh_since, now)
         self._bear_with_crowds(now)
@@ -119,7 +119,7 @@ class NodeWatch:
                     self._watch(node)
 
     def _bear_with_crowds(self, now: float) -> None:
-        """While agents stand in line to register nobody is blamed for it, up to a limit: some may never come, and others come for ever."""
+        """While agents queue to register, none is blamed for the delay, up to a limit: some may never come, and others keep coming."""
         if not self._is_crowded():
             if now - self._last_crowd >= self._timers.current.timeout_s:
                 self._crowded_since = None

@@ -1,6 +1,6 @@
 """Has nodes wiped that owe it: asks the site's wiper, and records what came of it. Leader only.
 
-A wipe that another leader began is begun again; its time-out counts, whoever leads, from when it could be performed: a node that
+A wipe that another leader began is begun again; its time-out counts, across leaders, from when it could be performed: a node that
 still worked, or was Down, when it was asked for has all its time afterwards. Without a wiper a node is quarantined, until an operator answers
 for having wiped it by hand.
 """

@@ -1,4 +1,4 @@
-"""Steps as the leader plans them: the record that agents hand back, the orders for the nodes, and how an end is summed up. Pure."""
+"""Steps as the leader plans them: the record that agents return, the orders for the nodes, and how an end is summed up. Pure."""
 
 import posixpath
 import signal

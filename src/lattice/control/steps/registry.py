@@ -1,7 +1,7 @@
 """The leader's registry of steps: launched inside running allocations, followed to their end, recorded in batches.
 
 What holds: a node gets a step's order until it is known to have it; a step's tasks on a node are over when the node said so, or
-when the node itself is lost; a step is over when all its nodes are; and its nodes are told to forget it only after its record was
+when the node itself is lost; a step is over when all its nodes are; and its nodes are ordered to forget it only after its record was
 committed. So the next leader finds everything that is not recorded yet on the nodes, and nothing is kept but here and there.
 No work is started on a node where a step lingers whose allocation has gone (`lingering`).
 """
@@ -123,7 +123,7 @@ class StepRegistry:
         if len(self._of.get(allocation.number, {})) >= MAX_LIVE:
             raise StepRefused(
                 "conflict",
-                f"{allocation_id(allocation.number)} has too many steps at once",
+                f"{allocation_id(allocation.number)} has too many concurrent steps",
                 limit=f"{MAX_LIVE:,} steps",
                 hint="wait for some of them to end",
             )
@@ -269,7 +269,7 @@ class StepRegistry:
         self._of.setdefault(live.number, {})[live.step] = live
 
     def _start(self, live: LiveStep, allocation: Allocation, request: LaunchRequest) -> bool:
-        """Sends the step to its nodes, if there is room and nobody waits before it."""
+        """Sends the step to its nodes, if there is room and no other step waits before it."""
         ahead = any(other.plan is None and other.step < live.step for other in self._of[live.number].values())
         if ahead and not request.overlap:
             return False
@@ -353,7 +353,7 @@ class StepRegistry:
             if node in live.orders:
                 live.unsent.add(node)  # lost on the way
                 continue
-            # The last leader has not sent it: a repeated request has the order, nobody else does.
+            # The last leader has not sent it: only a repeated request has the order.
             self._missing.append((self._clock.monotonic_s() + ADOPT_WITHIN_S, node, live.key))
             self._alarm.ring()
 

@@ -2,7 +2,7 @@
 
 The state is the only memory: an order is derived from it each time, and sent again until the state shows that it arrived.
 Every order may be repeated without harm. Nothing is kept for a node that is not connected; when it is, all its orders are
-derived anew. A run that a node does not start however often it is asked is taken back. What fails for one allocation is
+derived again. A run that a node does not start however often it is asked is taken back. What fails for one allocation is
 reported and tried again with that allocation; the orders of all others go out.
 """
 
@@ -51,7 +51,7 @@ class DispatchSettings(Struct, frozen=True, kw_only=True):
 
 
 class Dispatch:
-    """Sends orders; `mint` makes the token that an allocation gets for itself, `is_clear` tells of nodes that may start work."""
+    """Sends orders; `mint` makes the token that an allocation gets for itself, `is_clear` says whether a node may start work."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Dispatch:
         self._alarm.ring()
 
     def reset(self) -> None:
-        """Derives every order of every node anew; for a new leader."""
+        """Derive every order of every node again; for a new leader."""
         for node in sorted(self._links.connected()):
             self.node_opened(node)
 
@@ -290,7 +290,7 @@ class Dispatch:
                 self._links.send(part.node, order)
 
     def _send_pause(self, number: int) -> None:
-        """At once: whoever is not connected is told when it is."""
+        """Send immediately; a disconnected node receives the order when it reconnects."""
         allocation = self._replica.state.allocations.get(number)
         if allocation is not None and allocation.is_holding:
             for node in allocation.nodes:

@@ -1,6 +1,6 @@
 """Sends what waits in the state's notifications, and notices when running work comes near its walltime.
 
-Each destination is served in order, one at a time; one that does not answer is asked again later and later, and delays nobody else.
+Each destination is served in order, one at a time; one that does not answer is retried with growing delays, and does not delay the others.
 A notification leaves the state right after it was sent. A server that dies between the two leaves it to the next one, which sends
 it again under the same id.
 """
@@ -58,7 +58,7 @@ class _Lane:
 
 
 class Notifying:
-    """`senders` by channel; what has none is given up at once. `count` hears (channel, outcome) of each."""
+    """`senders` by channel; a notification without a sender is given up immediately. `count` hears (channel, outcome) of each."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class Notifying:
 
 
 def _wanted(record: Allocation) -> list[int]:
-    """The percentages of its walltime that are still to be told of, rising."""
+    """The percentages of its walltime that are still to be reported, ascending."""
     if record.notify is None or not record.walltime_s or record.state is not AllocationState.RUNNING:
         return []
     on = record.notify.on

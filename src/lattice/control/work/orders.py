@@ -126,7 +126,7 @@ def finish_order(allocation: Allocation) -> FinishOrder | None:
     asked = allocation.asked
     if asked is None or asked.program != ONE_STEP or allocation.state is not AllocationState.RUNNING:
         return None
-    # Later ones were launched by the first, which goes on.
+    # Later ones were launched by the first, which continues.
     first = next((step for step in allocation.steps if step.step == 0 and step.run == allocation.run), None)
     if first is None:
         return None

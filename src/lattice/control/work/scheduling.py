@@ -1,6 +1,6 @@
 """When to plan, and what becomes of a plan.
 
-The first change that may let something start begins a cycle at once; further ones are gathered, the longer the more a cycle
+The first change that may let something start begins a cycle immediately; further ones are gathered, the longer the more a cycle
 costs, up to the merge time. Placements are proposals: what no longer holds is counted and tried again in a later cycle.
 """
 
@@ -253,7 +253,7 @@ class Scheduling:
         self._on_cycle(seconds, placed, stale)
 
     def _note_failure(self, error: Exception) -> None:
-        """What was explained before no longer counts: nobody looks at the queue."""
+        """Drop the previous explanations: no client is looking at the queue."""
         failed, text = self._status.failed_cycles + 1, f"{type(error).__name__}: {error}"
         self._status = replace(self._status, failed_cycles=failed, last_error=text)
 

@@ -1,7 +1,7 @@
 """Records what is submitted, starts and ends as JSON lines that can be replayed, while `scheduler.trace_capture` is set.
 
 Each recording is a file of its own and begins with the nodes and with what waits and runs at that moment. What happens is
-only noted on the event loop; lines are written elsewhere, so that a slow disk holds nobody up. A disk that fails ends the
+only noted on the event loop; lines are written elsewhere, so that a slow disk does not block the loop. A disk that fails ends the
 recording, nothing else. Work in sensitive vClusters is never recorded.
 """
 

@@ -183,7 +183,7 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
 
 
 def decode_state_chunks(chunks: Iterable[tuple[str, bytes]]) -> State:
-    """The state from its chunks, its digest summed anew and compared; UnreadableBatch when anything is amiss."""
+    """The state from its chunks, after recomputing and comparing its digest; UnreadableBatch on any mismatch."""
     state = State.empty()
     expected: str | None = None
     for name, data in chunks:

@@ -94,7 +94,7 @@ class PlaceAllocation(Command, tag="place_allocation", frozen=True, kw_only=True
 
 
 class ReportPart(Command, tag="report_part", frozen=True, kw_only=True):
-    """What a node says of its part of a run. `stopped` = ended because it was told to.
+    """What a node says of its part of a run. `stopped` = it ended because it was ordered to.
 
     `elapsed_s` is how long it has run, or ran, by the node's own clock; 0 = not said.
     """
@@ -183,13 +183,13 @@ class UpdateAllocation(Command, tag="update_allocation", frozen=True, kw_only=Tr
     walltime_s: int | None = None
     preemption_class: int | None = None
     name: str | None = None
-    concurrency: int | None = None  # of a task group: how many tasks may run at once, 0 = all
+    concurrency: int | None = None  # of a task group: maximum concurrent tasks, 0 = all
     set_tags: tuple[tuple[str, str], ...] = ()
     drop_tags: tuple[str, ...] = ()
 
 
 class PauseAllocation(Command, tag="pause_allocation", frozen=True, kw_only=True):
-    """Let running work stand still (`is_paused`), or go on."""
+    """Suspend running work (`is_paused`), or resume it."""
 
     number: int
     is_paused: bool
@@ -230,7 +230,7 @@ class FailBoot(Command, tag="fail_boot", frozen=True, kw_only=True):
 
 
 class RebootNode(Command, tag="reboot_node", frozen=True, kw_only=True):
-    """The node is started anew, by whatever means the site has, and boots from now on."""
+    """Reboot the node by the site's means; it is Booting from now on."""
 
     node: str
     reason: str = ""
@@ -412,7 +412,7 @@ class SetNotifyDefault(Command, tag="set_notify_default", frozen=True, kw_only=T
 
 
 class NoteTimeLimit(Command, tag="note_time_limit", frozen=True, kw_only=True):
-    """So many percent of the run's walltime have passed."""
+    """This percentage of the run's walltime has passed."""
 
     number: int
     run: int

@@ -1,7 +1,7 @@
 """An incremental digest of the whole state: a sum of record hashes, so that order of arrival cannot matter.
 
 Before and after each fold: value = sum over all records of hash(kind, record) mod 2^128. Replicas that applied
-the same log have the same value; a snapshot is checked by summing anew. See docs/architecture/core.md.
+the same log have the same value; a snapshot is checked by recomputing the sum. See docs/architecture/core.md.
 """
 
 from hashlib import blake2b
@@ -32,7 +32,7 @@ class Digest:
         self.value = (self.value - record_hash(kind, record)) % _MODULUS
 
     def shift(self, by: int) -> None:
-        """Adds (or takes away) the sum of several records at once."""
+        """Add (or subtract) the sum of several records in one step."""
         self.value = (self.value + by) % _MODULUS
 
     def hexdigest(self) -> str:

@@ -93,7 +93,7 @@ class DagCancelled(Event, tag="dag_cancelled", frozen=True, kw_only=True):
 
 
 class DagEnded(Event, tag="dag_ended", frozen=True, kw_only=True):
-    """The last member has ended; so many completed, failed and were cancelled."""
+    """The last member has ended; the counts of completed, failed and cancelled members."""
 
     dag: int
     state: DagState
@@ -177,7 +177,7 @@ class AllocationUpdated(Event, tag="allocation_updated", frozen=True, kw_only=Tr
 
 
 class AllocationPaused(Event, tag="allocation_paused", frozen=True, kw_only=True):
-    """Its processes stand still from now on, or go on."""
+    """Its processes were suspended, or resumed."""
 
     number: int
     is_paused: bool
@@ -304,7 +304,7 @@ class SettingSet(Event, tag="setting_set", frozen=True, kw_only=True):
 
 
 class TimeLimitNeared(Event, tag="time_limit_neared", frozen=True, kw_only=True):
-    """So many percent of the present run's walltime have passed, and somebody wanted to know."""
+    """This percentage of the current run's walltime has passed, and a subscriber asked for it."""
 
     number: int
     percent: int
@@ -315,7 +315,7 @@ class NotificationQueued(Event, tag="notification_queued", frozen=True, kw_only=
 
 
 class NotificationDropped(Event, tag="notification_dropped", frozen=True, kw_only=True):
-    """Too many wait for this user already; nobody will hear of it."""
+    """Too many notifications wait for this user already; this one is dropped."""
 
     user: str
     allocation: int

@@ -3,7 +3,7 @@
 Before: the event was decided on exactly this state. After: every invariant holds again once all events of one command
 are folded (a node is given back in the same command in which its last holder ended).
 
-Theory. The state is a fold over the log, and the log is the truth: whoever folds the same entries from the same beginning has the
+Theory. The state is a fold over the log, and the log is the truth: a replica that folds the same entries from the same beginning has the
 same state. Three things follow. A fold depends on nothing but the state, the event and the time of the command: no clock, no
 order of a set, no float that differs between machines. A fold does not judge: refusing is the business of `decide`, which saw the
 same state a moment before; an event that does not fit is a defect, and raising stops the replica before it can differ from the
@@ -172,7 +172,7 @@ def _evolve_notification(state: State, event: _NotificationEvent) -> None:
         case ev.NotifyDefaultSet():
             registry.put_default(event.default)
         case ev.NotificationDropped():
-            return  # told to those who count; nothing of it stays
+            return  # only observers need it; the state keeps nothing
         case _:
             assert_never(event)
 
@@ -329,7 +329,7 @@ def _give_back(state: State, record: Allocation) -> None:
 
 
 def _before(at: int, elapsed_s: float, record: Allocation) -> int:
-    """So long before `at`, and not before the allocation existed."""
+    """That long before `at`, but not before the allocation existed."""
     return max(record.submitted_at, at - _ms(elapsed_s))
 
 
@@ -372,7 +372,7 @@ def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
         intent=event.intent,
         lost_node=event.lost_node or old.lost_node,
         stop_asked_at=old.stop_asked_at or at,
-        paused_at=0,  # it has to go on, to end
+        paused_at=0,  # it must be resumed to end
     )
 
 
@@ -461,7 +461,7 @@ def _updated(state: State, event: ev.AllocationUpdated) -> None:
         "preemption_class": event.preemption_class,
         "name": event.name,
         "tags": old.tags if event.tags is None else event.tags,
-        # Another limit may be neared anew.
+        # A new limit may be approached again.
         "limit_noted": old.limit_noted if old.walltime_s == event.walltime_s else 0,
     }
     if group is not None:

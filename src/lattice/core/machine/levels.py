@@ -7,7 +7,7 @@ read everything, and going back to it is safe. docs/architecture/upgrades.md tel
 Before: the state has a level L. After: no command was accepted that needs more than L, except RaiseLevel itself, whose entry needs
 the level that it raises to. The level never falls.
 
-**Whoever adds something to the log declares it in `ADDED`**, under the level of the coming release:
+**A change that adds something to the log declares it in `ADDED`**, under the level of the coming release:
 
 - a command: its class
 - a field of a command, or of a record inside one: (class, "field"); a field needs a default, and counts as used when it differs from it

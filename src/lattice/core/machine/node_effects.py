@@ -1,6 +1,6 @@
 """What each state of a node means, and what each move brings with it: timer, work, metric, alert.
 
-Beside the table of transitions: that one decides, this one is told to people. docs/reference/states.md and alerts.md are made of both.
+Beside the table of transitions: that one decides, this one explains. docs/reference/states.md and alerts.md are made of both.
 See docs/architecture/nodes.md.
 """
 
@@ -22,7 +22,7 @@ STATES: dict[N, StateMeaning] = {
     N.READY: StateMeaning(means="heard and healthy", takes_work=True, keeps_work=True),
     N.DEGRADED: StateMeaning(means="silent for a while, or a check fails", keeps_work=True),
     N.DOWN: StateMeaning(means="given up; its cause says what brings it back"),
-    N.DRAINING: StateMeaning(means="gets nothing new, what runs goes on", keeps_work=True),
+    N.DRAINING: StateMeaning(means="gets no new work; running work continues", keeps_work=True),
     N.DRAINED: StateMeaning(means="empty, for maintenance or to be wiped"),
     N.FAILED: StateMeaning(means="did not boot three times in a row"),
     N.QUARANTINE: StateMeaning(means="could not be wiped after sensitive work"),
@@ -30,7 +30,7 @@ STATES: dict[N, StateMeaning] = {
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """`work`: what becomes of allocations on the node. `alert` is told to operators with `severity`, by `{node}` and `{reason}`."""
+    """`work`: what becomes of allocations on the node. `alert` is sent to operators with `severity`; `{node}` and `{reason}` are filled in."""
 
     when: str
     timer: str = ""
@@ -56,7 +56,7 @@ EFFECTS: dict[T, Effect] = {
         work="none there",
         metric="lattice_node_boot_failures_total",
         severity="warning",
-        alert="Node {node} did not boot: {reason}. It is tried again when it registers, or by `lattice node reboot {node}`.",
+        alert="Node {node} did not boot: {reason}. It is retried when it registers, or with `lattice node reboot {node}`.",
     ),
     T.BOOTS_EXHAUSTED: Effect(
         when="not confirmed in time for the third time in a row",
@@ -64,49 +64,49 @@ EFFECTS: dict[T, Effect] = {
         work="none there",
         metric="lattice_node_boot_failures_total",
         severity="critical",
-        alert="Node {node} has failed: {reason}. Look at its console, then `lattice node reboot {node}` or `enable`.",
+        alert="Node {node} has failed: {reason}. Check its console, then run `lattice node reboot {node}` or `lattice node enable {node}`.",
     ),
     T.REBOOT: Effect(when="an operator orders it", work="none there"),
     T.SILENT: Effect(
-        when="no heartbeat", timer="node.heartbeat_timeout_s, node.sensitive_heartbeat_timeout_s", work="goes on"
+        when="no heartbeat", timer="node.heartbeat_timeout_s, node.sensitive_heartbeat_timeout_s", work="continues"
     ),
-    T.RESUMED: Effect(when="a heartbeat, inside the grace period", work="goes on, nothing happened to it"),
+    T.RESUMED: Effect(when="a heartbeat, inside the grace period", work="continues, unaffected"),
     T.CHECK_FAILED: Effect(
         when="a check with the consequence `degrade` fails",
-        work="goes on",
+        work="continues",
         metric="lattice_node_check_failures_total",
         severity="warning",
         alert="Node {node} takes no new work: {reason}.",
     ),
-    T.CHECK_PASSED: Effect(when="the check passes again", work="goes on"),
+    T.CHECK_PASSED: Effect(when="the check passes again", work="continues"),
     T.GIVEN_UP: Effect(
         when="still no heartbeat at the end of the grace period",
         timer="node.grace_s, node.sensitive_grace_s, node.borrowed_grace_s",
         work=LOST,
         severity="critical",
-        alert="Node {node} is down: {reason}. It returns by itself when its agent is heard; look at its power and its network.",
+        alert="Node {node} is down: {reason}. It returns by itself when its agent reconnects; check its power and network.",
     ),
     T.HARDWARE_FAILED: Effect(
-        when="reported from outside, at once",
+        when="reported out of band, immediately",
         work=LOST,
         severity="critical",
-        alert="Node {node} is down, its hardware failed: {reason}. After the repair: `lattice node enable {node}`.",
+        alert="Node {node} is down, its hardware failed: {reason}. After the repair, run `lattice node enable {node}`.",
     ),
     T.DRIFT_EXPIRED: Effect(
-        when="drifted, not mended in time, and empty",
+        when="drifted, not repaired in time, and empty",
         timer="conformance.drift_remediation_timeout_s, conformance.sensitive_remediation_timeout_s",
         work="none there: it is drained first",
         severity="critical",
-        alert="Node {node} is down: {reason}. After the repair: `lattice node undrain {node}`.",
+        alert="Node {node} is down: {reason}. After the repair, run `lattice node undrain {node}`.",
     ),
-    T.DRAIN: Effect(when="an operator, a check or a drift orders it", work="goes on to its end"),
+    T.DRAIN: Effect(when="ordered by an operator, a check or drift", work="runs to its end"),
     T.DRAIN_URGENT: Effect(when="an operator orders it urgently", work="ended after its grace, and queued again"),
     T.EMPTIED: Effect(when="the last work has left", work="none there"),
     T.UNDRAIN: Effect(when="an operator orders it", work="none there"),
     T.UNDRAIN_UNHEARD: Effect(when="the same, while its agent is silent", work="none there"),
     T.DISABLE: Effect(when="an operator orders it", work=LOST),
     T.ENABLE: Effect(when="an operator orders it", work="none there"),
-    T.WIPE: Effect(when="sensitive work has left it, or an operator orders it", work="goes on to its end"),
+    T.WIPE: Effect(when="sensitive work has left it, or an operator orders it", work="runs to its end"),
     T.WIPED: Effect(when="the wiper says that it is clean", timer="", work="none there"),
     T.WIPE_FAILED: Effect(
         when="the wiper fails, takes too long, or there is none",
@@ -114,8 +114,8 @@ EFFECTS: dict[T, Effect] = {
         work="none there",
         metric="lattice_sensitive_wipe_failure_total",
         severity="critical",
-        alert="Node {node} is in quarantine: {reason}. Try again by `lattice admin node wipe {node} --force`, or disable it.",
+        alert="Node {node} is in quarantine: {reason}. Retry with `lattice admin node wipe {node} --force`, or disable it.",
     ),
-    T.WAIT: Effect(when="it registers, and nobody knows it (`node.admission: approve`)", work="none there"),
+    T.WAIT: Effect(when="an unknown node registers (`node.admission: approve`)", work="none there"),
     T.ADMIT: Effect(when="an operator lets it in", work="none there"),
 }

@@ -123,7 +123,7 @@ class State:
         self.last_at = 0  # the time of the newest command; never falls
         self.level = OLDEST_LEVEL  # what may be written: core/machine/levels.py
         self.snapshot = SnapshotPointer()
-        # Derived from the records by the same `put_*` and `drop_*`, and made anew with them when a snapshot is loaded.
+        # Derived from the records by the same `put_*` and `drop_*`, and rebuilt with them when a snapshot is loaded.
         self.uses: dict[str, TenantUse] = {}
         self.user_uses: dict[tuple[str, str], UserUse] = {}
         self.project_nodes: dict[tuple[str, str], int] = {}

@@ -33,7 +33,7 @@ class NodeTrigger(StrEnum):
     CHECK_PASSED = "check_passed"
     GIVEN_UP = "given_up"  # the grace period is over
     HARDWARE_FAILED = "hardware_failed"
-    DRIFT_EXPIRED = "drift_expired"  # drifted, and not mended in time
+    DRIFT_EXPIRED = "drift_expired"  # drifted, and not repaired in time
     DRAIN = "drain"
     DRAIN_URGENT = "drain_urgent"  # what runs there is ended, to run elsewhere
     EMPTIED = "emptied"
@@ -44,7 +44,7 @@ class NodeTrigger(StrEnum):
     WIPE = "wipe"  # sensitive work has left it, or an operator asks
     WIPED = "wiped"
     WIPE_FAILED = "wipe_failed"
-    WAIT = "wait"  # it registered, and nobody knows it
+    WAIT = "wait"  # it registered, and is unknown
     ADMIT = "admit"
 
 
@@ -72,7 +72,7 @@ NODE_TABLE: dict[tuple[N, NodeTrigger], N] = {
     (N.READY, _T.SILENT): N.DEGRADED,
     (N.DEGRADED, _T.RESUMED): N.READY,
     (N.READY, _T.CHECK_FAILED): N.DEGRADED,
-    (N.DEGRADED, _T.CHECK_FAILED): N.DEGRADED,  # what silence began, a check goes on with
+    (N.DEGRADED, _T.CHECK_FAILED): N.DEGRADED,  # degraded by silence, kept so by a check
     (N.DEGRADED, _T.CHECK_PASSED): N.READY,
     (N.DEGRADED, _T.GIVEN_UP): N.DOWN,
     (N.DRAINING, _T.GIVEN_UP): N.DOWN,
@@ -90,7 +90,7 @@ NODE_TABLE: dict[tuple[N, NodeTrigger], N] = {
     (N.FAILED, _T.ENABLE): N.BOOTING,
     **{(state, _T.WIPE): N.DRAINING for state in (N.READY, N.DEGRADED, N.DRAINING)},
     **{(state, _T.WIPE): N.DRAINED for state in (N.DRAINED, N.QUARANTINE)},
-    (N.DRAINED, _T.WIPED): N.BOOTING,  # it registers anew, from a clean image
+    (N.DRAINED, _T.WIPED): N.BOOTING,  # it registers again, from a clean image
     (N.DRAINED, _T.WIPE_FAILED): N.QUARANTINE,
     (N.UNKNOWN, _T.WAIT): N.QUARANTINE,
     (N.QUARANTINE, _T.ADMIT): N.BOOTING,  # only one that waits for it

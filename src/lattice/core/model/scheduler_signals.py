@@ -1,4 +1,4 @@
-"""What the scheduler is told about the moment by others: prices, data, checkpoints, the network, configurations.
+"""Current inputs to the scheduler from other parts: prices, data, checkpoints, the network, configurations.
 
 Nothing of it is in the log. What is not known is absent, and counts as neither good nor bad. See docs/architecture/core.md.
 """
@@ -23,7 +23,7 @@ class Signals(Struct, frozen=True, kw_only=True):
     data_readiness: Mapping[int, float] = _NO_NUMBER  # part of the input that is on the hot tier
     checkpoint_minutes: Mapping[int, float] = _NO_NUMBER
     gpu_use: Mapping[str, float] = _NO_NODE
-    gpu_fitness: Mapping[tuple[str, int], float] = _NO_GPU  # how well so many GPUs of a type fit together inside a node
+    gpu_fitness: Mapping[tuple[str, int], float] = _NO_GPU  # how well N GPUs of a type fit together inside a node
     fingerprints: Mapping[str, str] = _NOTHING  # fresh ones only: a stale one is not known
     drifted: frozenset[str] = frozenset()  # differ from their baseline: used only where others do not suffice
     excluded: Mapping[str, frozenset[str]] = _NO_VCLUSTER  # by vCluster: nodes it may not use, for their configuration

@@ -6,7 +6,7 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _PARTS = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.IGNORECASE | re.ASCII)
 _CLOCK = re.compile(r"(?:([0-9]+)-)?([0-9]+):([0-9]{1,2})(?::([0-9]{1,2}))?")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
-# Nobody writes a longer one, and what is longer is not looked at.
+# Longer values are refused without being parsed.
 MAX_TEXT = 64
 _SIZE_MB = {"": 1.0, "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
 MAX_DURATION_S = 10 * 365 * 86400

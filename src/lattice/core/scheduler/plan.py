@@ -5,9 +5,9 @@ once: it starts, or it stops at a limit, or it finds no room. What makes one pas
 shrink while it runs. So a row that cannot start closes its shape (no later row of the same shape could start either), a bound that
 held once holds to the end, and whatever is never looked at costs nothing. A row without room may ask when it could start; the
 nodes that it will get then are kept for it, as many rows as the vCluster's depth says, and work behind it may use them only until
-then: that is backfilling, and it is why nobody is delayed by work of a lower rank.
+then: that is backfilling, and it is why no work is delayed by work of a lower rank.
 
-A reservation of the last plan is a promise. Promised rows are decided anew first, because they may start earlier now. If one of
+A reservation of the last plan is a promise. Promised rows are decided again first, because they may start earlier now. If one of
 them came out later, the pass goes back to where it began (room, limits, bounds and decisions, see `_Mark`) and enters every
 promise exactly where it was. That is the only place where anything grows again, and nothing of what was learned survives it.
 
@@ -46,7 +46,7 @@ from lattice.core.scheduler.tables.snapshot import NEVER, Shape, Snapshot
 # Plain numbers: NumPy looks long at a member of an enumeration.
 _PLACED, _NO_ROOM, _LIMIT = int(Why.PLACED), int(Why.NO_ROOM), int(Why.LIMIT)
 _CHUNK = 64
-_REFUSED = 8  # after so many refusals the bounds have something to learn from them
+_REFUSED = 8  # number of refusals after which the bounds are recomputed
 _SEEN_PER_TRIED = 8  # rows stopped by a limit are cheap to look at, but not free
 
 
@@ -113,7 +113,7 @@ class _Pass:
         self._progress = mark.progress
 
     def _try(self, rows: list[int]) -> int:
-        """Considers rows until those that cannot start show that the bounds should be looked at anew; returns how many."""
+        """Considers rows until those that cannot start show that the bounds should be recomputed; returns how many."""
         refused, was_asking = 0, self._progress.asking.any()
         for count, row in enumerate(rows, 1):
             before = len(self._progress.placements)
@@ -138,7 +138,7 @@ class _Pass:
     # promises
 
     def _keep_promises(self, rows: list[int]) -> None:
-        """Starts or reserves for each row anew; where one would come later than promised, all are kept to the letter instead."""
+        """Starts or reserves for each row again; where one would come later than promised, all are kept to the letter instead."""
         mark = self._mark()
         if self._all_in_time(rows):
             self._room.commit(mark.room)
@@ -147,7 +147,7 @@ class _Pass:
             self._keep_to_the_letter(rows)
 
     def _all_in_time(self, rows: list[int]) -> bool:
-        """Starts or reserves for each row anew; False, in the middle of it, when one would start later than promised."""
+        """Starts or reserves for each row again; False, in the middle of it, when one would start later than promised."""
         queue, promised = self._snapshot.queue, self._snapshot.promised
         for row in rows:
             self._consider(row)
@@ -158,7 +158,7 @@ class _Pass:
         return True
 
     def _keep_to_the_letter(self, rows: list[int]) -> None:
-        """Enters each promise where it was, then starts what could start at once without touching the others."""
+        """Enters each promise where it was, then starts what can start immediately without affecting the others."""
         queue, promised = self._snapshot.queue, self._snapshot.promised
         entered = [self._enter(row, promised[int(queue.number[row])]) for row in rows]
         shut: set[int] = set()  # shapes that cannot start anywhere now; nothing but a start changes that

@@ -43,7 +43,7 @@ class WaitingTable(Mapping[int, Explanation]):
 
     @abstractmethod
     def behind_others(self) -> frozenset[int]:
-        """The numbers of all that wait for nothing but their turn, found at once."""
+        """The numbers of all that wait only for their turn, found in one step."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from lattice.daemons.agent.identity import BadIdentity, Credentials, build_crede
 
 
 class CannotStart(Exception):
-    """Why there will be no agent; the text is for whoever started it."""
+    """Why there will be no agent; the text is for the operator."""
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def choose_endpoints(servers: str) -> tuple[str, ...]:
 
 
 def choose_token(token_file: str) -> Callable[[], str] | None:
-    """Where the token comes from, if there is one; a file is read anew for each stream, so that it can be replaced."""
+    """Where the token comes from, if there is one; a file is re-read for each stream, so that it can be replaced."""
     path = token_file or os.environ.get("LATTICE_AGENT_TOKEN_FILE", "")
     if path:
         return lambda: Path(path).read_text().strip()

@@ -1,7 +1,7 @@
 """What an agent declares of its machine: what it finds there, unless its arguments say otherwise.
 
-An agent that is told how many CPUs or GPUs it has shares the machine with others, who were told their parts: it binds nothing and
-gives out no devices that it was not told of.
+An agent with a configured number of CPUs or GPUs shares the machine with others, which have their parts: it binds nothing and
+gives out no devices beyond its own.
 """
 
 import argparse

@@ -153,7 +153,7 @@ async def serve(options: argparse.Namespace, credentials: Credentials, hardware:
     done, _ = await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
     if running in done:
         running.result()
-    # At once: thousands of streams are not taken down one by one.
+    # Immediately: thousands of streams are not closed one by one.
     sys.stderr.flush()
     os._exit(0)
 

@@ -24,7 +24,7 @@ SECURE = "https://"
 
 
 class BadIdentity(Exception):
-    """The options cannot be meant; the text is for whoever started the agent."""
+    """The options cannot be meant; the text is for the operator."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from lattice.daemons.local.credentials import current_user
 from lattice.daemons.local.layout import Layout, write_private
 from lattice.daemons.local.options import HOST, Options
 
-# Everything else stays behind: tokens in somebody's shell, proxies for the loopback address.
+# Everything else stays behind: tokens in the user's shell, proxies for the loopback address.
 INHERITED = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM"}
 INHERITED_PREFIXES = ("LC_", "PYTHON", "COVERAGE_")
 

@@ -90,7 +90,7 @@ class Keeper:
                 stderr=log,
                 env=environment(),
                 cwd="/",
-                # Signals from the terminal go to whoever runs `lattice up`, not to the whole cluster.
+                # Signals from the terminal go to `lattice up`, not to the whole cluster.
                 start_new_session=True,
             )
         finally:

@@ -88,7 +88,7 @@ def check_trusted(folder: Path) -> None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace the file in one step; nobody but its owner may read it, at no time."""
+    """Replace the file in one step; only its owner may read it, at any time."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -109,7 +109,7 @@ def open_log(path: Path) -> int:
 
 
 def take_lock(path: Path) -> int | None:
-    """A descriptor that holds the cluster for as long as it is open; None while somebody else does."""
+    """A descriptor that holds the cluster for as long as it is open; None while another process holds it."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

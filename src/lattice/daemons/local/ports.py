@@ -14,7 +14,7 @@ TRIES = 200
 
 
 def choose_port(asked: int, flag: str, taken: frozenset[int] = frozenset()) -> int:
-    """The port asked for, or a free one for 0; StartFailed when somebody else has it."""
+    """The port asked for, or a free one for 0; StartFailed when it is in use."""
     if asked == 0:
         return free_port(taken)
     problem = problem_with(asked)

@@ -1,6 +1,6 @@
-"""Processes of a local cluster, found by what they were started with, named so that nobody else is hit.
+"""Processes of a local cluster, found by what they were started with, named so that no other process is hit.
 
-A pid alone may belong to somebody else by the time it is used. Here a process is a pid with its start
+A pid alone may belong to another process by the time it is used. Here a process is a pid with its start
 time, and every signal goes through a pidfd that was opened before the start time was read again."""
 
 import os

@@ -11,13 +11,13 @@ LOOK_EVERY_S = 0.1
 
 
 async def watch_shim(layout: Layout, node: str, record: Record) -> None:
-    """Looks for a shim only while there is none; its end is told by the kernel."""
+    """Looks for a shim only while there is none; the kernel reports its end."""
     address = f"unix:{layout.state_of(node) / 'shim.sock'}"
     while True:
         shim = shim_of(layout, node)
         if shim is not None:
             record.put("shim", node, shim.pid, (address,))
-            # A pid that was given to somebody else just now must not be waited for.
+            # A pid that was just reused must not be waited for.
             if is_alive(shim):
                 await ended(shim.pid)
             record.drop("shim", node)

@@ -1,4 +1,4 @@
-"""The end of a cluster, however it got there: agents first, so that nobody starts shims or work again, then the
+"""The end of a cluster, however it got there: agents first, so that nothing starts shims or work again, then the
 shims with all their work, then the server. Whatever an unclean death left behind is found and ended too."""
 
 import logging

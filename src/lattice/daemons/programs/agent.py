@@ -1,4 +1,4 @@
-"""`lattice-agent`: one node's agent. Reads its arguments, takes the state directory, runs until told to stop."""
+"""`lattice-agent`: one node's agent. Reads its arguments, takes the state directory, runs until stopped."""
 
 import argparse
 import asyncio
@@ -300,9 +300,9 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
         async with asyncio.timeout(1.0):
             await asyncio.gather(*pending, return_exceptions=True)
     driver.end_checks()
-    _log.info("agent stops; its work goes on")
+    _log.info("agent stops; its work continues")
     logging.shutdown()
-    # At once: a thread may hang in a name service or on a dead file server, and nobody waits for it.
+    # At once: a thread may hang in a name service or on a dead file server, and nothing waits for it.
     os._exit(0)
 
 

@@ -1,6 +1,6 @@
-"""`lattice-server`: reads its configuration, serves until told to stop.
+"""`lattice-server`: reads its configuration, serves until stopped.
 
-Exit codes: 0 stopped when asked to, 1 cannot go on, 2 cannot start as asked (configuration, ports, data directory),
+Exit codes: 0 stopped when asked to, 1 cannot continue, 2 cannot start as asked (configuration, ports, data directory),
 3 removed from the cluster, where starting it again is of no use.
 """
 
@@ -186,7 +186,9 @@ def _recover(config: ServerConfig, source: Path | None) -> None:
         done = recover(config, None if source is None else source.absolute())
     except BackupError as error:
         _leave(_complain(error, EXIT_USAGE))
-    _log.warning("recovered from %s: goes on from entry %d, epoch %d", done.source, done.start.index, done.start.epoch)
+    _log.warning(
+        "recovered from %s: continues from entry %d, epoch %d", done.source, done.start.index, done.start.epoch
+    )
 
 
 def _start_mode(options: argparse.Namespace, config: ServerConfig) -> StartMode:

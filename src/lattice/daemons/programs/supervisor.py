@@ -39,7 +39,7 @@ HINTS: dict[type[OSError], str] = {
 
 
 class Caller:
-    """Whoever started us and wants to know how it went; may be gone at any time."""
+    """The process that started us and waits for the outcome; may be gone at any time."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -48,7 +48,7 @@ class Caller:
         try:
             os.write(self._fd, json.dumps(message).encode() + b"\n")
         except OSError:
-            _log.debug("nobody listens")
+            _log.debug("no listener")
 
     def progress(self, text: str) -> None:
         _log.info(text)

@@ -1,4 +1,4 @@
-"""A server's part in relaying agents: a port where the others bring theirs while it leads, and the way of its own to whoever leads."""
+"""A server's part in relaying agents: a port where the others bring theirs while it leads, and its own connection to the leader."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -63,7 +63,7 @@ class AgentRelay:
         return Address(address.host, port)
 
     def offer(self, operations: OperationServices) -> None:
-        """Calls that the other servers hand on are answered on the same port."""
+        """Calls forwarded by the other servers are answered on the same port."""
         if self._server is not None:
             operations.add_to(self._server, peers=self._callers)
 

@@ -1,6 +1,6 @@
 """A server whose clock is wrong does not lead: what it stamped would hold for all.
 
-It gives way when its clock jumps against the one that nobody can set, or is too far from those of the other servers, and campaigns
+It gives way when its clock jumps against the monotonic one, or is too far from those of the other servers, and campaigns
 again when it agrees with them. Where no other server answers, it leads on in the log's time, which does not follow the jump.
 """
 

@@ -114,7 +114,7 @@ class PeerPlane:
     # certificates and listener
 
     async def secure(self, start_mode: StartMode, token_file: Path | None, users: ASGIApp) -> None:
-        """Sees to this server's certificates and listens for the others; `users` answers what they hand on."""
+        """Sees to this server's certificates and listens for the others; `users` answers what they forward."""
         listen = self._listen_at(self._config.quorum.internal_listen, "quorum.internal_listen", 1)
         bound = bind(listen, "quorum.internal_listen")
         try:
@@ -154,7 +154,7 @@ class PeerPlane:
             )
 
     def open_relay(self, agents: AgentService) -> AgentRelay:
-        """The port where the others bring their agents; listens, and is told to them with `publish`."""
+        """The port where the others bring their agents; listens, and is announced with `publish`."""
         if self.tls is None:
             raise CertificateError("no certificates yet")
         relay = AgentRelay(agents, self.tls, self.servers, self._relay_of, self.is_member)
@@ -164,7 +164,7 @@ class PeerPlane:
         return relay
 
     def leader_calls(self) -> LeaderCalls:
-        """Calls on gRPC go to whoever leads over the port of the relay."""
+        """Forward gRPC calls to the leader over the port of the relay."""
         tls = self.tls
         if tls is None:
             raise CertificateError("no certificates yet")

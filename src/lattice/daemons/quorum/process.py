@@ -332,7 +332,7 @@ class QuorumProcess(ServerProcess):
         await self._replica.follow("this server no longer leads")
 
     def _hand_calls_on(self) -> None:
-        """Calls on gRPC go to whoever leads from now on."""
+        """Forward gRPC calls to the leader from now on."""
         if self._calls is not None and self._local is not None:
             self._calls.lead(is_leading=False)
             self._operations.follow(self._local, self._calls)
@@ -359,7 +359,7 @@ class QuorumProcess(ServerProcess):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # Who leads next is not learnt here any more: nobody may wait for it.
+        # The next leader is not learnt here any more: nothing may wait for it.
         if self._follower is not None:
             self._follower.close()
         await self._leadership.close()

@@ -1,7 +1,7 @@
 """A leader in trouble of its own lets another one lead, as long as there is one without.
 
-A full disk keeps nobody from leading: entries go to the members that have room. But such a leader can take no snapshot and archive
-nothing, so that the log grows and its memory with it. Where all are in trouble the one that leads goes on: that is better than none.
+A full disk keeps no server from leading: entries go to the members that have room. But such a leader can take no snapshot and archive
+nothing, so that the log grows and its memory with it. Where all are in trouble, the leader stays: that is better than none.
 """
 
 import asyncio

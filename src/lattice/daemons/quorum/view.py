@@ -188,7 +188,7 @@ class QuorumServers:
             packed.unlink(missing_ok=True)
 
     async def fetch_state(self) -> int:
-        """Takes over the newest snapshot and the archive of another server; the snapshot's index, 0 when nobody has one."""
+        """Takes over the newest snapshot and the archive of another server; the snapshot's index, 0 when no server has one."""
         for name in self._directory.entries:
             url = self._url(name)
             if name == self._name or not url:
@@ -200,7 +200,7 @@ class QuorumServers:
                     return await asyncio.to_thread(unpack, scratch, self._data_dir)
                 _log.warning("server %s hands no state over: status %d", name, status)
             except (LeaderLost, NothingToHandOver, OSError) as error:
-                _log.warning("server %s hands no state over: %s", name, str(error) or "it stands still")
+                _log.warning("server %s hands no state over: %s", name, str(error) or "it does not respond")
             finally:
                 scratch.unlink(missing_ok=True)
         return 0

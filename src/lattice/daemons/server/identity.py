@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class VerifierSet:
-    """`verifier` is good at once for what the server signs itself; `start` fetches the provider's keys."""
+    """`verifier` immediately accepts what the server signs itself; `start` fetches the provider's keys."""
 
     def __init__(self, config: ServerConfig, secret: bytes, clock: Clock) -> None:
         api = config.api
@@ -61,8 +61,8 @@ def check_identity(config: ServerConfig) -> None:
         raise ConfigError("api.oidc_client_id: empty; tokens for other services of the same provider would be accepted")
     if api.oidc_issuer.startswith("http://"):
         if config.mode == "production":
-            raise ConfigError(f"api.oidc_issuer: {api.oidc_issuer} is not https; whoever is in between could log in")
-        _log.warning("api.oidc_issuer is plain http: whoever is in between could log in as anybody")
+            raise ConfigError(f"api.oidc_issuer: {api.oidc_issuer} is not https; an attacker in between could log in")
+        _log.warning("api.oidc_issuer is plain http: an attacker in between could log in as any user")
     if api.oidc.recheck == "introspection":
         resolve(api.oidc.client_secret, key="api.oidc.client_secret", mode=config.mode, vault=vault_of(config))
 

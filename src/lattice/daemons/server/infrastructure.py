@@ -10,7 +10,7 @@ from lattice.ports.nodes.infrastructure import Infrastructure
 
 
 def infrastructure_of(config: ServerConfig) -> Infrastructure | None:
-    """None where nobody is to be told of drift. Raises ConfigError and SecretError."""
+    """None where drift is not reported. Raises ConfigError and SecretError."""
     section = config.openchami
     if not section.url:
         return None

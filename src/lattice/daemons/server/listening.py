@@ -1,4 +1,4 @@
-"""Addresses to listen on: read, bound, and told to others."""
+"""Addresses to listen on: read, bound, and announced."""
 
 import errno
 import socket

@@ -1,7 +1,7 @@
 """The Unix socket for users of the server's own machine: without a token they may read the status of nodes, as whom the kernel says.
 
 Such a request is given a token of a minute for exactly that: it goes the way of every other request, to the leader too. Requests with
-a token of their own, and those for anything else, are handed on as they came.
+a token of their own, and those for anything else, are forwarded unchanged.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class LocalProtocol(BoundedProtocol):
 
 
 def peer_user(connection: socket.socket) -> str:
-    """The account of whoever connected."""
+    """The account of the connected process."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(credentials)
     try:

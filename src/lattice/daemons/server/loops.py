@@ -256,7 +256,7 @@ class _Timings:
             heartbeat_interval_s=agent.heartbeat_interval_s,
         )
         self.collectors = CollectorSettings(interval_s=agent.heartbeat_interval_s, timeout_s=agent.heartbeat_timeout_s)
-        # An agent whose server stands still notices by its pings, and only then moves on to the one that leads now.
+        # An agent whose server hangs notices by its pings, and only then moves to the new leader.
         self.moving_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S if config.quorum.kind == "etcd" else 0.0
         self.timers = TimerSettings(
             timeout_s=agent.heartbeat_timeout_s,

@@ -174,7 +174,7 @@ class ServerProcess:
         if restored is not None:
             start, former = restored
             _log.warning(
-                "restored %s: goes on from entry %d; what was here is in %s", start.backup, start.index, former
+                "restored %s: continues from entry %d; the previous data is in %s", start.backup, start.index, former
             )
         if self._config.log.kind == "sqlite":
             await asyncio.to_thread(refuse_lost_log, self._data_dir, self._losses)
@@ -303,7 +303,7 @@ class ServerProcess:
 
     def _report_rules(self) -> None:
         for problem in unknown_targets(self._rules, self._replica.state.vclusters):
-            _log.warning("submission.rules: %s; it is passed over until it does", problem)
+            _log.warning("submission.rules: %s; it is skipped until it does", problem)
 
     def _mint(self, allocation: Allocation) -> str:
         grace_s = seconds_setting(self._replica.state, "agent.grace_s", self._config.node_agent.stop_grace_s)
@@ -321,7 +321,7 @@ class ServerProcess:
         )
 
     async def _start_rest(self, rest_socket: socket) -> None:
-        """Answers from the start; what cannot be answered before the state is complete is told so."""
+        """Answers from the start; requests that need the complete state are refused until then."""
         limits = http_limits(self._config.api.limits)
         settings = server_settings(self._gate, bounded(BoundedProtocol, limits), patience_s=REST_PATIENCE_S)
         if self._tls is not None:

@@ -16,7 +16,7 @@ from lattice.quorum.backup.restore import Start, check_fresh, restore
 
 @dataclass(frozen=True)
 class Recovered:
-    """Where a server goes on from, and what that came from."""
+    """Where a server continues from, and the source of that state."""
 
     start: Start
     source: str

@@ -1,6 +1,6 @@
-"""The server's own certificate on REST and gRPC: read at the start, taken up anew when its files are replaced.
+"""The server's own certificate on REST and gRPC: read at the start, reloaded when its files are replaced.
 
-Connections that exist go on with what they began with; files that cannot be used are complained about and leave the old ones in force.
+Existing connections keep their certificate; files that cannot be used are complained about and leave the old ones in force.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def check_tls(config: ServerConfig) -> None:
         raise ConfigError("api.tls.client_ca: is for api.agent_listen, which is not set")
     if tls.client_ca and not config.api.node_domain and not config.api.node_spiffe_id:
         raise ConfigError(
-            "api.tls.client_ca: whoever has a certificate of this authority would be a node; set api.node_domain "
+            "api.tls.client_ca: every holder of a certificate of this authority would be a node; set api.node_domain "
             "(agents' certificates are for NODE.node_domain) or api.node_spiffe_id"
         )
     if config.api.grpc_tls.listen and not (config.api.grpc_tls.certificate and config.api.grpc_tls.key):

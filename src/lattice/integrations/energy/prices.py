@@ -28,7 +28,7 @@ def open_prices(place: str) -> PriceSource:
 
 
 class FilePrices:
-    """Implements `PriceSource`; the file is read anew each time."""
+    """Implements `PriceSource`; the file is re-read each time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -42,7 +42,7 @@ class MailSender:
         self._password = password
         self._timeout_s = timeout_s
         self._trust = trust
-        # Threads of its own: a slow server keeps nobody else waiting.
+        # Threads of its own: a slow server does not delay the others.
         self._threads = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="mail")
 
     async def send(self, notification: Notification) -> None:

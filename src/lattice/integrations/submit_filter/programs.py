@@ -1,6 +1,6 @@
 """The site's submit filter: a program that reads JSON and writes JSON, or a Python function that takes and returns an object.
 
-Neither runs on the event loop. So many at once and no more; who waits longer for a turn than the time-out fails. A program is killed
+Neither runs on the event loop. Concurrency is limited; a submission that waits longer than the time-out fails. A program is killed
 with all its processes when it takes too long. A function cannot be: its thread keeps its turn until it returns.
 """
 
@@ -106,7 +106,7 @@ class PythonFilter:
     def _done(self, asked: "asyncio.Future[bytes]") -> None:
         self._turns.release()
         if not asked.cancelled():
-            asked.exception()  # fetched, whoever waited for it
+            asked.exception()  # fetched, whether or not a caller still waits
 
     def _call(self, question: bytes) -> bytes:
         try:

@@ -1,7 +1,7 @@
 """The site's wiper as a program: the order as JSON on its standard input, exit code 0 = the node is clean.
 
 It runs from a thread, because the event loop's own way forks, which a process full of gRPC's threads should not. When it takes too
-long, or nobody wants it any more, it is killed with its whole process group.
+long, or it is no longer needed, it is killed with its whole process group.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from lattice.ports.nodes.wiper import WipeFailed, WipeOrder
 
 
 class ProgramWiper:
-    """Implements `Wiper`; so many nodes at once, the others wait for their turn within their time-out."""
+    """Implements `Wiper`; a limited number of nodes concurrently, the others wait within their time-out."""
 
     def __init__(self, command: Sequence[str], *, at_once: int = 32) -> None:
         self._command = tuple(command)
@@ -52,7 +52,7 @@ class _Run:
     def finish(self) -> str:
         process = self._begin()
         if process is None:
-            return ""  # nobody waits for it any more
+            return ""  # no caller waits for it any more
         with process:
             said, complaints = process.communicate(self._order)
             with self._lock:

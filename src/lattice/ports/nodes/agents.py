@@ -1,4 +1,4 @@
-"""The agents that are connected now: how the loops and the API reach them, and what the loops are told of them.
+"""The agents that are connected now: how the loops and the API reach them, and what they report to the loops.
 
 Errors of this boundary::
 
@@ -54,7 +54,7 @@ class FileNames(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class EarlyOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """A signal so many seconds before the walltime."""
+    """A signal some seconds before the walltime limit."""
 
     signal: int
     before_s: int
@@ -98,7 +98,7 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """End a run; without grace at once."""
+    """End a run; without grace, immediately."""
 
     number: int
     run: int
@@ -126,7 +126,7 @@ class SignalRunOrder(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FinishOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """End the run as if it had ended by itself with this code: for work that only holds nodes for somebody else's."""
+    """End the run as if it had ended by itself with this code: for work that only holds nodes for other work."""
 
     number: int
     run: int
@@ -134,7 +134,7 @@ class FinishOrder(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PauseOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """Let the run stand still, and its walltime with it, or go on."""
+    """Suspend the run and its walltime, or resume it."""
 
     number: int
     run: int
@@ -160,7 +160,7 @@ class AgentLinks(Protocol):
         ...
 
     def close(self, node: str, why: str) -> None:
-        """Ends the node's stream, if there is one; the agent registers again at once."""
+        """Ends the node's stream, if there is one; the agent registers again immediately."""
         ...
 
     def read_output(
@@ -174,7 +174,7 @@ class AgentLinks(Protocol):
         tail_lines: int = 0,
         follow: bool = False,
     ) -> AsyncIterator[OutputPiece]:
-        """The output of a run on a node, piece by piece; `tail_lines` > 0 starts so many lines before the end.
+        """The output of a run on a node, piece by piece; `tail_lines` > 0 starts that many lines before the end.
 
         With `follow` it ends when the run has ended. Raises AgentUnreachable or OutputUnavailable.
         """
@@ -264,7 +264,7 @@ class Greeting(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True, gc=False):
-    """What a node says of one run; `is_stopped` = it ended because it was told to."""
+    """What a node says of one run; `is_stopped` = it ended because it was ordered to."""
 
     key: RunKey
     phase: PartPhase
@@ -302,7 +302,7 @@ class AgentSink(Protocol):
         ...
 
     def inventory(self, node: str, session: int, document: bytes, fingerprint: str) -> None:
-        """Takes note of what the node is made of; what makes no sense is passed over."""
+        """Takes note of what the node is made of; invalid entries are ignored."""
         ...
 
     def health_report(self, node: str, session: int, report: HealthReport) -> int:
@@ -314,7 +314,7 @@ class AgentSink(Protocol):
         ...
 
     def beat(self, node: str, session: int, beat: Beat) -> bool:
-        """Notes a sign of life; False when they come so often that their stream is to be read more slowly."""
+        """Notes a sign of life; False when they are so frequent that their stream is to be read more slowly."""
         ...
 
     def collected(self, node: str, session: int, shares: Sequence[Share]) -> bool:

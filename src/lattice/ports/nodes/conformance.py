@@ -9,7 +9,7 @@ from lattice.core.model.nodes.drift import Peers, Verdict
 
 
 class ConformanceStatus(Struct, frozen=True):
-    """What the scheduler is told: fresh fingerprints, nodes to avoid, and by vCluster nodes that may not be used."""
+    """Input of the scheduler: fresh fingerprints, nodes to avoid, and by vCluster nodes that may not be used."""
 
     fingerprints: Mapping[str, str]
     drifted: frozenset[str]

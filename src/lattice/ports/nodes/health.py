@@ -19,7 +19,7 @@ class CheckLinks(Protocol):
 
 
 class HealthService(Protocol):
-    """The last report of each node; held by the server that leads."""
+    """The last report of each node; held by the leader."""
 
     def checks_of(self, node: str) -> tuple[CheckStanding, ...]:
         """How the node's checks stand; empty when it has not said."""

@@ -1,8 +1,8 @@
-"""The system that manages the nodes' configuration. It is told which nodes differ; what to do about them is its own business.
+"""The system that manages the nodes' configuration. It receives the nodes that differ; what it does about them is up to it.
 
 Errors of this boundary::
 
-    InfrastructureUnavailable    it could not be told, or did not take it; worth another try
+    InfrastructureUnavailable    unreachable, or refused; worth a retry
       UnknownComponent           it does not know the node
 """
 
@@ -15,7 +15,7 @@ class InfrastructureUnavailable(Exception):
 
 
 class UnknownComponent(InfrastructureUnavailable):
-    """Another try would end the same way until somebody adds the node there."""
+    """A retry fails until an operator adds the node there."""
 
 
 class Flag(StrEnum):

@@ -1,4 +1,4 @@
-"""What the nodes said they are made of: kept by the server that leads, shown by the API."""
+"""What the nodes said they are made of: kept by the leader, shown by the API."""
 
 from typing import Protocol
 

@@ -171,7 +171,7 @@ class StepService(Protocol):
     def find(self, number: int, step: int) -> StepView | None: ...
 
     async def changed(self, number: int, step: int) -> None:
-        """Returns at the next change of the step; at once when it is not known."""
+        """Returns at the next change of the step; immediately when it is not known."""
         ...
 
     def signal(self, number: int, step: int, signal: int) -> None:
@@ -187,7 +187,7 @@ class StepService(Protocol):
         ...
 
     async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int | None:
-        """How much input was taken since the beginning; None while there is nobody to take it. Raises StepRefused, AgentUnreachable."""
+        """How much input was taken since the beginning; None while there is no reader. Raises StepRefused, AgentUnreachable."""
         ...
 
     def read(self, node: str, number: int, run: int, step: int, *, offset: int) -> AsyncIterator[OutputPiece]:

@@ -1,4 +1,4 @@
-"""Backups of the whole state, as the API asks for them. They lie in folders of the server that leads.
+"""Backups of the whole state, as the API asks for them. They are in directories of the leader.
 
 Errors of this boundary::
 

@@ -18,7 +18,7 @@ class Leadership(Protocol):
 
     @property
     def leader_name(self) -> str:
-        """The server that leads, as far as this one knows; empty while there is none."""
+        """The leader, as far as this server knows; empty while there is none."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Leadership(Protocol):
         ...
 
     async def campaign(self) -> int:
-        """Returns when this server leads: its epoch. Whoever loses leadership has to campaign again."""
+        """Returns when this server leads: its epoch. A server that loses leadership has to campaign again."""
         ...
 
     async def resign(self, successor: str = "") -> None:

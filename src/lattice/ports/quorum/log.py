@@ -3,7 +3,7 @@
 Errors of this boundary::
 
     LogError
-    +- Conflict          somebody else appended at this index (fencing)
+    +- Conflict          another server appended at this index (fencing)
     +- LogFull           no room: nothing was written, a later try may succeed
     +- LogUnavailable    the log cannot be reached, or the outcome is unknown after all retries
     +- Trimmed           the entry asked for was trimmed; load a snapshot first

@@ -2,7 +2,7 @@
 
 Errors of this boundary, besides those of `ports/quorum/log.py`::
 
-    ReplicaStopped       no more commands are taken: shut down, or stopped because going on would do harm
+    ReplicaStopped       no more commands are taken: shut down, or stopped because continuing would do harm
 """
 
 from collections.abc import Callable, Sequence

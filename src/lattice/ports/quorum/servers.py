@@ -64,7 +64,7 @@ class ServerState(Struct, frozen=True, kw_only=True):
 class QuorumView(Protocol):
     @property
     def leader_name(self) -> str:
-        """The server that leads; empty while there is none."""
+        """The leader; empty while there is none."""
         ...
 
     def replica_at(self, index: int | None) -> ReplicaAt:
@@ -84,7 +84,7 @@ class PeerService(Protocol):
     """What a server does for the other ones, and for one that shall become one of them."""
 
     async def is_member(self, name: str) -> bool:
-        """Whether a server of this name belongs to the cluster. A certificate that names no server is nobody's: an empty name."""
+        """Whether a server of this name belongs to the cluster. A certificate that names no server has an empty name."""
         ...
 
     async def admit(self, request: bytes) -> bytes:
@@ -108,7 +108,7 @@ class PeerService(Protocol):
         ...
 
     async def renew(self) -> CertificateState:
-        """Gives this server new certificates, which it uses at once. Raises MembershipRefused."""
+        """Gives this server new certificates, which it uses immediately. Raises MembershipRefused."""
         ...
 
 
@@ -130,7 +130,7 @@ class ServerInfo(Struct, frozen=True, kw_only=True):
 
 
 class Invited(Struct, frozen=True, kw_only=True):
-    """`token` is what the new server is started with; whoever has it can become that server."""
+    """`token` is what the new server is started with; its holder can become that server."""
 
     name: str
     token: str

@@ -15,11 +15,11 @@ class AuditError(Exception):
 
 
 class AuditService(Protocol):
-    """On the server that leads."""
+    """On the leader."""
 
     def tell(self, note: AuditNote) -> None:
         """Takes a refusal; the same one again within a minute is counted, and many different ones become one, so that
-        nobody fills the log by being refused."""
+        refused requests cannot fill the log."""
         ...
 
     async def seal(self) -> None:

@@ -2,7 +2,7 @@
 
 Errors of this boundary::
 
-    DeliveryFailed           it did not arrive, or nobody knows whether it did; worth another try
+    DeliveryFailed           not delivered, or delivery unknown; worth a retry
       Undeliverable          it never will: refused for good, or not allowed
 """
 

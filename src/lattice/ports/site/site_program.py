@@ -1,4 +1,4 @@
-"""A program of the site that is told something: one JSON document on its standard input, success or failure back.
+"""A program of the site that receives one JSON document on its standard input and reports success or failure.
 
 Errors of this boundary::
 

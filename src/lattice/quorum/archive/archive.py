@@ -94,7 +94,7 @@ class SqliteArchive:
     ) -> None:
         """Takes records, each with its payload, that leave the hot state with log entry `entry`; `rows` are by group.
 
-        They are visible at once and durable soon.
+        They are visible immediately and durable soon.
         """
         if entry <= self._complete_to:
             return

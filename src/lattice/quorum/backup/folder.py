@@ -82,7 +82,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 def write(source: Source, target: Path, progress: Progress = no_progress) -> Manifest:
     """Writes the backup into the new folder `target`. Blocks."""
     if target.exists():
-        raise BackupError(f"{target} exists already; choose another name")
+        raise BackupError(f"{target} already exists; choose another name")
     scratch = target.with_name(f".{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -136,7 +136,7 @@ def read_manifest(backup: Path) -> Manifest:
 
 
 def in_folder(folder: Path) -> Iterator[tuple[Path, Manifest]]:
-    """The backups in a folder, oldest first; what is none, or has no readable manifest, is passed over."""
+    """The backups in a folder, oldest first; entries without a readable manifest are skipped."""
     found = []
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_dir() and not path.name.startswith("."):

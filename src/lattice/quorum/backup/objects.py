@@ -77,7 +77,7 @@ class ObjectSnapshots:
             return await asyncio.to_thread(_unpacked, folder / "packed", target, progress)
 
     async def fetch_newest(self, target: Path, progress: Progress = no_progress) -> tuple[str, Manifest]:
-        """The newest one that is good; a damaged one is passed over for the one before."""
+        """The newest one that is good; a damaged one is skipped in favor of the one before."""
         try:
             names = await self.names()
         except ObjectStoreError as error:
@@ -123,7 +123,7 @@ class _Scratch:
 
 
 class SnapshotUploads:
-    """Takes a snapshot to the object store every so often; runs on the server that leads."""
+    """Copies a snapshot to the object store periodically; runs on the leader."""
 
     def __init__(
         self,

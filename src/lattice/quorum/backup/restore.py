@@ -1,6 +1,6 @@
-"""Restoring a backup: a data folder that goes on from it, in a history of its own.
+"""Restoring a backup: a data directory that continues from it, in its own history.
 
-A restore rewinds history. The log begins anew behind the restored state, with a higher epoch, so that no server and no agent of the
+A restore rewinds history. The log starts again after the restored state, with a higher epoch, so that no server and no agent of the
 former one continues it. Nothing is half-done: everything is prepared in a folder beside its place and moved in by renames, the log
 (or, where the log lies in etcd, the note from which it will begin) last; without that a server refuses to start. What an
 interrupted restore left is removed by the next.
@@ -51,7 +51,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     level: int = OLDEST
 
     def log_start(self) -> LogStart:
-        # The entry behind the state: with none before it nobody can take the log for the whole history.
+        # The entry behind the state: with none before it, the log cannot be mistaken for the whole history.
         return LogStart(
             index=self.index + 1,
             epoch=self.epoch,

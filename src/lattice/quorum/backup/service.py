@@ -1,4 +1,4 @@
-"""Backups of the server that leads: made from its replica, kept in a folder of its own."""
+"""Backups of the leader: made from its replica, kept in a directory of its own."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -127,7 +127,7 @@ class EtcdClient:
             self._leave()
 
     def reload(self) -> None:
-        """Connects anew with the certificates that are in the folder now; running calls may finish."""
+        """Reconnect with the current certificates; running calls may finish."""
         self._leave()
 
     async def close(self) -> None:
@@ -269,7 +269,7 @@ class EtcdClient:
 
     def _failed(self, connection: _Connection, error: Exception) -> EtcdError:
         failure = _translated(connection.endpoint, error)
-        # Whoever notices first moves on; the others find the new connection.
+        # The first caller to notice moves on; the others find the new connection.
         if isinstance(failure, EtcdUnavailable) and connection is self._open and len(self._endpoints) > 1:
             self._at = (self._at + 1) % len(self._endpoints)
             self._leave()

@@ -1,4 +1,4 @@
-"""Becomes the program it is told to start, after it has asked the kernel to be killed with its parent.
+"""Becomes the given program, after it has asked the kernel to be killed with its parent.
 
 Run by path, in an interpreter of its own: `python -I -S etcd_launch.py PARENT PROGRAM ARGUMENT...`. A function between fork and
 exec of the server would run among the threads of gRPC, which do not survive a fork.

@@ -1,8 +1,8 @@
 """The election over etcd: a key under a lease, which its holder renews.
 
 A holder that falls silent loses the key with its lease. That takes seconds, more when etcd itself elects a new leader, because all
-leases begin anew then. So whoever waits also asks the holder's own member, which dies with its server: when that is gone, the key is
-taken over at once. Too early a takeover costs a change of leader and nothing else, because the log's compare is the fence.
+leases start again then. So a candidate also asks the holder's own member, which dies with its server: when that is gone, the key is
+taken over immediately. Too early a takeover costs a change of leader and nothing else, because the log's compare is the fence.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _TRY_S = 0.5
 _SILENT_PINGS = 3
 # A leader this young is not taken over: servers that cannot reach each other must not take turns.
 SETTLED_S = 3.0
-# Who gave the key up leaves it to the others for so long.
+# A server that gave up the key leaves it to the others for this long.
 _REST_S = 1.0
 # The epoch of the cluster stands above the revision, which a restore may set back.
 _REVISION_BITS = 48
@@ -194,7 +194,7 @@ class EtcdLeadership:
         except EtcdError as error:
             why = str(error)
         self._silent = self._silent + 1 if why else 0
-        # Nobody listens there: no matter of who reaches whom, and no reason to wait until the leader has settled.
+        # Nothing listens there: no matter of who reaches whom, and no reason to wait until the leader has settled.
         is_dead = "Connection refused" in why
         if self._silent < _SILENT_PINGS or (not is_dead and time.monotonic() - seen.since < self._settled_s):
             return False
@@ -202,7 +202,7 @@ class EtcdLeadership:
         return True
 
     def _say_once(self, what: str, text: str, *values: object) -> None:
-        """A server without a majority tries for hours: what it says it says once, until somebody else leads."""
+        """A server without a majority tries for hours: it logs the reason once, until there is another leader."""
         is_news = self._said.get(what, 0) != self._changes_seen
         self._said[what] = self._changes_seen
         _log.log(logging.WARNING if is_news else logging.DEBUG, text, *values)

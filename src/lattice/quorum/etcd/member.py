@@ -1,7 +1,7 @@
 """Our own member of etcd: how it is started for the first time, again, or to join; and kept running until we stop.
 
 The member is a child that the kernel kills with its server. What it was started as is written down before it starts, so that a
-start that was interrupted goes on as the same: a member that is asked to start again and finds nothing refuses, because an empty
+start that was interrupted continues as the same: a member that is asked to start again and finds nothing refuses, because an empty
 folder would begin an empty cluster.
 """
 
@@ -46,9 +46,9 @@ _FREE_WITHIN_S = 2.0
 _POLL_S = 0.05
 _RESTART_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 60.0
-# So long the second of two deaths in a row is held against a member.
+# How long the second of two consecutive deaths counts against a member.
 _FAILING_S = 20.0
-# A member that has lived so long has what it lacked.
+# A member that has lived this long has recovered.
 _RECOVERED_S = 4.0
 _LOG_TAIL_BYTES = 16_384
 LOG_LIMIT_BYTES = 16 << 20
@@ -226,7 +226,7 @@ class EtcdMember:
         try:
             await self._start_and_wait(origin)
         except MemberFailed:
-            # Nothing was ever stored: the next try may begin anew.
+            # Nothing was ever stored: the next attempt may start from scratch.
             if not has_data(self.settings):
                 self.settings.origin.unlink(missing_ok=True)
             raise
@@ -255,9 +255,9 @@ class EtcdMember:
             await asyncio.gather(ready, removed, return_exceptions=True)
 
     async def _was_removed(self) -> bool:
-        """Whether the others know this member no more; False when nobody can be asked.
+        """Whether the others know this member no more; False when none can be asked.
 
-        A member ends with 0 when it was told to, and we did not: then the others are asked until one answers.
+        A member exits with 0 when it was stopped, and not by us: then the others are asked until one answers.
         """
         if self.removed.is_set():
             return True
@@ -385,7 +385,7 @@ class EtcdMember:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=fd,
                 stderr=fd,
-                # etcd also reads every option from ETCD_*: none may come from whoever started the server.
+                # etcd also reads every option from ETCD_*: none may come from the server's environment.
                 env={name: value for name in _ENVIRONMENT if (value := os.environ.get(name)) is not None},
                 # A signal for the server's group, such as the terminal's, ends the server; the server ends its member.
                 start_new_session=True,
@@ -455,7 +455,7 @@ class EtcdMember:
 
 
 async def _wait_free(address: str) -> None:
-    """Returns when the address is free: a connection of somebody else may have got the port for a moment."""
+    """Returns when the address is free: a connection of another process may hold the port for a moment."""
     deadline = time.monotonic() + _FREE_WITHIN_S
     while True:
         try:
@@ -476,7 +476,7 @@ def _read_record(line: bytes) -> _Record | None:
 
 
 def _cut_log(path: Path, limit_bytes: int = LOG_LIMIT_BYTES) -> None:
-    """Moves what a member wrote aside when it has become much; the member goes on writing at the file's end."""
+    """Moves what a member wrote aside when it has become much; the member keeps writing at the file's end."""
     with contextlib.suppress(OSError):
         if path.stat().st_size > limit_bytes:
             shutil.copyfile(path, path.with_name(path.name + ".1"))

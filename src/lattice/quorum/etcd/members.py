@@ -120,12 +120,12 @@ async def removed_by(client: EtcdClient, name: str) -> str:
 
 
 async def note_transfer(client: EtcdClient, request_id: str) -> None:
-    """Remembers for a while which request asked whoever leads to let another lead."""
+    """Remembers for a while which request asked the leader to transfer leadership."""
     await _note(client, _TRANSFER, request_id)
 
 
 async def transferred_by(client: EtcdClient) -> str:
-    """The request that asked for the last transfer to nobody in particular; empty when that is long ago."""
+    """The request that asked for the last transfer without a named target; empty when that is long ago."""
     return await _noted(client, _TRANSFER)
 
 

@@ -135,7 +135,7 @@ def member_arguments(
 
 
 def check_free(address: str) -> None:
-    """Refuses an address that somebody listens on: whoever answers there would be taken for our member."""
+    """Refuse an address in use: the process that answers there would be taken for our member."""
     host, _, port = address.rpartition(":")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:

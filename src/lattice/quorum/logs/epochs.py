@@ -1,6 +1,6 @@
 """Numbers for histories: which log an entry belongs to, when there may have been several of one cluster.
 
-An epoch is the time at which its log was begun, in milliseconds, and always higher than the one it continues. So whoever has
+An epoch is the time at which its log was begun, in milliseconds, and always higher than the one it continues. So a server that has
 seen a later one can refuse an earlier one, also when the same backup was restored twice.
 """
 

@@ -61,9 +61,9 @@ APPEND_WITHIN_S = 10.0
 # seen when a leader dies; the later ones are for disks that are slow.
 TRIES_S = (1.0, 0.5, 0.5, 1.0, 2.0)
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2)
-# Entries asked for at once: their largest sum fits into one message.
+# Entries requested per call: their largest sum fits into one message.
 _PAGE = 32
-# Entries deleted at once: between two of them appends get their turn.
+# Entries deleted per call: between two of them appends get their turn.
 _TRIM_STEP = 500
 _T = TypeVar("_T")
 
@@ -73,7 +73,7 @@ _log = logging.getLogger(__name__)
 class EtcdLog:
     """A log in etcd. The client is the log's own: `close` closes it, and it may be opened only once.
 
-    `start` is where a new one begins that goes on after a restore; a log that was begun otherwise is refused then.
+    `start` is where a new one begins that continues after a restore; a log that was begun otherwise is refused then.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class EtcdLog:
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise LogFull(f"an entry of {len(payload)} bytes is too large: {MAX_PAYLOAD_BYTES} at most")
         await self._settled()
-        # A caller that is cancelled must not leave a transaction behind whose end nobody knows.
+        # A caller that is cancelled must not leave a transaction with an unknown outcome behind.
         task = asyncio.create_task(self._append(expected_last, payload))
         try:
             return await asyncio.shield(task)
@@ -252,7 +252,7 @@ class EtcdLog:
         raise Conflict(f"entry {index} cannot follow: the newest entry is {newest}")
 
     async def _appended_though_full(self, index: int, own: bytes, error: EtcdFull, *, unknown: bool) -> int:
-        # The transaction that reaches the quota is applied and refused at once: what is stored decides.
+        # The transaction that reaches the quota is both applied and refused: what is stored decides.
         try:
             answer = await self._client.txn(pb.TxnRequest(success=[_get(entry_key(index))]))
         except EtcdError as failure:

@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 
 
 class SqliteLog:
-    """A durable log in one file; `start` is where a new one begins that goes on after a restore."""
+    """A durable log in one file; `start` is where a new one begins that continues after a restore."""
 
     def __init__(self, path: Path, start: LogStart | None = None) -> None:
         self._path = path
@@ -217,14 +217,14 @@ class _Store:
 
 
 def begin_file(path: Path, start: LogStart) -> None:
-    """Writes a log that goes on from `start`; for one that nobody has open."""
+    """Write a log that continues from `start`; it must not be open."""
     store = _Store(path, start)
     store.open()
     store.close()
 
 
 def epoch_of_file(path: Path) -> int:
-    """The epoch of a log that nobody has open."""
+    """The epoch of a log that is not open."""
     store = _Store(path, None)
     store.open()
     store.close()

@@ -1,6 +1,6 @@
-"""How far the clocks of the servers are apart: measured with every answer of another one, told when it is too much.
+"""How far the clocks of the servers are apart: measured with every answer of another server, reported when it is too large.
 
-Times in the log come from whoever leads, and never go back; a leader whose clock is ahead takes the others with it. Walltimes,
+Times in the log come from the leader, and never go back; a leader whose clock is ahead takes the others with it. Walltimes,
 deadlines and certificates depend on clocks that agree, so an operator should hear of it before anything goes wrong.
 """
 

@@ -61,11 +61,11 @@ class ServerDirectory:
         self._changes.append(callback)
 
     def learn(self, entries: Sequence[ServerEntry]) -> None:
-        """Takes over what somebody else knows, until it can be read here."""
+        """Use what another server knows, until it can be read here."""
         self._show({entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name)})
 
     async def open(self) -> None:
-        """Reads what there is, and follows it from then on."""
+        """Read the current entries, then follow changes."""
         await self.look()
         self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._refresh())]
 

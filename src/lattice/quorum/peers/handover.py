@@ -45,7 +45,7 @@ def pack(data_dir: Path) -> Path:
 
 
 def unpack(packed: Path, data_dir: Path) -> int:
-    """Puts a snapshot and the archive that came with it in place; the snapshot's index. Nobody may have them open. Blocks."""
+    """Puts a snapshot and the archive that came with it in place; the snapshot's index. They must not be open. Blocks."""
     with tempfile.TemporaryDirectory(dir=data_dir, prefix=".handover-") as folder:
         fresh = Path(folder)
         try:

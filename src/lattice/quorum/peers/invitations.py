@@ -1,8 +1,8 @@
 """Invitations for servers that shall join: made by one server, redeemed at any, good for one server and for a short time.
 
 An invitation is a key in etcd under a lease, so it ends by itself, and no copy of its secret is kept. What leaves the cluster is the
-token: the secret, whom to trust, and where to ask. Whoever redeems it first binds it to the keys it has made; the same server may
-repeat that when the answer got lost, and nobody else can.
+token: the secret, whom to trust, and where to ask. The first server to redeem it binds it to the keys it has made; the same server may
+repeat that when the answer got lost, and no other server can.
 """
 
 import base64
@@ -129,7 +129,7 @@ async def withdraw(client: EtcdClient, invitation_id: str) -> None:
 
 
 def _is_over(invitation: Invitation) -> bool:
-    """Its lease ends later than that when etcd changes its leader: all leases begin anew then."""
+    """Its lease ends later than that when etcd changes its leader: all leases start again then."""
     return invitation.expires_at_ms <= time.time() * 1000
 
 

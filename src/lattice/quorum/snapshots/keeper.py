@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class SnapshotKeeper:
-    """Takes a snapshot every so many commands, one at a time."""
+    """Takes a snapshot every N commands, one at a time."""
 
     def __init__(
         self,

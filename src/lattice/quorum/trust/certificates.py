@@ -1,8 +1,8 @@
 """The quorum's own certificates: an authority made at bootstrap, what it issues, how both are replaced.
 
-Members trust nobody but this authority, in both directions and on both ports. What is issued lies in a folder of its own, and
-`current` points at the newest one: a rotation is one rename, and etcd reads the pair anew with every handshake. The authority itself
-lasts as long as its cluster: whoever is to be shut out for good is shut out by a restore into a new one, with a new authority.
+Members trust only this authority, in both directions and on both ports. What is issued lies in a folder of its own, and
+`current` points at the newest one: a rotation is one rename, and etcd re-reads the pair at every handshake. The authority itself
+lasts as long as its cluster: a server is excluded permanently by a restore into a new one, with a new authority.
 ::
 
     FOLDER/            0700
@@ -195,7 +195,7 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 def _new_authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     key = new_key()
-    # A name of its own: two authorities of one name could not be told apart.
+    # A name of its own: two authorities of one name could not be distinguished.
     serial = x509.random_serial_number()
     name = _name(f"lattice-quorum-{serial:x}"[:60])
     usage = x509.KeyUsage(

@@ -18,7 +18,7 @@ _ORGANIZATIONAL_UNIT = "organizationalUnitName"
 
 
 class PeerTls:
-    """Contexts for both directions. `server` asks for a certificate and takes a caller without one, too, who then is nobody."""
+    """Contexts for both directions. `server` asks for a certificate and also accepts a caller without one, who then has no identity."""
 
     def __init__(self, certificates: CertificateFolder) -> None:
         self._certificates = certificates
@@ -31,7 +31,7 @@ class PeerTls:
         self.reload()
 
     def reload(self) -> None:
-        """Takes up the certificates in the folder; connections that exist go on."""
+        """Takes up the certificates in the folder; existing connections continue."""
         folder = self._certificates
         try:
             for context in (self.server, self.client):

@@ -1,7 +1,7 @@
-"""Conservative backfilling: everybody has a reservation, made in queue order, and all are made anew at each end.
+"""Conservative backfilling: every row has a reservation, made in queue order, and all are made again at each end.
 
-Only those who start now matter before the next end, so reservations are made from the head on until nobody behind could
-start now any more, and the rest when somebody comes who could. An end exactly at its estimate changes nothing that was
+Only those who start now matter before the next end, so reservations are made from the head on until none behind could
+start now any more, and the rest when a row arrives that could. An end exactly at its estimate changes nothing that was
 expected: whatever is reserved stays, and what is reserved for this instant starts.
 """
 
@@ -52,11 +52,11 @@ class Conservative:
         if not self._is_stale:
             self._reserve()
         if not self._sizes:
-            self._is_stale = True  # with nobody waiting there is nothing to keep
+            self._is_stale = True  # with an empty queue there is nothing to keep
         return self._started
 
     def _start_from_head(self) -> None:
-        """Whoever is first and fits has its reservation now."""
+        """A first row that fits has its reservation now."""
         while self._sizes:
             while self._is_gone[self._head]:
                 self._head += 1
@@ -99,7 +99,7 @@ class Conservative:
     def _could_start(self) -> bool:
         """Whether anybody without a reservation fits beside those that were made.
 
-        Whoever has one did not fit when it was made, and room only shrank since: it is safe to look at all who wait.
+        A row with a reservation did not fit when it was made, and room only shrank since: it is safe to look at all who wait.
         """
         stays_free = self._profile.stays_free
         for procs in self._sizes:

@@ -1,7 +1,7 @@
-"""EASY backfilling: the head of the queue has a reservation, and whoever does not delay it may go first.
+"""EASY backfilling: the head of the queue has a reservation, and rows that do not delay it may go first.
 
 What waits is kept by the number of processors it wants, so that a pass looks at one entry per number and not at the whole
-queue. Between two ends room only shrinks and the reservation only comes nearer: nobody who could not start before can
+queue. Between two ends room only shrinks and the reservation only comes nearer: no row that could not start before can
 start then, and only those who have just come are looked at.
 """
 
@@ -25,7 +25,7 @@ class Easy:
         self._is_gone = bytearray(len(work))
         self._head = 0
         self._queues: dict[int, Waiting] = {}
-        self._sizes: list[int] = []  # numbers of processors that somebody waits for, sorted
+        self._sizes: list[int] = []  # numbers of processors that rows wait for, sorted
         self._now = 0
         self._started: list[int] = []
 

@@ -33,7 +33,7 @@ class Profile:
         self._floor[0] = (now, self._free[0])
 
     def reserve(self, procs: int, length: Instant) -> Instant:
-        """Takes the earliest place for so many processors for so long, and returns its start."""
+        """Take the earliest place for this many processors for this long, and return its start."""
         times, free = self._times, self._free
         first, after = self._place(procs, length)
         end = times[first] + length
@@ -50,7 +50,7 @@ class Profile:
     def _place(self, procs: int, length: Instant) -> tuple[int, int]:
         """The step with which the earliest place begins, and the first step that lies behind it."""
         times, free = self._times, self._free
-        # Room only shrinks: whoever asks for the same finds nothing before the last who did.
+        # Room only shrinks: an equal request finds nothing before the last one did.
         known = self._known.get((procs, length), times[0])
         first = max(0, bisect_right(times, known) - 1)
         count = len(times)
@@ -79,7 +79,7 @@ class Profile:
         floor[place:behind] = [drop]
 
     def stays_free(self, procs: int) -> Instant:
-        """For how long from now on so many processors are free; 0 when they are not even now."""
+        """For how long from now on this many processors are free; 0 when they are not even now."""
         floor, now = self._floor, self._times[0]
         for time, level in floor:
             if level < procs:

@@ -21,7 +21,7 @@ class Timeline:
         self._at_mark = procs_total
 
     def start(self, end: Instant, procs: int) -> None:
-        """So many processors are taken until `end`, by estimate."""
+        """This many processors are taken until `end`, by estimate."""
         self.free -= procs
         if end in self.ending:
             self.ending[end] += procs
@@ -44,7 +44,7 @@ class Timeline:
             self._at_mark += procs
 
     def reservation(self, procs: int) -> tuple[Instant, int]:
-        """When so many will be free, and how many more then; they must not be free now, and fit the machine."""
+        """When this many will be free, and how many more then; they must not be free now, and fit the machine."""
         instants, ending, free = self.instants, self.ending, self._at_mark
         place = bisect_right(instants, self._mark) - 1
         while free < procs:

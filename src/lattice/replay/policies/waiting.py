@@ -30,7 +30,7 @@ class Waiting:
 
     @property
     def shortest(self) -> Instant:
-        """The smallest estimate of all; LEFT when nobody waits."""
+        """The smallest estimate of all; LEFT when the queue is empty."""
         return self._tree[1]
 
     def add(self, position: int, estimate: Instant) -> None:
@@ -47,7 +47,7 @@ class Waiting:
             node >>= 1
 
     def first(self) -> int:
-        """The place of whoever came first; somebody must wait."""
+        """The place of the first row; the queue must not be empty."""
         tree, leaf = self._tree, self._capacity + self._first
         while tree[leaf] == LEFT:
             leaf += 1

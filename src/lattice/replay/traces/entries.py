@@ -3,7 +3,7 @@
 Errors of this boundary::
 
     TraceError           the trace cannot be replayed: missing, damaged, empty, machine of unknown size
-    └── BadLine          one line cannot be read; whoever reads may skip it
+    └── BadLine          one line cannot be read; the reader may skip it
 """
 
 from dataclasses import dataclass, field

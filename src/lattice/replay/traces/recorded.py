@@ -22,7 +22,7 @@ from lattice.wire.text.times import parse_moment
 class RecordedLines:
     """Takes the lines of one recording. Starts and ends of what was submitted before the recording began are passed over.
 
-    The unit is the node unless somebody asked for CPUs; then it is the CPU, and who did not ask has whole nodes.
+    The unit is the node unless some work requests CPUs; then it is the CPU, and work without a request has whole nodes.
     """
 
     def __init__(self, trace: Trace) -> None:

@@ -1,7 +1,7 @@
 """What `sacct --parsable2` prints: a header of names, then fields between bars. Columns may stand in any order.
 
 Needed are JobID, Submit, a size (ReqCPUS, AllocCPUS, NCPUS, or ReqNodes, AllocNodes, NNodes) and a length (ElapsedRaw, Elapsed,
-or Start and End). Used when there: TimelimitRaw, Timelimit, User, Account, JobName, State. Steps are passed over.
+or Start and End). Used when there: TimelimitRaw, Timelimit, User, Account, JobName, State. Steps are skipped.
 Times are read as if they were UTC: only their differences matter.
 """
 
@@ -75,7 +75,7 @@ def _entry(row: dict[str, str]) -> Entry:
 
 
 def _run(row: dict[str, str], start: int) -> int:
-    """Seconds from start to end; -1 when it never started or goes on."""
+    """Seconds from start to end; -1 when it never started or still runs."""
     if row.get("State", "").upper().startswith(_STILL) or ("Start" in row and start < 0):
         return -1
     if row.get("ElapsedRaw"):

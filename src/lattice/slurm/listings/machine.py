@@ -1,4 +1,4 @@
-"""What the listings know of nodes, partitions and reservations: plain values, whoever found them out."""
+"""What the listings know of nodes, partitions and reservations: plain values, independent of their source."""
 
 from msgspec import Struct
 

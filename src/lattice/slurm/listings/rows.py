@@ -1,4 +1,4 @@
-"""What the listings know of a job: plain values, whoever found them out. `squeue`, `sacct` and `scontrol` write from it."""
+"""What the listings know of a job: plain values, independent of their source. `squeue`, `sacct` and `scontrol` write from it."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""The SLURM_* variables of a job and of its steps. The only place that knows them; whoever starts work sets what this says."""
+"""The SLURM_* variables of a job and of its steps. The only place that knows them; the code that starts work sets what this says."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

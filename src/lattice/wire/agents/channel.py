@@ -1,6 +1,6 @@
 """The agents' stream as an agent opens it: method, channel settings, credentials.
 
-The pings tell a dead server from a quiet one; a server that is not told to tolerate them closes a quiet stream.
+The pings tell a dead server from a quiet one; a server not configured to tolerate them closes a quiet stream.
 """
 
 import grpc.aio

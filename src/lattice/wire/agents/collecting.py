@@ -21,14 +21,14 @@ MAX_BEAT = 512  # with its seal
 MAX_SHARES = 4096
 _LENGTH_BYTES = 4
 
-# What others say is handed on to the server, which ends the stream of whoever sends nonsense: it is looked at before.
+# Messages of others are checked before they are forwarded: the server ends the stream of a sender of invalid ones.
 Uint32 = Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
 SealedBeat = Annotated[bytes, Meta(max_length=MAX_BEAT)]
 NodeName = Annotated[str, Meta(max_length=253)]
 
 
 class BadFrame(ValueError):
-    """Somebody speaks another language."""
+    """The peer speaks another protocol."""
 
 
 class Hello(Struct, frozen=True, tag="h", array_like=True):
@@ -69,7 +69,7 @@ class Bring(Struct, frozen=True, tag="g", array_like=True):
 
 
 class Probe(Struct, frozen=True, tag="k", array_like=True):
-    """Anybody: is somebody there?"""
+    """Probe: is the peer alive?"""
 
 
 class Alive(Struct, frozen=True, tag="l", array_like=True):

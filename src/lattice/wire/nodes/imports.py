@@ -1,4 +1,4 @@
-"""An import of nodes on the wire: files as somebody has them, and what they change."""
+"""An import of nodes on the wire: the files of a site, and what they change."""
 
 from typing import Annotated
 

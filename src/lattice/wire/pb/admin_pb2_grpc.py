@@ -445,7 +445,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateReservation(self, request, context):
-        """Keeps nodes for a time: for tenants or users, or for nobody.
+        """Reserve nodes for a period: for tenants or users, or for maintenance.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -459,7 +459,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteReservation(self, request, context):
-        """Gives the nodes back; what runs on them goes on.
+        """Delete a reservation; running work continues.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -592,7 +592,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RotateAuditKey(self, request, context):
-        """A new key for the server that leads; what the old one sealed still verifies with it.
+        """Give the leader a new key; seals of the old key still verify with the old key.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -606,7 +606,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def NotifySettings(self, request, context):
-        """What the caller is told of by default, and by which ways the site sends.
+        """The caller's default notifications, and the channels of the site.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

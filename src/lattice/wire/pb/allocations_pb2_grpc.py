@@ -228,7 +228,7 @@ class AllocationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelMany(self, request, context):
-        """Cancels by id, or all of one's own in some states; says of each what became of it.
+        """Cancel by id, or all of the caller's own in some states; reports the outcome of each.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -354,14 +354,14 @@ class AllocationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Suspend(self, request, context):
-        """Lets a running allocation stand still; it keeps its nodes, and its walltime does not pass.
+        """Suspend a running allocation; it keeps its nodes, and its walltime is paused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Resume(self, request, context):
-        """Lets it go on.
+        """Resume it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

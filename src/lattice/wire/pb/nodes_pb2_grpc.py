@@ -233,7 +233,7 @@ class NodeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Disable(self, request, context):
-        """Takes it out of service at once; its work is lost.
+        """Take it out of service immediately; its work is lost.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -247,14 +247,14 @@ class NodeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Reboot(self, request, context):
-        """Has it started anew; it boots from now on.
+        """Reboot it; it is Booting from now on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Fault(self, request, context):
-        """Reports a failure of its hardware, seen from outside: it is Down at once.
+        """Report a hardware failure detected out of band: the node is Down immediately.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -282,7 +282,7 @@ class NodeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DisableSet(self, request, context):
-        """Takes these nodes out of service at once; their work is lost.
+        """Take these nodes out of service immediately; their work is lost.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -296,14 +296,14 @@ class NodeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RebootSet(self, request, context):
-        """Has these nodes started anew; they boot from now on.
+        """Reboot these nodes; they are Booting from now on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FaultSet(self, request, context):
-        """Reports a failure of their hardware, seen from outside: they are Down at once.
+        """Report a hardware failure detected out of band: the nodes are Down immediately.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

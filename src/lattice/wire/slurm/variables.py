@@ -21,7 +21,7 @@ class SlurmSettings(Struct, frozen=True, kw_only=True):
 def run_variables(
     state: State, allocation: Allocation, share: Share, submit_dir: str, settings: SlurmSettings
 ) -> dict[str, str]:
-    """What the part on the share's node is told; nothing for native work unless the site wants it."""
+    """The Slurm variables of the part on the share's node; none for native work unless the site enables them."""
     asked = allocation.asked
     if asked is None:
         if not settings.for_all:

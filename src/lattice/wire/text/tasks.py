@@ -1,4 +1,4 @@
-"""Task lists as people write them: `0-99`, `0-99:2`, `1,3,5-9`, each with `%N` for how many may run at once.
+"""Task lists as people write them: `0-99`, `0-99:2`, `1,3,5-9`, each with `%N` for the maximum number of concurrent tasks.
 
 Tasks of a group are named `a17_3`, several of them `a17_[3-7,9]` or `a17_3-7`.
 """
@@ -37,7 +37,7 @@ class TaskRange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def read_tasks(wanted: "str | TaskRange | None") -> tuple[Blocks, int]:
-    """Blocks and how many may run at once, whichever way they were written; nothing for None. Raises BadField."""
+    """Blocks and the concurrency limit, in either notation; nothing for None. Raises BadField."""
     if wanted is None:
         return (), 0
     if isinstance(wanted, str):
@@ -49,7 +49,7 @@ def read_tasks(wanted: "str | TaskRange | None") -> tuple[Blocks, int]:
 
 
 def parse_tasks(text: str) -> tuple[Blocks, int]:
-    """Blocks of (first, last, step) in the order written, and how many may run at once (0 = all). Raises BadField."""
+    """Blocks of (first, last, step) in the order written, and the concurrency limit (0 = none). Raises BadField."""
     listed, percent, most = text.strip().partition("%")
     concurrency = 0
     if percent:

@@ -47,7 +47,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary: bool = False  # a last line on stderr: how it ended, what it used
     output: OutputFiles | None = None
     signal: str = ""  # before the limit: [B:]USR1@60
-    umask: int | None = None  # of whoever submitted; None = 022
+    umask: int | None = None  # of the submitter; None = 022
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -89,7 +89,7 @@ class TaskCounts(Struct, frozen=True, kw_only=True, gc=False):
     completed: int
     failed: int
     cancelled: int
-    concurrency: int = 0  # how many may run at once, 0 = all
+    concurrency: int = 0  # maximum concurrent tasks, 0 = all
     pending_indices: str = ""  # those that still wait, cut short when they lie in many pieces
 
 
@@ -166,7 +166,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
     cpu_efficiency: float | None  # percent of the CPUs held that were used, once it has run
     memory_efficiency: float | None  # the most memory used, in percent of what was held
     archived: bool
-    suspended: bool | UnsetType = UNSET  # its processes stand still
+    suspended: bool | UnsetType = UNSET  # its processes are suspended
     depends_on: str | UnsetType = UNSET  # these only where there is something to say
     waits_for: str | UnsetType = UNSET
     mutex: str | UnsetType = UNSET

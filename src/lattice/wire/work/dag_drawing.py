@@ -64,7 +64,7 @@ def dag_graph(dag: Dag, members: list[Member]) -> DagGraph:
 
 
 def _depths(members: list[Member]) -> dict[int, int]:
-    """The longest way from a member without predecessors. Whoever needs a member has a higher number."""
+    """The longest way from a member without predecessors. A member has a higher number than those it needs."""
     depths: dict[int, int] = {}
     for member in sorted(members, key=lambda each: each.number):
         needed = [each.number for clause in member_head(member).depends_on for each in clause]

@@ -18,7 +18,7 @@ _HINT = "ID[:CONDITION], joined by `,` (all of them) or `?` (any of them), such 
 class AlternativeFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ref: str
     condition: Short = "success"
-    delay: Short | int | None = None  # with `after`: so long after the start
+    delay: Short | int | None = None  # with `after`: delay after the start
 
 
 class DependencyFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

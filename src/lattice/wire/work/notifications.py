@@ -30,7 +30,7 @@ _HINT = f"of {', '.join(Occasion)}, time-limit-near, all, none; tasks = of each 
 
 
 class NotifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to be told of, and where: `mail:ADDRESS`, `webhook:URL`; none = where one's default says."""
+    """Events, and destinations: `mail:ADDRESS`, `webhook:URL`; none = those of the user's default."""
 
     on: list[str] | str = []
     to: list[str] = []
@@ -57,7 +57,7 @@ def _occasions(words: list[str] | str, field: str) -> tuple[tuple[Occasion, ...]
         elif word in _WORDS:
             found.update(dict.fromkeys(_WORDS[word]))
         elif word:
-            raise BadField(field, f'"{text[:60]}" is nothing to be told of', hint=_HINT)
+            raise BadField(field, f'"{text[:60]}" is not an event', hint=_HINT)
     return tuple(occasion for occasion in Occasion if occasion in found), each_task
 
 

@@ -25,7 +25,7 @@ class OutputFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 
 class EarlySignal(NamedTuple):
-    """A signal so many seconds before the limit; to the entrypoint alone, or to everything."""
+    """A signal some seconds before the limit; to the entrypoint only, or to everything."""
 
     signal: int
     before_s: int

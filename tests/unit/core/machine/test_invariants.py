@@ -60,7 +60,7 @@ FAULTS = [
     (node("n1", state=NodeState.DOWN), "with down cause None"),
     (node("n1", state=NodeState.DRAINED, drain_wanted=True), "Drained and held"),
     (node("n4", state=NodeState.DRAINING), "Draining and free"),
-    (node("n4", drain_wanted=False), "nobody wants it"),
+    (node("n4", drain_wanted=False), "without a reason"),
     (node("n1", drain_wanted=True), "Ready though"),
     (node("n1", down_cause=DownCause.OPERATOR), "disabled and Ready"),
     (node("n1", holder=0, vcluster=""), "one side only"),

@@ -29,7 +29,7 @@ StreamContext = grpc.aio.ServicerContext[bytes, bytes]
 SignContext = grpc.aio.ServicerContext[pb.SignNodeRequest, pb.SignNodeAnswer]
 # a token for the agent that has shown a certificate
 Vouch = Callable[[ShownCertificate], str]
-# Hears why somebody was refused.
+# Called with the reason of a refusal.
 Refused = Callable[[str], None]
 
 

@@ -26,7 +26,7 @@ from lattice.wire.pb import agent_pb2 as pb
 
 _NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _MAX_COUNT = 1 << 20
-# So many runs and steps no node has.
+# More runs and steps than any node has.
 _MAX_KNOWN = 200_000
 _MAX_POWER_W = 10_000_000
 _MAX_SPEED = 1e9

@@ -1,7 +1,7 @@
-"""The agents' streams: one stream per node, for as long as server and agent live, whoever leads.
+"""The agents' streams: one stream per node, for as long as server and agent live, independent of the leader.
 
 A stream is taken to wherever agents register at this moment: this server's own service, or the leader behind a relay. When that
-changes the agent is told to rejoin: it registers again on the same stream, and what it said before that does not count.
+changes, the agent is ordered to rejoin: it registers again on the same stream, and what it said before that does not count.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ _log = logging.getLogger(__name__)
 REGISTER_WITHIN_S = 10.0
 # Long enough for an election; after that another server may know more.
 LEADER_WITHIN_S = 5.0
-# Sessions that are being opened. When all agents come at once each is served in its turn; otherwise all would be served a little,
+# Sessions that are being opened. When all agents connect at the same time, each is served in turn; otherwise all would be served a little,
 # and none before its patience is over.
 REGISTRATION_CONCURRENCY = 200
-# So many at a time come only when all do, after a restart of theirs or of this server.
+# This many at a time only connect when all agents do, after a restart of theirs or of this server.
 CROWD = 100
 _NOT_WHO_THEY_SAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _REJOIN = pb.ServerMessage(rejoin=pb.Rejoin()).SerializeToString()
@@ -59,7 +59,7 @@ class AgentService:
         self.entering = 0  # those that wait for it included
 
     def receive_at(self, registrar: Registrar) -> None:
-        """Agents register there from now on; whose session elsewhere is lost is told to rejoin."""
+        """Agents register there from now on; those whose session elsewhere is lost are ordered to rejoin."""
         self._registrar = registrar
         self._changed.set()
         self._changed = asyncio.Event()
@@ -81,7 +81,7 @@ class AgentService:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether so many register that others may have to wait before they are heard."""
+        """Whether enough agents are registering that others may have to wait."""
         return self.entering >= CROWD
 
     async def registrar(self, after: Registrar | None) -> Registrar:
@@ -215,10 +215,10 @@ class _Stream:
                 try:
                     await session.hear(message)
                 except SessionLost:
-                    continue  # `_serve` is told the same
+                    continue  # `_serve` receives the same
 
     def _await_register(self, message: bytes) -> None:
-        """Messages that were under way when the agent was told to rejoin are nobody's business any more."""
+        """Drop messages that were in flight when the agent was ordered to rejoin."""
         try:
             is_register = parsed(message).WhichOneof("body") == "register"
         except BadMessage as error:
@@ -248,7 +248,7 @@ class _Stream:
                 await self._rejoin()
 
     def arrive(self) -> None:
-        """The agent counts among those that come in, until it was told something or is gone."""
+        """Count the agent as connecting until it received an answer or disconnected."""
         if not self._is_arriving:
             self._is_arriving = True
             self._service.entering += 1
@@ -270,7 +270,7 @@ class _Stream:
             self._service.admission.release()
 
     async def _deliver(self, session: Session) -> bool | None:
-        """Hands on what the session says. None when it has ended; else it was lost, and True when it had said anything."""
+        """Forward what the session says. None when it has ended; else it was lost, and True when it had said anything."""
         writing, ending = asyncio.create_task(self._write(session)), asyncio.create_task(session.over())
         try:
             await _first_done((writing, ending))

@@ -1,6 +1,6 @@
 """One agent's session at this server's service, whichever way its messages come: a stream of its own, or a follower's relay.
 
-Hearing, speaking and committing reports go on side by side: a slow commit delays acknowledgements, never heartbeats. A session
+Receiving, sending and committing reports run concurrently: a slow commit delays acknowledgements, never heartbeats. A session
 ends with its agent, by a goodbye of the server, or because this server leads no more; then the agent has to register again.
 """
 
@@ -58,7 +58,7 @@ class Session(Protocol):
         ...
 
     async def next_message(self) -> bytes | None:
-        """What the agent is to be told next; None after the goodbye. Raises SessionLost or StreamRefused."""
+        """The next message to the agent; None after the goodbye. Raises SessionLost or StreamRefused."""
         ...
 
     async def over(self) -> None:

@@ -23,7 +23,7 @@ PAUSE_S = 0.1
 LOOK_EVERY_S = 0.5
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
-    # A leader that stands still must be noticed before its nodes are given up.
+    # A leader that hangs must be noticed before its nodes are given up.
     ("grpc.keepalive_time_ms", 3_000),
     ("grpc.keepalive_timeout_ms", 3_000),
     ("grpc.http2.max_pings_without_data", 0),
@@ -98,7 +98,7 @@ class LeaderRelay:
                 _log.warning("a frame of a newer server is not understood")
 
     def forget(self, number: int) -> None:
-        """The agent is gone: the leader is told, unless it knows."""
+        """The agent is gone: notify the leader, unless it knows."""
         if self._sessions.pop(number, None) is not None:
             self.queue.put(pb.RelayFrame(link=number, closed=pb.LinkClosed()))
 
@@ -161,7 +161,7 @@ class RelayedSession:
             self._finish(None if code is grpc.StatusCode.OK else StreamRefused(code, closed.text))
 
     def lose(self) -> None:
-        """What came and was not handed on is worthless now: the next leader says it again."""
+        """Drop what was not forwarded yet: the next leader says it again."""
         if not self._ended.is_set():
             self._inbox.clear()
             self._finish(SessionLost("the leader is gone"))
@@ -193,7 +193,7 @@ class LeaderPlace(Protocol):
 
 
 class Relaying:
-    """Keeps a relay to whoever leads; `address` says where another server takes relays, nothing for this one or when unknown."""
+    """Keeps a relay to the leader; `address` says where another server takes relays, nothing for this one or when unknown."""
 
     def __init__(
         self,

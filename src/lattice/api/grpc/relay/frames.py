@@ -1,4 +1,4 @@
-"""What waits to be sent on a relay: goes out at once while nothing is under way, and gathers meanwhile."""
+"""What waits to be sent on a relay: sent immediately while nothing is in flight, batched otherwise."""
 
 import asyncio
 from collections import deque
@@ -7,9 +7,9 @@ from lattice.wire.pb import relay_pb2 as pb
 
 # One batch; a frame that is larger travels alone.
 BATCH_BYTES = 1 << 20
-# Above this, whoever has more to say has to wait.
+# Above this, senders have to wait.
 ROOM_BYTES = 8 << 20
-# What may be under way to one agent: who does not read holds up nobody else.
+# Limit per agent, so that one that does not read does not block the others.
 WINDOW_BYTES = 1 << 20
 MAX_MESSAGE_BYTES = 32 << 20
 _FRAME_BYTES = 16
@@ -40,7 +40,7 @@ class FrameQueue:
         self.put(frame)
 
     def close(self) -> None:
-        """Nothing is sent any more; nobody waits for room."""
+        """Stop sending and release all waiting senders."""
         self._room.set()
 
     async def take(self) -> pb.RelayFrames:

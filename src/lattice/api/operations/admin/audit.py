@@ -133,7 +133,7 @@ async def list_audit_keys(context: Context, request: NoParameters) -> Page[Audit
 
 
 async def rotate_audit_key(context: Context, request: RotateAuditKey) -> AuditKeyView:
-    """A new key for the server that leads; what the old one sealed still verifies with it."""
+    """Give the leader a new key; seals of the old key still verify with the old key."""
     try:
         return audit_key_view(await _service(context).rotate(context.user))
     except AuditError as error:
@@ -142,7 +142,7 @@ async def rotate_audit_key(context: Context, request: RotateAuditKey) -> AuditKe
 
 def _service(context: Context) -> AuditService:
     if context.services.audit is None:
-        raise ApiError("unavailable", "this server keeps no audit chain", hint="ask the server that leads")
+        raise ApiError("unavailable", "this server keeps no audit chain", hint="ask the leader")
     return context.services.audit
 
 

@@ -1,4 +1,4 @@
-"""Backups of the whole state: made, listed and checked by the server that leads, restored when it starts again."""
+"""Backups of the whole state: made, listed and verified by the leader, restored at its next start."""
 
 from msgspec import Struct, structs
 
@@ -12,7 +12,7 @@ from lattice.wire.admin.backups import BackupView, RestoreView
 
 
 class CreateBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`path` is a new folder on the server that leads; empty: one is named in the server's own folder."""
+    """`path` is a new directory on the leader; empty: the leader chooses one in its backup directory."""
 
     path: str = ""
     request_id: str = ""

@@ -70,7 +70,7 @@ async def remove_server(context: Context, request: NamedServer) -> Page[ServerVi
     try:
         return await _page(membership)
     except ApiError:
-        # A server that was told to take itself out may not be able to see the others any more.
+        # A server that removes itself may not be able to reach the others any more.
         return Page(items=[])
 
 
@@ -86,7 +86,7 @@ def _membership(context: Context) -> Membership:
     if membership is None:
         raise ApiError(
             "conflict",
-            "this server is alone and shares its log with nobody: it has no members",
+            "this is a single server without a shared log: it has no members",
             hint="servers that share a log are configured with quorum.kind: etcd",
         )
     return membership

@@ -1,4 +1,4 @@
-"""Notifications of one's own: what one wants to hear by default, and whether the site sends anything at all."""
+"""The caller's notifications: the default subscription, and whether the site sends anything at all."""
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from lattice.wire.work.notifications import NotifyRequest, parse_notify
 
 
 class NotifyDefaultRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to be told of, and where: `mail:ADDRESS`, `webhook:URL`."""
+    """Events to subscribe to, and destinations: `mail:ADDRESS`, `webhook:URL`."""
 
     on: list[str] = []
     to: list[str] = []
@@ -24,7 +24,7 @@ class ClearNotifyDefault(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class NotifySettingsView(Struct, frozen=True, kw_only=True):
-    """`channels` are those that the site has; `waiting` is how many of one's own are not sent yet."""
+    """`channels` are those that the site has; `waiting` is how many of the caller's are not sent yet."""
 
     user: str
     on: tuple[str, ...]
@@ -37,13 +37,13 @@ class NotifySettingsView(Struct, frozen=True, kw_only=True):
 
 
 class WebhookKeyView(Struct, frozen=True, kw_only=True):
-    """The key of HMAC-SHA256 with which one's own webhooks are signed."""
+    """The HMAC-SHA256 key that signs the caller's webhooks."""
 
     key: str
 
 
 async def notify_settings(context: Context, request: NoParameters) -> NotifySettingsView:
-    """What the caller is told of by default, and by which ways the site sends."""
+    """The caller's default notifications, and the channels of the site."""
     return _view(context)
 
 

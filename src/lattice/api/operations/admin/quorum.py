@@ -41,7 +41,7 @@ async def transfer_leader(context: Context, request: TransferRequest) -> QuorumS
     """Hands leadership to the server named, or to whichever is first; answered by the leader."""
     quorum = context.services.quorum
     if quorum is None:
-        raise ApiError("conflict", "this server is alone: nobody else can lead")
+        raise ApiError("conflict", "this is the only server: no other can lead")
     states = {state.name: state for state in await quorum.ask_all(None)}
     if request.to and request.to not in states:
         raise unknown("server", request.to, list(states))

@@ -37,14 +37,14 @@ async def get_reservation(context: Context, request: GetReservation) -> Reservat
 
 
 async def create_reservation(context: Context, request: ReservationFields) -> ReservationView:
-    """Keeps nodes for a time: for tenants or users, or for nobody."""
+    """Reserve nodes for a period: for tenants or users, or for maintenance."""
     wanted = reservation_of(request)
     await context.carry_out(SetReservation(reservation=wanted, create=True), request.request_id)
     return _view(context, _find(context, wanted.name))
 
 
 async def delete_reservation(context: Context, request: DropReservation) -> Deleted:
-    """Gives the nodes back; what runs on them goes on."""
+    """Delete a reservation; running work continues."""
     await context.carry_out(DeleteReservation(name=request.name), request.request_id)
     return Deleted(name=request.name)
 

@@ -57,7 +57,7 @@ async def update_vcluster(context: Context, request: VclusterFields) -> Vcluster
 
 
 def _check_nodes(context: Context, names: Iterable[str]) -> None:
-    """A node that nobody knows would never give the vCluster anything. Raises ApiError."""
+    """An unknown node would never give the vCluster anything. Raises ApiError."""
     strangers = [name for name in names if name not in context.state.nodes]
     if strangers:
         more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""

@@ -156,7 +156,7 @@ async def refresh_conformance(context: Context, request: RefreshRequest) -> Refr
 def _view(context: Context) -> View:
     view = context.services.conformance
     if view is None:
-        raise ApiError("unavailable", "only the server that leads knows the nodes' configurations")
+        raise ApiError("unavailable", "only the leader knows the configurations of nodes")
     return view
 
 

@@ -170,7 +170,7 @@ def _node_changes(context: Context, specified: list[NodeSpecified]) -> Iterator[
             for item, name in _ITEMS
             if getattr(old, name) != getattr(event.specification, name)
         ]
-        yield event.node, ", ".join(told) or "judged anew"
+        yield event.node, ", ".join(told) or "checked again"
 
 
 def _other_changes(context: Context, events: Events) -> Iterator[ImportChange]:

@@ -97,7 +97,7 @@ async def undrain_node(context: Context, request: ControlNode) -> NodeView:
 
 
 async def disable_node(context: Context, request: ControlNode) -> NodeView:
-    """Takes it out of service at once; its work is lost."""
+    """Take it out of service immediately; its work is lost."""
     return await _order(context, request, NodeOrder.DISABLE)
 
 
@@ -107,12 +107,12 @@ async def enable_node(context: Context, request: ControlNode) -> NodeView:
 
 
 async def reboot_node(context: Context, request: ControlNode) -> NodeView:
-    """Has it started anew; it boots from now on."""
+    """Reboot it; it is Booting from now on."""
     return await _order(context, request, NodeOrder.REBOOT)
 
 
 async def fault_node(context: Context, request: ControlNode) -> NodeView:
-    """Reports a failure of its hardware, seen from outside: it is Down at once."""
+    """Report a hardware failure detected out of band: the node is Down immediately."""
     return await _order(context, request, NodeOrder.FAULT)
 
 

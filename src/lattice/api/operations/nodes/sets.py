@@ -49,7 +49,7 @@ async def undrain_node_set(context: Context, request: OrderNodeSet) -> NodeAnswe
 
 
 async def disable_node_set(context: Context, request: OrderNodeSet) -> NodeAnswers:
-    """Takes these nodes out of service at once; their work is lost."""
+    """Take these nodes out of service immediately; their work is lost."""
     return await _order(context, request, NodeOrder.DISABLE)
 
 
@@ -59,12 +59,12 @@ async def enable_node_set(context: Context, request: OrderNodeSet) -> NodeAnswer
 
 
 async def reboot_node_set(context: Context, request: OrderNodeSet) -> NodeAnswers:
-    """Has these nodes started anew; they boot from now on."""
+    """Reboot these nodes; they are Booting from now on."""
     return await _order(context, request, NodeOrder.REBOOT)
 
 
 async def fault_node_set(context: Context, request: OrderNodeSet) -> NodeAnswers:
-    """Reports a failure of their hardware, seen from outside: they are Down at once."""
+    """Report a hardware failure detected out of band: the nodes are Down immediately."""
     return await _order(context, request, NodeOrder.FAULT)
 
 

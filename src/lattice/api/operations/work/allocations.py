@@ -61,13 +61,13 @@ class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     priority: Short | int | None = None
     preemption_class: int | None = None
     name: str | None = None
-    concurrency: int | None = None  # of a task group: how many tasks may run at once, 0 = all
+    concurrency: int | None = None  # of a task group: maximum concurrent tasks, 0 = all
     tags: dict[str, str] = {}
     untag: list[str] = []  # keys of tags to take away
 
 
 class CancelMany(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """By id; or all of one's own that have not ended and match every filter given."""
+    """By id; or all of the caller's unfinished allocations that match every filter."""
 
     ids: list[TaskSet] = []
     states: list[Short] = []
@@ -183,7 +183,7 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
 
 
 async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
-    """Cancels by id, or all of one's own in some states; says of each what became of it."""
+    """Cancel by id, or all of the caller's own in some states; reports the outcome of each."""
     filters = {name: getattr(request, name) for name in ("states", "project", "tag", "name", "vcluster")}
     narrowing = [name for name, value in filters.items() if value]
     if bool(request.ids) == (request.all_mine or bool(narrowing)):
@@ -200,7 +200,7 @@ async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
         one_by_one = (_cancel_one(context, text, request.request_id) for text in chunk)
         answers += await asyncio.gather(*one_by_one)
     if request.all_mine:
-        # Nobody named those that ended by themselves in the meantime.
+        # Those that ended by themselves in the meantime were not named by the caller.
         answers = [answer for answer in answers if (answer.error or {}).get("code") != "conflict"]
     return CancelAnswers(items=answers)
 

@@ -1,4 +1,4 @@
-"""Submit many at once: each has an answer of its own, and together they are one entry of the log where its size allows."""
+"""Submit many in one request: each has its own answer, and together they are one entry of the log where its size allows."""
 
 import asyncio
 from dataclasses import replace

@@ -100,7 +100,7 @@ def _check_tenants(members: tuple[DagMember, ...]) -> None:
 
 
 def _check_bytes(command: SubmitDag) -> None:
-    """A DAG is one entry of the log, which has room for so much."""
+    """A DAG is one log entry, whose size is limited."""
     size = len(msgspec.msgpack.encode(command))
     if size > MAX_COMMAND_BYTES:
         raise BadField(
@@ -214,7 +214,7 @@ def _wanted(context: Context, request: DagQuery) -> _Filter:
 
 
 async def _archived(context: Context, wanted: _Filter, before: int, most: int) -> dict[int, Dag]:
-    """The newest archived ones that are wanted, so many at most."""
+    """The newest matching archived ones, up to a limit."""
     user, tenant = wanted.user or wanted.scope.only_user, wanted.scope.only_tenant
     found: dict[int, Dag] = {}
     while page := await context.services.replica.archived_dags(user, tenant, before, ARCHIVE_PAGE):

@@ -69,7 +69,7 @@ class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class InputTaken(Struct, frozen=True, kw_only=True):
-    """So many bytes were taken since the beginning; send the rest again. `waiting`: no tasks yet, not even the end was taken."""
+    """Number of bytes accepted since the beginning; send the rest again. `waiting`: no tasks yet, not even the end was taken."""
 
     upto: int
     waiting: bool = False
@@ -196,7 +196,7 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
     except ValueError:  # binascii.Error is one, too; text that is not ASCII raises the other
         raise BadField("data", "is not base64") from None
     if len(data) > MAX_INPUT_BYTES or request.offset < 0:
-        raise BadField("data", "is too much at once", current=f"{len(data):,}", limit=f"{MAX_INPUT_BYTES:,} bytes")
+        raise BadField("data", "is too large", current=f"{len(data):,}", limit=f"{MAX_INPUT_BYTES:,} bytes")
     await _view(context, allocation, request.step)
     try:
         upto = await step_service_of(context).feed(

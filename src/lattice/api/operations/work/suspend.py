@@ -9,12 +9,12 @@ from lattice.wire.work.allocations import AllocationView
 
 
 async def suspend(context: Context, request: ChangeAllocation) -> AllocationView:
-    """Lets a running allocation stand still; it keeps its nodes, and its walltime does not pass."""
+    """Suspend a running allocation; it keeps its nodes, and its walltime is paused."""
     return await _pause(context, request, is_paused=True)
 
 
 async def resume(context: Context, request: ChangeAllocation) -> AllocationView:
-    """Lets it go on."""
+    """Resume it."""
     return await _pause(context, request, is_paused=False)
 
 

@@ -22,7 +22,7 @@ from lattice.wire.text.times import rfc3339
 
 _BATCH = 256
 _LONG_S = 3600.0
-# So many entries may pass that a caller does not see before it is told how far the log has come.
+# Entries a caller may not see pass silently up to this number; then it receives the current log index.
 _UNSEEN = 500
 _WHATS = ("allocation", "dag", "node", "tenant", "project", "vcluster", "reservation", "setting")
 _READERS = {

@@ -40,7 +40,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     if wrapped is not None and line.words:
         raise error(PROGRAM, "Script arguments not permitted with --wrap option")
     now = context.services.clock.now_ms() / 1000
-    merge([line.given], program=PROGRAM, now=now)  # what is wrong on the line is told before the script is looked at
+    merge([line.given], program=PROGRAM, now=now)  # errors on the command line are reported before the script is read
     if wrapped is None and command.script is None:
         return SlurmAnswer(needs="script", path=line.words[0]) if line.words else SlurmAnswer(needs="stdin")
     require(context, Permission.SUBMIT)

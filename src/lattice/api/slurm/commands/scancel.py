@@ -1,4 +1,4 @@
-"""`scancel`: ends jobs, array tasks and steps, or sends them a signal. Silent unless something is wrong that its user can mend."""
+"""`scancel`: ends jobs, array tasks and steps, or sends them a signal. Silent unless there is a problem that the user can fix."""
 
 from collections.abc import AsyncIterator
 

@@ -46,7 +46,7 @@ class MachineRows:
         return table
 
     def _reserved(self) -> dict[str, bool]:
-        """Nodes of which a reservation is in force now; True where it is maintenance, which admits nobody."""
+        """Nodes of which a reservation is in force now; True where it is maintenance, which admits no work."""
         kept: dict[str, bool] = {}
         for record in self._state.reservations.values():
             window = record.occurrence(self._now_ms)

@@ -10,7 +10,7 @@ _MARKS = re.compile("['\",]")
 
 
 def exported(environment: Mapping[str, str], request: str) -> dict[str, str]:
-    """The variables that `--export=WISH` hands on; nothing said means all of them."""
+    """The variables that `--export=WISH` passes on; all of them without the option."""
     words = [word for word in _items(request) if word]
     if not words or words[0].upper() == "ALL":
         found = {name: value for name, value in environment.items() if _is_handed_on(name)}

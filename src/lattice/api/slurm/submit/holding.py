@@ -19,7 +19,7 @@ from lattice.slurm.submit.job import SUBMISSION_FAILED, Job
 from lattice.slurm.text.numbers import whole
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
 
-# Nothing but a process that waits; whoever it holds the nodes for ends it.
+# A process that only waits; the program it holds the nodes for ends it.
 PLACEHOLDER = "#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 86400 & wait $!; done\n"
 FIRST_S = 0.8
 AGAIN_S = 20.0
@@ -79,7 +79,7 @@ def resumed(program: str, text: str) -> tuple[str, int, int]:
         return "", 0, 0
     found, ended = whole(number), whole(code or "0")
     if found is None or ended is None or ended > MAX_CODE:
-        raise Fault(f"{program}: error: {text[:60]!r} is not how a command goes on")
+        raise Fault(f"{program}: error: {text[:60]!r} is not a valid continuation of a command")
     return word, found, ended
 
 
@@ -89,7 +89,7 @@ async def granted(context: Context, number: int, timeout_s: float, program: str)
     deadline = clock.monotonic_s() + timeout_s
     while True:
         found = find_hot(context, number)
-        # Whoever comes back says which number it was; somebody else's is as good as none.
+        # A reconnecting client names its number; a number of another user counts as none.
         if found is None or found.is_ended or found.head.user != context.user:
             raise Fault(f"{program}: error: Job allocation {number} has been revoked")
         record = found.record

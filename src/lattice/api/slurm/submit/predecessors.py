@@ -1,4 +1,4 @@
-"""What a job waits for, from Slurm's words. An id that nobody knows never ends: what waits for it alone stays pending."""
+"""What a job waits for, from Slurm's words. An unknown id never ends: work that waits only for it stays pending."""
 
 from lattice.api.context import Context
 from lattice.api.errors import ApiError

@@ -41,7 +41,7 @@ class Shape:
 
 
 def shape_of(state: State, job: Job, vcluster: Vcluster, program: str) -> Shape:
-    """Raises Fault for what Slurm refuses at once; what it keeps waiting for good has `never`."""
+    """Raises Fault for what Slurm refuses immediately; what it leaves pending forever has `never`."""
     members = [node for node in state.nodes.values() if not vcluster.nodes or node.id in vcluster.nodes]
     shape = Shape(gpu_type=_gpu_type(job), exclude=job.exclude, node_list=job.nodelist)
     _check_names(state, job, program)
@@ -158,7 +158,7 @@ def _most_tasks(job: Job, cpus: int, memory_mb: int, gpus: int) -> int:
 def _spread(shape: Shape, job: Job, nodes: list[Node], is_shared: bool) -> bool:
     """The fewest of these nodes that have room for all tasks, evenly spread; more of them when those are free now.
 
-    Nodes that differ may have room only unevenly; then so many are taken, as a whole, that any choice of them is enough.
+    Nodes that differ may have room only unevenly; then enough are taken, as a whole, that any choice of them suffices.
     """
     room = {
         node.id: _most_tasks(job, node.hardware.cpus, node.hardware.memory_mb, node.hardware.gpus) for node in nodes

@@ -9,7 +9,7 @@ WAIT_S = 20.0
 
 
 async def wait_for(context: Context, text: str) -> SlurmAnswer:
-    """The exit code of the job; of an array the highest. Raises ApiError for an id that nobody handed out."""
+    """The exit code of the job; of an array the highest. Raises ApiError for an unknown id."""
     found = await find(context, text)
     clock, feed = context.services.clock, context.services.feed
     deadline = clock.monotonic_s() + WAIT_S

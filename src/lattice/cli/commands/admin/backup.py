@@ -1,4 +1,4 @@
-"""`lattice admin backup`: made and listed by the server that leads; verified and restored there, or here without any server."""
+"""`lattice admin backup`: created and listed by the leader; verified and restored there, or offline on this machine."""
 
 import argparse
 import json

@@ -33,7 +33,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 
 def _tenant(context: Context) -> str:
-    """The tenant that was named, or else one's own."""
+    """The tenant given, or else the user's own."""
     return context.settings.tenant or context.client.whoami().tenant or ""
 
 

@@ -68,13 +68,13 @@ def run_add(options: Options, context: Context) -> int:
     shown = {"name": invitation.name, "file": str(path), "expires_at": invitation.expires_at}
     if not structured(context, shown):
         context.say(f"Invited server {invitation.name} until {invitation.expires_at}; the invitation is in {path}")
-        context.say("It makes whoever has it a server of this cluster, once. On the new machine:")
+        context.say("Its holder can join this cluster as a server, once. On the new machine:")
         context.say(f"  lattice-server --config FILE --join --join-token-file {path}")
     return OK
 
 
 def _write(path: Path, token: str) -> None:
-    """A new file that nobody else may read."""
+    """A new file that only its owner may read."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`lattice admin reservation`: nodes kept for a time, for somebody or (maintenance) for nobody."""
+"""`lattice admin reservation`: nodes reserved for tenants, users or maintenance."""
 
 import argparse
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ def _window(reservation: Reservation) -> str:
 
 def _whom(reservation: Reservation) -> str:
     admitted = [*(f"tenant {name}" for name in reservation.tenants), *(f"user {name}" for name in reservation.users)]
-    return f"for {', '.join(admitted)}" if admitted else "for nobody (maintenance)"
+    return f"for {', '.join(admitted)}" if admitted else "maintenance"
 
 
 def _nodes(reservation: Reservation) -> str:

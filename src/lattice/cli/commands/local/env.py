@@ -26,7 +26,7 @@ def run(options: EnvOptions, context: Context) -> int:
     if cluster is None and is_hidden(directory):
         raise CommandError(
             f"{directory} cannot be read: permission denied",
-            hint="a cluster there belongs to somebody else; name a folder of your own by --dir",
+            hint="a cluster there belongs to another user; choose a directory you own with --dir",
             exit_code=NOT_PERMITTED,
         )
     if cluster is None or not cluster.api_url:

@@ -189,7 +189,7 @@ def leads_to(place: Place, variables: dict[str, str], context: Context) -> bool:
 
 
 def stay(supervisor: "subprocess.Popen[bytes]", context: Context, directory: Path) -> int:
-    """Until Ctrl-C, or until somebody else ends the cluster."""
+    """Until Ctrl-C, or until another process stops the cluster."""
     try:
         context.say("Ctrl-C stops it.")
         context.streams.stdout.flush()

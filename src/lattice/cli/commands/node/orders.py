@@ -87,7 +87,7 @@ def _listed(names: NodeNames, context: Context) -> list[Node]:
 def run_drain(options: Options, context: Context) -> int:
     names = read_names(options.ids)
     if options.urgent and not options.yes:
-        confirm(f"Drain {names} at once? What runs there is ended and queued again.", context)
+        confirm(f"Drain {names} immediately? Work that runs there is stopped and requeued.", context)
     return _give(DRAINING, names, options, context)
 
 

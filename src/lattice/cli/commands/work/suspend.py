@@ -1,4 +1,4 @@
-"""`lattice suspend`: let running allocations stand still; they keep their nodes, and their walltime does not pass."""
+"""`lattice suspend`: suspend running allocations; they keep their nodes, and their walltime is paused."""
 
 import argparse
 from dataclasses import dataclass

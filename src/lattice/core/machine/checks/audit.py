@@ -1,4 +1,4 @@
-"""What is true of the audit chain after every command, computed anew from its lines. See docs/architecture/core.md."""
+"""What is true of the audit chain after every command, recomputed from its lines. See docs/architecture/core.md."""
 
 from collections.abc import Iterator
 

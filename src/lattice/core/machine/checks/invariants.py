@@ -1,4 +1,4 @@
-"""What is true after every command. `check` sums everything anew from the records and compares; slow, for tests and soak.
+"""What is true after every command. `check` recomputes everything from the records and compares; slow, for tests and soak.
 
 Each finding is a sentence; an empty list means that all holds. See docs/architecture/core.md.
 """
@@ -38,7 +38,7 @@ def _check_nodes(state: State) -> Iterator[str]:
     for node in state.nodes.values():
         kinds = bool(node.holder) + bool(node.claimant) + bool(node.tenures)
         if kinds > 1:
-            yield f"node {node.id} is held in {kinds} ways at once"
+            yield f"node {node.id} is held in {kinds} ways"
         cpus, memory_mb, gpus = node.free_share()
         if min(cpus, memory_mb, gpus) < 0:
             yield f"shares on node {node.id} exceed its capacity"
@@ -62,7 +62,7 @@ def _check_node_state(node: Node) -> Iterator[str]:
     if node.state is NodeState.DRAINING and node.is_free:
         yield f"node {node.id} is Draining and free"
     if node.state in (NodeState.DRAINING, NodeState.DRAINED) and not node.is_kept_back:
-        yield f"node {node.id} is {node.state} and nobody wants it"
+        yield f"node {node.id} is {node.state} without a reason"
     if node.state in (NodeState.READY, NodeState.DEGRADED) and node.is_kept_back:
         yield f"node {node.id} is {node.state} though its drain or wipe is wanted"
     if node.down_cause is DownCause.OPERATOR and node.state is not NodeState.DOWN:

@@ -1,6 +1,6 @@
 """The part of the state that is about dependencies: DAGs, who waits for whom, and whose turn it is under a mutex.
 
-The records of DAGs are replicated; the two indexes are derived from allocations and groups, which tell of every change.
+The records of DAGs are replicated; the two indexes are derived from allocations and groups, which report every change.
 See docs/architecture/dependencies.md.
 """
 

@@ -164,7 +164,7 @@ class FoldedTasks:
         return sum(self.add(position, data) for position, data in chunk.rows)
 
     def show(self, chunk: FoldedChunk) -> None:
-        """Adds the rows of a chunk for reading alone: nobody will ask for the digest."""
+        """Add the rows of a chunk for reading only: the digest is not needed."""
         self._take_places(chunk)
         for position, data in chunk.rows:
             self._put(position, data)
@@ -209,7 +209,7 @@ class FoldedTasks:
 
 
 def base_of(group: TaskGroup) -> Allocation:
-    """What rows are compared with: the template of a task that nobody holds."""
+    """What rows are compared with: the template of a task that is not held."""
     return replace(group.template, hold=Hold.NONE)
 
 

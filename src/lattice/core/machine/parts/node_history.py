@@ -1,6 +1,6 @@
 """The history of a node: its last moves with trigger, actor, reason and the work that was lost by them.
 
-Written by `evolve` and the codec alone. The history is told, never asked: no rule decides by it. It is no part of the digest, because a
+Written by `evolve` and the codec alone. The history is only shown: no rule decides by it. It is no part of the digest, because a
 replica that began with a snapshot of an earlier version knows less of the past than one that read the whole log, and both are right.
 See docs/architecture/nodes.md.
 """
@@ -44,12 +44,12 @@ class NodeHistories:
         self.histories[history.node] = history.entries[-KEPT:]
 
     def of(self, node: str) -> tuple[NodeHistoryEntry, ...]:
-        """Oldest first; empty for a node that nobody knows."""
+        """Oldest first; empty for an unknown node."""
         return self.histories.get(node, ())
 
 
 def registration_entry(before: Node, after: Node, at: int) -> NodeHistoryEntry | None:
-    """What a registration adds to the history by itself: that the machine was started anew, or its agent replaced."""
+    """What a registration adds to the history by itself: that the machine was rebooted, or its agent replaced."""
     if before.boot_id and before.boot_id != after.boot_id:
         return NodeHistoryEntry(at=at, trigger="rebooted", from_state=before.state, to_state=after.state)
     if before.agent_version and before.agent_version != after.agent_version:

@@ -1,4 +1,4 @@
-"""Who may be a node. Where `node.admission` is `approve`, a node that nobody knows waits in Quarantine until it is admitted.
+"""Who may be a node. Where `node.admission` is `approve`, an unknown node waits in Quarantine until it is admitted.
 
 Known are nodes that were imported, that were nodes already, that were admitted by name, and those whose name is in an enrolment token.
 A revoked name is no node, whatever it shows, until it is admitted again; then only with credentials that were issued afterwards. See docs/architecture/nodes.md.

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-MAX_WAITING = 1_000  # nodes that nobody has judged yet
+MAX_WAITING = 1_000  # nodes waiting for a decision
 MAX_NAMES = 200_000
 MAX_ENROLMENTS = 100_000  # whose tokens have not expired
 

@@ -1,6 +1,6 @@
-"""Who reports through whom: which nodes each collector gathers, and which collector stands above which.
+"""The collector tree: which nodes report to which collector, and which collector is above which.
 
-Shares are balanced within one node, whoever comes or goes, and no node changes its collector unless balance asks for it: a node that
+Shares stay balanced within one node as nodes come and go, and no node changes its collector unless balance requires it: a node that
 moves has to stop with one collector before it begins with another, and every move is a moment in which it may be missed.
 See docs/architecture/nodes.md.
 """
@@ -38,7 +38,7 @@ def shares(collectors: Sequence[str], nodes: Sequence[str], previous: Mapping[st
 def levels(collectors: Sequence[str], fan_out: int, previous: Mapping[str, str]) -> dict[str, str]:
     """Each collector's own collector: the server for the first `fan_out` of them, one of the level above for the others.
 
-    Nobody has more than `fan_out` collectors below, and as many as possible stay in the level where `previous` has them.
+    No collector has more than `fan_out` collectors below it, and as many as possible stay at the level they have in `previous`.
     """
     fan_out = max(1, fan_out)
     places = {name: place for place, name in enumerate(collectors)}

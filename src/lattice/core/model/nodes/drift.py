@@ -1,8 +1,8 @@
-"""What a node should be, and how it parts from that. Decides the baseline of each vCluster and which nodes differ from it.
+"""The configuration a node should have, and how it differs from that. Decides the baseline of each vCluster and which nodes differ from it.
 
 A declared baseline counts for every node of its vCluster. Without one, the majority counts, among nodes of the same kind (processors and
 GPUs): a group becomes the baseline when it has at least 55 of 100 of those in service, and stays it until another one has. So a
-rolling update turns the baseline once, and two halves that differ leave it where it was. Where no group ever had so many, nobody differs.
+rolling update turns the baseline once, and two halves that differ leave it where it was. If no group ever had that many, no node differs.
 See docs/architecture/nodes.md.
 """
 
@@ -22,7 +22,7 @@ MAX_VALUE = 256
 _MAJORITY = (
     11,
     20,
-)  # 55 of 100: more than half by so much that a group which comes and goes does not turn the baseline
+)  # 55 of 100: enough above half that nodes coming and going do not flip the baseline
 _OUT_OF_SERVICE = frozenset({NodeState.UNKNOWN, NodeState.DOWN, NodeState.FAILED, NodeState.QUARANTINE})
 
 
@@ -187,7 +187,7 @@ def _majorities(sizes: Mapping[_Sort, int], remembered: Mapping[Peers, str]) -> 
 
 
 def _majority(counts: Mapping[str, int], present: str) -> str:
-    """The group that has the majority, else the one that had it, unless most have spoken and nobody is of it any more."""
+    """The group that has the majority, else the one that had it, unless most have reported and no node belongs to it any more."""
     part, whole = _MAJORITY
     total, silent = sum(counts.values()), counts.get("", 0)
     for found, count in counts.items():

@@ -1,4 +1,4 @@
-"""How well so many GPUs of a node fit together at the best: by the links between them, and by the memory near to them.
+"""How well the best N GPUs of a node fit together: by the links between them, and by the memory near to them.
 
 Half the slowest link among them against the fastest of the node, half the part of them and of their share of the CPUs that lies in
 one memory domain. 1 where nothing is known. See docs/architecture/nodes.md.

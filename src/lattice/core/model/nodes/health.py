@@ -4,7 +4,7 @@ A check fails when it has failed `failures_needed` times in a row, and passes ag
 bad moment need not take a node out of service. A warning is shown and has no consequence. Checks that are required for Ready
 keep a node that boots from becoming Ready until they pass; one that has not run has not passed.
 
-Before: outcomes in the order in which they were found. After: the standing that is told, and `decide_action`, which depends on the
+Before: outcomes in the order in which they were found. After: the reported standing, and `decide_action`, which depends on the
 standing and the node's record alone, so that asking it again, or on another server, does no harm. See docs/architecture/nodes.md.
 """
 

@@ -89,7 +89,7 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     boot_id: str = ""
     agent_version: str = ""
     down_cause: DownCause | None = None
-    drain_wanted: bool = False  # an operator asked for it and nobody took it back
+    drain_wanted: bool = False  # an operator ordered a drain that was not revoked
     reason: str = ""
     reason_by: str = ""
     registered_at: int = 0
@@ -105,7 +105,7 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     boot_failures: int = 0  # in a row
     former_boot: str = ""  # while it waits for a reboot: of the boot that is to end
     wipe: Wipe | None = None
-    drained_for: str = ""  # the words of whoever drained it, where the reason says something else by now
+    drained_for: str = ""  # the operator's words, if `reason` has changed since
     drained_by: str = ""
 
     @property
@@ -120,7 +120,7 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
     @property
     def is_kept_back(self) -> bool:
-        """Somebody wants no work on it: an operator drained it, or it has to be wiped."""
+        """It must get no work: an operator drained it, or it has to be wiped."""
         return self.drain_wanted or self.wipe is not None
 
     @property

@@ -2,7 +2,7 @@
 
 Times are monotonic seconds of the process that heard them. One task owns an `Observations`; others take `connected()`.
 A node's heartbeats are numbered for as long as its agent's process lives, over all its streams; one whose number does not rise is an
-old one, whoever sends it. See docs/architecture/nodes.md.
+old one, regardless of the sender. See docs/architecture/nodes.md.
 """
 
 from msgspec import Struct
@@ -81,7 +81,7 @@ class Observations:
         self._connected.add(node)
 
     def join(self, node: str, heard_at: float) -> None:
-        """Both at once."""
+        """Both in one record."""
         self.greet(node, heard_at)
         self.admit(node)
 

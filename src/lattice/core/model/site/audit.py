@@ -1,7 +1,7 @@
 """The audit chain: who did what, on what, and what came of it, each entry bound to all before it.
 
 link(n) = SHA-256(link(n - 1) + canonical bytes of entry n), the first one over 32 zero bytes. The canonical bytes are one line of JSON,
-the same in the state, in the archive and in an export, so that whoever has the lines can compute the links without this code.
+the same in the state, in the archive and in an export, so that anyone who has the lines can compute the links without this code.
 See docs/architecture/core.md.
 """
 
@@ -30,7 +30,7 @@ class AuditNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     kind: str
-    actor: str = ""  # empty = nobody whose name could be trusted
+    actor: str = ""  # empty = no trusted identity
     outcome: AuditOutcome = AuditOutcome.DONE
     subject: str = ""
     user: str = ""

@@ -1,10 +1,10 @@
-"""Advance reservations: nodes kept for a time, for somebody or (maintenance) for nobody. See docs/architecture/core.md."""
+"""Advance reservations: nodes reserved for a period, for tenants and users or for maintenance. See docs/architecture/core.md."""
 
 from msgspec import Struct
 
 
 class AdvanceReservation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """Times in milliseconds since 1970. Admits work of its tenants and users; without either it admits nobody."""
+    """Times in milliseconds since 1970. Admits work of its tenants and users; with neither it admits no work."""
 
     name: str
     start_at: int

@@ -26,7 +26,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     default: str
     help: str
     flags: tuple[str, ...] = ()  # those that it may name
-    is_read: bool = True  # False: nothing reads it yet. The log may hold it; who sets it now is told so
+    is_read: bool = True  # False: nothing reads it yet. The log may hold it; setting it now gives a warning
 
 
 SETTINGS: dict[str, Setting] = {
@@ -36,7 +36,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "scheduler.reference_wait_s": Setting(kind="seconds", default="3600", help="wait at which f2 reaches log 2"),
     "scheduler.fairshare_half_life_s": Setting(
-        kind="seconds", default="604800", help="past use counts half after so long"
+        kind="seconds", default="604800", help="half-life of past usage in the fair share"
     ),
     "scheduler.budget_period_days": Setting(kind="count", default="90", help="days of the rolling budget window"),
     "scheduler.power_budget_w": Setting(kind="count", default="0", help="watts that busy nodes may draw, 0 = no limit"),
@@ -83,7 +83,7 @@ SETTINGS: dict[str, Setting] = {
     "node.admission": Setting(
         kind="choice",
         default="open",
-        help="nodes that nobody knows: open = they join, approve = they wait in Quarantine until they are admitted",
+        help="unknown nodes: open = they join, approve = they wait in Quarantine until they are admitted",
         flags=("open", "approve"),
     ),
     "node.debug": Setting(
@@ -105,16 +105,16 @@ SETTINGS: dict[str, Setting] = {
             is_read=name not in _LIMITS_OF_NOTHING,
         )
         for name, default, text in (
-            ("attach_max_concurrent", "5", "terminals at once"),
-            ("stream_logs_max_concurrent", "10", "followed outputs at once"),
-            ("stream_metrics_max_concurrent", "5", "followed metrics at once"),
-            ("watch_max_concurrent", "20", "followed changes at once"),
+            ("attach_max_concurrent", "5", "concurrent terminals"),
+            ("stream_logs_max_concurrent", "10", "concurrently followed outputs"),
+            ("stream_metrics_max_concurrent", "5", "concurrently followed metrics"),
+            ("watch_max_concurrent", "20", "concurrently followed event streams"),
             ("query_metrics_per_minute", "60", "queries of metrics"),
             ("diagnostics_per_minute", "30", "diagnostics"),
             ("compare_per_minute", "10", "comparisons"),
             ("audit_per_minute", "60", "queries of the audit chain"),
             ("requests_per_second", "1000", "requests of any kind"),
-            ("requests_burst", "5000", "requests at once after a pause"),
+            ("requests_burst", "5000", "size of a burst of requests"),
         )
     },
     "accounting.enabled": Setting(

@@ -68,7 +68,7 @@ class Vcluster(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     created_at: int = 0
     profile: str = ""  # which table of weights; empty = what the scheduler implies
     weights: tuple[tuple[str, float], ...] = ()  # by factor; replaces those of the profile
-    backfill_depth: int = 50  # so many of the highest get a reservation
+    backfill_depth: int = 50  # number of top-ranked allocations that get a reservation
 
 
 class TenantUse(Struct, frozen=True, kw_only=True, gc=False):

@@ -101,7 +101,7 @@ class Request(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     memory_mb: int = 0
     gpus: int = 0
     gpu_type: str = ""
-    min_memory_mb: int = 0  # the node must have so much, none of it is reserved
+    min_memory_mb: int = 0  # memory the node must have; none of it is reserved
     features: tuple[str, ...] = ()
     topology: str = ""  # "", "tight" or "any"
     node_list: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     intent: StopIntent | None = None
     lost_node: str = ""  # with NODE_LOST: the node that was lost; with ROLLBACK: the one that did not start it
     started_at: int = 0
-    paused_at: int = 0  # since when its processes stand still, 0 = they do not
+    paused_at: int = 0  # since when its processes are suspended, 0 = they are not
     paused_ms: int = 0  # how long they did, in all earlier pauses of this run
     ended_at: int = 0
     stop_asked_at: int = 0
@@ -176,7 +176,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     steps: tuple[StepRecord, ...] = ()  # those that are over, the newest, by number
     next_step: int = 0  # one more than the highest number that was recorded
     notify: Notify | None = None
-    limit_noted: int = 0  # percent of the present run's walltime that was last told of
+    limit_noted: int = 0  # last reported percentage of the current run's walltime
     depends_on: Clauses = ()  # as it was submitted
     waits_for: Clauses = ()  # what of that is still open; Pending and not in the queue while there is anything
     mutex: str = ""  # one at a time per tenant, user and name

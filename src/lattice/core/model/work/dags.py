@@ -53,8 +53,8 @@ def caught(edges: Iterable[Clauses]) -> frozenset[int]:
 def end_state(endings: Mapping[int, Ending], caught_numbers: frozenset[int], *, is_cancelled: bool) -> DagState:
     """What a DAG comes to whose members have all ended.
 
-    Failed when a member failed and nobody caught it; Cancelled when the DAG, or a member that nobody caught, was cancelled by
-    somebody; otherwise Completed. Members that were skipped change nothing: what skipped them counts.
+    Failed when a member failed and no successor handled it; Cancelled when a user cancelled the DAG, or a member that no successor
+    handled; otherwise Completed. Members that were skipped change nothing: what skipped them counts.
     """
     stopped = any(ending is Ending.CANCELLED for ending in endings.values())
     if is_cancelled and stopped:

@@ -38,7 +38,7 @@ class Dependency(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
 
     number: int
     condition: Condition = Condition.SUCCESS
-    delay_s: int = 0  # with AFTER: so long after the start
+    delay_s: int = 0  # with AFTER: delay after the start
     is_dag: bool = False
 
     @property
@@ -51,7 +51,7 @@ Clauses = tuple[Clause, ...]
 
 
 class EndedWork(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """How a predecessor ended that may have left the hot state; looked up by whoever proposes the submission.
+    """How a predecessor ended that may have left the hot state; looked up by the proposer of the submission.
 
     Of a group that corresponding tasks wait for also its indices, and the positions of the tasks that completed.
     """

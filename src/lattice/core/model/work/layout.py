@@ -55,7 +55,7 @@ class Layout(Struct, frozen=True, kw_only=True, omit_defaults=True):
             for hand, _ in open_hands:
                 hand.append(rank)
                 rank += 1
-            # Whoever has enough is not asked again: the work is that of the ranks, however unlike the counts are.
+            # A node that has enough is not asked again: the work is that of the ranks, however unlike the counts are.
             open_hands = [(hand, count) for hand, count in open_hands if len(hand) < count]
         return tuple(map(tuple, hands))
 
@@ -70,7 +70,7 @@ class Misfit(Struct, frozen=True, kw_only=True):
 
 
 def lay_out(task_request: TaskRequest, cpus: Sequence[tuple[str, int]]) -> Layout | Misfit:
-    """The layout on nodes with so many CPUs each, in the allocation's order; a Misfit says what is wrong with the task_request.
+    """The layout on nodes with the given CPUs each, in the allocation's order; a Misfit says why the request does not fit.
 
     Nodes that were asked for, by number, by name or because each node of the allocation gets its tasks, all get at least one
     task. A step that only says how many tasks it has runs on whichever nodes have room.
@@ -139,7 +139,7 @@ def _names(known: dict[str, int]) -> str:
 
 
 def _room(task_request: TaskRequest, cpus: int) -> int:
-    """Tasks that may run on a node with so many CPUs."""
+    """Number of tasks that may run on a node with this many CPUs."""
     by_cpus = MAX_TASKS if task_request.overcommit else cpus // max(1, task_request.cpus_per_task)
     return min(by_cpus, task_request.tasks_per_node) if task_request.tasks_per_node else by_cpus
 

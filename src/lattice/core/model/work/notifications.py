@@ -1,4 +1,4 @@
-"""Notifications: what people want to hear of their allocations, and each single thing that is still to be told.
+"""Notifications: which events users subscribe to, and the notifications not sent yet.
 
 See docs/architecture/core.md.
 """
@@ -12,7 +12,7 @@ MAX_WAITING_PER_USER = 1_000
 
 
 class Occasion(StrEnum):
-    """What is told. Of an end only one: a failure to those who asked for failures, else an end."""
+    """The kinds of events. An end produces only one: FAIL for those subscribed to failures, else END."""
 
     BEGIN = "begin"
     END = "end"
@@ -24,7 +24,7 @@ class Occasion(StrEnum):
     TIME_LIMIT = "time_limit"  # ended because its walltime was over
 
 
-# So much of the walltime has passed, in percent.
+# Percentage of the walltime that has passed.
 NEAR_LIMIT: dict[int, Occasion] = {
     50: Occasion.TIME_LIMIT_50,
     80: Occasion.TIME_LIMIT_80,
@@ -51,7 +51,7 @@ class NotifyDefault(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
 
 
 class Notification(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One thing to tell one destination, with all that is told; it stays until it was sent or given up."""
+    """One message to one destination, complete; it stays until it is sent or given up."""
 
     number: int
     at: int

@@ -29,7 +29,7 @@ class Start:
 
 
 def earliest_start(room: Room, demand: Demand, shape: Shape, before: Reservation | None = None) -> Start | None:
-    """The first moment at which the demand can be met and nobody is delayed by it; None when no such moment is known.
+    """The first moment at which the demand can be met without delaying others; None when no such moment is known.
 
     The nodes are those that were kept `before`, if they will do: predictions should not wander without need.
     """
@@ -80,7 +80,7 @@ def _same_rows(room: Room, demand: Demand, ready: Rows, before: Reservation) -> 
 def _earliest_alike(
     room: Room, demand: Demand, openings: Openings, latest: Ints, stretches: list[Stretches]
 ) -> Start | None:
-    """The same on nodes of one conformance group; an unknown one is nobody's equal."""
+    """The same on nodes of one conformance group; an unknown one matches no other."""
     group = room.snapshot.nodes.conformance[openings.node]
     best: Start | None = None
     known = group[group >= 0]

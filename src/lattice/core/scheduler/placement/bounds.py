@@ -1,4 +1,4 @@
-"""Which rows could start at all, judged for the whole queue at once.
+"""Which rows could start at all, judged for the whole queue in one step.
 
 A bound may let a row through that cannot start; it never stops one that can. Room only shrinks while a plan is made, so a bound
 stays true once it was, until the room is rolled back: then the bounds go back with it. See docs/architecture/scheduler.md.
@@ -82,7 +82,7 @@ class Bounds:
         return best_cpus[place], best_gpus[place]
 
     def _amounts_ahead(self) -> tuple[Ints, Ints, Ints]:
-        """(until, CPUs, GPUs): so much can be had of one node by work that ends by then. The last entry holds for ever."""
+        """(until, CPUs, GPUs): what one node can give to work that ends by then. The last entry holds forever."""
         room = self._room
         clear: Bools = room.usable & (room.bar >= NEVER) if room.has_bars else room.usable
         most = (int(room.cpus[clear].max(initial=0)), int(room.gpus[clear].max(initial=0)))

@@ -1,6 +1,6 @@
 """Says in one sentence with figures why an allocation waits, from the same columns that the plan decided on.
 
-A sentence is written only when somebody asks: most of a long queue is never looked at. See docs/architecture/scheduler.md.
+A sentence is written only on request: most of a long queue is never looked at. See docs/architecture/scheduler.md.
 """
 
 from collections.abc import Iterator, Mapping
@@ -191,7 +191,7 @@ class Explanations(WaitingTable):
         if closed is not None:
             record, (start, stop) = closed
             now = self.room.now
-            # Whom others have reserved nodes for is not told; maintenance is for nobody.
+            # For whom others reserved nodes is not disclosed; maintenance admits no work.
             name = "for others" if record.tenants or record.users else f'"{record.name}"'
             return f"reservation {name} lasts from {_clock(start, now)} to {_clock(stop, now)}: {figures}"
         if demand.request.require_conformance and len(unkept) >= demand.least:
@@ -206,7 +206,7 @@ class Explanations(WaitingTable):
         reservation = self.reservations.get(number)
         if reservation is not None:
             own = np.array([nodes.rows[node] for node in reservation.nodes], np.intp)
-            own = own[room.bar[own] >= reservation.start_at]  # nobody else's turn comes before
+            own = own[room.bar[own] >= reservation.start_at]  # no other reservation starts before
             closing = room.calendar.closing(shape.tenant, shape.user)
             own = own if closing is None else own[closing[own] >= reservation.start_at]
             free = len(np.union1d(room.candidates(demand, shape), np.intersect1d(own, unheld)))

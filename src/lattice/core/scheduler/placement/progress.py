@@ -19,7 +19,7 @@ from lattice.core.scheduler.tables.snapshot import Snapshot
 BEHIND, NOT_YET = int(Why.BEHIND), int(Why.NOT_YET)
 _HELD, _NO_VCLUSTER = int(Why.HELD), int(Why.NO_VCLUSTER)
 _TOO_LONG, _TOO_MANY = int(Why.TOO_LONG), int(Why.TOO_MANY)
-_SPARE_LOOKOUTS = 8  # so many more blocked allocations than get a reservation may ask when they could start
+_SPARE_LOOKOUTS = 8  # how many blocked allocations beyond those with a reservation may ask when they could start
 
 
 @dataclass(kw_only=True, slots=True)

@@ -1,7 +1,7 @@
 """What was promised in the last plan and must not be broken by work that came later.
 
 Rows with a reservation of the last plan go before the others. Only a row that ranks higher and is older than all of them behind
-it, or of a higher class, may pass. Their places in time are sought anew, for they may have become earlier. Should one come out
+it, or of a higher class, may pass. Their start times are searched again, because they may have become earlier. Should one come out
 later than promised, because those before it moved, then every promise is entered exactly where it was.
 See docs/architecture/scheduler.md.
 """

@@ -28,7 +28,7 @@ def choose_groups(counts: Ints, want: int) -> list[tuple[int, int]]:
         return _use_up(totals, side_by_side, want)
     largest = np.argsort(-totals, kind="stable")
     reach = np.cumsum(totals[largest])
-    full = int(np.searchsorted(reach, want))  # so many of the largest groups are not enough, one more is
+    full = int(np.searchsorted(reach, want))  # this many of the largest groups are not enough, one more is
     chosen = [(int(group), int(totals[group])) for group in largest[:full]]
     rest = want - int(reach[full - 1])
     others: Rows = np.sort(largest[full:])

@@ -1,4 +1,4 @@
-"""Advance reservations as a plan sees them: when which nodes are closed for whom.
+"""Advance reservations as a plan sees them: which nodes are closed to which work, and when.
 
 Work that a reservation does not admit may neither be inside one of its windows nor run into it. Of a repeated reservation the
 next windows are looked at, and nothing is predicted beyond them. See docs/architecture/scheduler.md.
@@ -18,7 +18,7 @@ Window = tuple[int, int]
 
 
 class Calendar:
-    """The windows that are open or still to come. Work is told apart by which of the reservations do not admit it."""
+    """The windows that are open or still to come. Work is classified by the reservations that do not admit it."""
 
     def __init__(self, reservations: Sequence[AdvanceReservation], nodes: NodeColumns, now: int) -> None:
         self._nodes = nodes

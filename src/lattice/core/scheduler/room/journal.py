@@ -1,6 +1,6 @@
 """Undo for columns: what entries held before they were changed, put back in the reverse order.
 
-A journal is idle until somebody opens a mark: then each change is saved first, by whoever makes it. Marks nest; each ends by
+A journal is idle until a mark is opened: then each change is saved first, by the code that makes it. Marks nest; each ends by
 going back to it or by dropping it. See docs/architecture/scheduler.md, "Undo".
 """
 
@@ -37,7 +37,7 @@ class Journal:
             column[rows] = before
 
     def close(self, open_still: int) -> None:
-        """Ends marks until so many are left; without any, nothing is saved any more."""
+        """Ends marks until that many are left; without any, nothing is saved any more."""
         self._open = open_still
         if not open_still:
             self._saved.clear()

@@ -23,7 +23,7 @@ from lattice.core.scheduler.room.timeline import Timeline, empty_nodes, shared_n
 from lattice.core.scheduler.tables.slots import Bools, Ints, Records, Rows
 from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER, Shape, Snapshot
 
-OVERDUE_MS = 1_000  # work past its end is expected to be gone after so long
+OVERDUE_MS = 1_000  # work past its end is expected to be gone after this time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +69,7 @@ class Room:
         self.calendar = Calendar(snapshot.reservations, nodes, now)
         self.drifted = _mask(snapshot, snapshot.signals.drifted)  # None = no node differs from its baseline
         # What is free now, one entry per node row, changed by `take` and `evict` through the journal. `free` = usable and held by
-        # nobody; a node that is held whole has amounts of 0; `vcluster` is whose shares are on it, NO_VCLUSTER where there are none.
+        # no work; a node that is held whole has amounts of 0; `vcluster` is whose shares are on it, NO_VCLUSTER where there are none.
         self.free: Bools = nodes.is_free & self.usable
         self.cpus = nodes.cpus.copy()
         self.memory_mb = nodes.memory_mb.copy()
@@ -179,7 +179,7 @@ class Room:
         return self._clear_of_kept(demand, rows, shape.end_if_started(self.now)) if self.has_bars else rows
 
     def unheld(self, demand: Demand) -> Rows:
-        """Rows, by id, that nobody holds too much of now, whatever they are kept for."""
+        """Rows, by id, with enough free capacity now, regardless of reservations."""
         given = self.free if demand.is_whole else self.share_fits(demand) & self.shareable(demand)
         rows: Rows = np.flatnonzero(demand.usable & given)
         return rows
@@ -273,7 +273,7 @@ class Room:
         self.has_bars = True
 
     def release(self, number: int) -> None:
-        """Takes back what was kept for the number. Slow: the rest is entered anew."""
+        """Takes back what was kept for the number. Slow: the rest is entered again."""
         gone = self._kept.pop(number)
         self._charge(gone.demand, gone.rows, gone.start, gone.end, sign=-1)
         self._save(np.flatnonzero(self.bar < NEVER), self.bar)
@@ -386,7 +386,7 @@ class Room:
         return self._timeline
 
     def _look_ahead(self) -> Timeline | Lane:
-        """The timeline made anew: what is in use, then what is kept."""
+        """The timeline rebuilt: what is in use, then what is kept."""
         ahead = self._in_use_ahead()
         for kept in self._kept.values():
             ahead.occupy(kept.demand, kept.rows, kept.start, kept.end)

@@ -37,7 +37,7 @@ class Sum:
             self._steps = None
 
     def fits(self, amount: int, end: int) -> bool:
-        """Whether so much more may be taken from now to `end`."""
+        """Whether this much more may be taken from now to `end`."""
         times, used = self._profile()
         return not amount or bool(used[times < end].max() + amount <= self.limit)
 

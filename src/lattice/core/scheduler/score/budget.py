@@ -27,7 +27,7 @@ def penalty(used: float) -> float:
 
 
 def penalties(snapshot: Snapshot, now: int) -> Floats | None:
-    """By tenant of the ledger; None when nobody has a budget."""
+    """By tenant of the ledger; None when no tenant has a budget."""
     ledger = snapshot.ledger
     if not ledger.days:
         return None

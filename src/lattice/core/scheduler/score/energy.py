@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 DAY_MS = 86_400_000
-STEP_MS = 3_600_000  # the last price is good for so long
+STEP_MS = 3_600_000  # how long the last price is valid
 
 
 def price_at(prices: Sequence[tuple[int, float]], now: int) -> float | None:

@@ -44,13 +44,15 @@ class Profile(Struct, frozen=True, kw_only=True):
     order: str = "score"
     window: int = WINDOW
     weights: Weights = normalised(WEIGHTS["hpc"])
-    patience_s: int = 0  # who has waited longer than this, and than most, goes first, longest wait first; 0 = nobody
+    patience_s: int = 0  # who has waited longer than this, and than most, goes first, longest wait first; 0 = off
     learns: float = 0.0  # how much f10 goes by what earlier runs took, where that is less than the walltime: 0 to 1
-    backfill_depth: int | None = None  # so many of the highest get a reservation; None = what the vCluster says
+    backfill_depth: int | None = (
+        None  # number of top-ranked allocations that get a reservation; None = as the vCluster says
+    )
     keeps_promises: bool = (
         True  # a start that was once predicted for one of them moves no later for work that came after it
     )
-    claims_only: bool = False  # nodes are claimed at once or not at all: nothing is backfilled or reserved
+    claims_only: bool = False  # nodes are claimed immediately or not at all: nothing is backfilled or reserved
 
 
 def validate_weights(weights: Mapping[str, float]) -> Weights | str:

@@ -1,6 +1,6 @@
 """The score: how much each waiting row is wanted, from its factors and the weights of its vCluster.
 
-Only factors that some vCluster weighs are computed for the order; all of them when somebody asks for an explanation.
+Only factors that some vCluster weighs are computed for the order; all of them when an explanation is requested.
 See docs/architecture/scheduler.md.
 """
 
@@ -22,7 +22,7 @@ from lattice.core.scheduler.tables.slots import Bools, Floats, Rows
 from lattice.core.scheduler.tables.snapshot import Snapshot
 
 BEYOND_BURST = 0.1  # the factor for tenants beyond their burst allowance while others wait
-TIMES_TYPICAL = 2.0  # of the root mean square of the waits in the queue: nobody is late before that
+TIMES_TYPICAL = 2.0  # of the root mean square of the waits in the queue: no row is late before that
 MAX_PATIENCE = 4  # times the profile's: then it is late whatever the others wait
 _LONG_S = 1e9
 _FALLBACK = Profile()
@@ -60,7 +60,7 @@ class Scores:
 
 
 def patience_s(profile: Profile, waits: Floats) -> float:
-    """After which wait a row goes first. Where everybody waits for long, that alone makes nobody late, up to a point."""
+    """The wait after which a row goes first. Where all rows wait long, a long wait alone makes no row late, up to a limit."""
     if not len(waits):
         return float(profile.patience_s)
     typical = float(np.sqrt(np.mean(waits * waits)))

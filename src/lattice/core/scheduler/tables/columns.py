@@ -1,6 +1,6 @@
 """The columns of nodes, holdings and queue, kept up to date one change at a time and never rebuilt for a cycle.
 
-Whoever owns a `Columns` tells it of every record that changed; afterwards it gives the same snapshots as one that was told of
+The owner of a `Columns` reports every changed record to it; afterwards it gives the same snapshots as one that was given
 all records once. Nodes come before the allocations that hold them. `snapshot` copies, so a plan may run on what it returns
 while the columns move on. See docs/architecture/scheduler.md.
 """
@@ -84,7 +84,7 @@ class Columns:
             )
 
     def add_use(self, allocation: Allocation) -> None:
-        """Enters what a run has used that has ended, where nobody keeps a ledger."""
+        """Enters what a run has used that has ended, where no ledger is kept."""
         if allocation.started_at:
             self._use.add(allocation, *self._amounts(allocation))
 
@@ -203,7 +203,7 @@ class Columns:
         )
 
     def _members_of(self, name: str) -> Bools | None:
-        """Which nodes belong to the vCluster; made anew only after one of the two changed."""
+        """Which nodes belong to the vCluster; rebuilt only after one of the two changed."""
         count = len(self._nodes)
         cached = self._members.get(name)
         if cached is not None and cached[0] == count:

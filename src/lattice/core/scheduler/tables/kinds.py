@@ -1,4 +1,4 @@
-"""Kinds of hardware as columns, so that one request is compared with all of them at once.
+"""Kinds of hardware as columns, so that one request is compared with all of them in one step.
 
 The answer is that of `core.model.shares.suits` and `amounts` for each kind; a test compares the two.
 See docs/architecture/scheduler.md.

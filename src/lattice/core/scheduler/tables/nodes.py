@@ -43,7 +43,7 @@ class NodeTable:
         self._kinds: Interned[Hardware] = Interned()
         self._groups: Interned[str] = Interned()
         self._vclusters = vclusters
-        # The order by id, made anew by `_sort` when nodes came: slot by row, row by slot, id by row, row by id.
+        # The order by id, rebuilt by `_sort` when nodes are added: slot by row, row by slot, id by row, row by id.
         # Snapshots refer to `_ids` and `_rows`: they are replaced, never changed.
         self._order: Rows = np.zeros(0, np.intp)
         self._place: Rows = np.zeros(0, np.intp)
@@ -127,7 +127,7 @@ class NodeTable:
         )
 
     def _conformance_of(self, fingerprints: Mapping[str, str] | None) -> Ints:
-        """Numbers of conformance groups, made anew when there are other fingerprints or more nodes."""
+        """Numbers of conformance groups, rebuilt when fingerprints change or nodes are added."""
         known, count, column = self._conformance
         if known is not fingerprints or count != len(self._ids):
             column = _conformance(self._ids, fingerprints)
@@ -146,7 +146,7 @@ class NodeTable:
 
 
 class _Ranks(Generic[V]):
-    """The values in use in their own order, and for each number its rank; made anew when the values changed."""
+    """The values in use in their own order, and for each number its rank; rebuilt when the values change."""
 
     def __init__(self, interned: Interned[V], key: Callable[[V], object]) -> None:
         self._interned: Interned[V] = interned

@@ -1,6 +1,6 @@
 """How long work will run, learnt from what the same user's work of the same name took.
 
-A prediction only helps to order a queue: reservations and backfilling count with walltimes, so a wrong one delays nobody
+A prediction only helps to order a queue: reservations and backfilling count with walltimes, so a wrong one delays no allocation
 beyond what was promised. Memory is bounded; the pair that was learnt first is forgotten first.
 See docs/architecture/scheduler.md.
 """

@@ -13,12 +13,12 @@ from lattice.core.scheduler.tables.slots import Bools, Interned, Names, Rows, Sl
 from lattice.core.scheduler.tables.snapshot import HOLDS, PENDING, QueueColumns, Shape
 from lattice.core.scheduler.tables.use import UseTable
 
-_FEW = 8  # so many changed rows are moved one by one
+_FEW = 8  # up to this many changed rows are moved one by one
 _HOLD_PLACE = {hold: place for place, hold in enumerate(HOLDS)}
 
 
 class QueueTable:
-    """Rows in slots, and their order as of the last cycle, into which only what changed since is sorted anew."""
+    """Rows in slots, and their order as of the last cycle, into which only the rows changed since are sorted again."""
 
     def __init__(self, vclusters: Names, use: UseTable, predictor: Predictor) -> None:
         # Changed by `put_allocation`, `put_group` and `drop` alone. A row holds its shape, its signature and its history.
@@ -97,7 +97,7 @@ class QueueTable:
         self._predictor.drop(int(row["history"]))
 
     def all_shapes(self) -> tuple[Shape | None, ...]:
-        """By number; made anew only after a shape came or went."""
+        """By number; rebuilt only after a shape was added or removed."""
         if self._shapes_then[0] != self.shapes.version:
             self._shapes_then = (self.shapes.version, tuple(self.shapes.values))
         return self._shapes_then[1]

@@ -53,7 +53,7 @@ class Names:
 
 
 class Interned(Generic[K]):
-    """Small integers for values, counted by use, so that values nobody uses any more cost nothing."""
+    """Small integers for values, counted by use, so that unused values cost nothing."""
 
     def __init__(self) -> None:
         self.values: list[K | None] = []  # None = not in use
@@ -71,7 +71,7 @@ class Interned(Generic[K]):
         return number
 
     def number_of(self, value: K) -> int | None:
-        """The number of the value while somebody holds it."""
+        """The number of the value while it is in use."""
         return self._numbers.get(value)
 
     def drop(self, number: int) -> None:

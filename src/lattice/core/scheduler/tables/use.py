@@ -106,7 +106,7 @@ class UseTable:
             self._enter(number, key.tenant, day * DAY_MS, node_ms, gpu_ms)
 
     def set_half_life(self, milliseconds: float) -> None:
-        """Weighs all entries anew when the half-life changes."""
+        """Reweigh all entries when the half-life changes."""
         if milliseconds == self.half_life_ms or milliseconds <= 0:
             return
         self.half_life_ms = milliseconds
@@ -118,7 +118,7 @@ class UseTable:
         self._cached = None
 
     def add(self, allocation: Allocation, units: int, gpus: int) -> None:
-        """Enters a run that has ended, for whoever keeps no ledger."""
+        """Enter a run that has ended, for callers without a ledger."""
         number = self.account(allocation.tenant, allocation.project, allocation.user)
         length = allocation.ended_at - allocation.started_at
         self._enter(number, allocation.tenant, allocation.ended_at, length * units // UNIT, length * gpus)
@@ -163,7 +163,7 @@ class UseTable:
 
 
 def units_of(share: Share, cpus: int) -> int:
-    """How much of a node with so many CPUs the share is."""
+    """The fraction of a node with this many CPUs that the share takes."""
     return UNIT if share.whole else max(1, share.cpus * UNIT // max(1, cpus))
 
 

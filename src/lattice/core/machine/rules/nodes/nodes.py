@@ -21,7 +21,7 @@ from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Node, NodeSt
 from lattice.core.model.work.allocations import AllocationState, StopIntent
 
 Events = tuple[ev.AnyEvent, ...]
-MAX_BOOTS = 3  # so many failed ones in a row make a failed node
+MAX_BOOTS = 3  # consecutive failed boots before the node counts as failed
 
 
 def register(state: State, command: cmd.RegisterNode, actor: str = "", at: int = 0) -> Events | Rejected:

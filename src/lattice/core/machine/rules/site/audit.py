@@ -54,7 +54,7 @@ def record(state: State, command: cmd.RecordAudit) -> Events | Rejected:
 
 
 def seal(state: State, command: cmd.SealAudit) -> Events | Rejected:
-    """Takes a seal that goes on exactly where the last one ended; its signature was checked by who proposed it."""
+    """Accept a seal that starts exactly where the last one ended; the proposer checked its signature."""
     registry, made = state.audit, command.seal
     key = registry.keys.get(made.key)
     if key is None or key.retired_at:
@@ -82,7 +82,7 @@ _ORDERS: dict[type[_NodeOrder], str] = {
     cmd.EnableNode: "node.enable",
     cmd.RebootNode: "node.reboot",
     cmd.WipeNode: "node.wipe",
-    cmd.DownNode: "node.fault",  # reported by somebody; silence is nobody's order
+    cmd.DownNode: "node.fault",  # reported by an operator; a node that goes silent was ordered by no one
 }
 _Administrative = (
     cmd.ImportNodes

@@ -1,4 +1,4 @@
-"""Specifications of nodes: taken from a site's files all at once, and judged again with every registration.
+"""Specifications of nodes: imported from a site's files in one step, and checked again at every registration.
 
 A node that falls short is never refused: it takes part, keeps what it runs, and gets nothing new until it has enough.
 See docs/architecture/nodes.md.

@@ -1,6 +1,6 @@
 """DAGs: all members are judged together and submitted in one entry, or none; cancelling one ends all that has not ended.
 
-Members are numbered so that each comes after those it needs, whatever the order in which they were written down: whoever waits
+Members are numbered so that each comes after those it needs, regardless of the order in the file: a member that waits
 for a number waits for a lower one. See docs/architecture/dependencies.md.
 """
 

@@ -221,7 +221,7 @@ class _Follow:
             self._why.setdefault(number, _broken_before(self._state, head))
 
     def became_record(self, number: int) -> None:
-        """A task of a group may be told to wait for a counterpart that ended badly, and may be archived by now."""
+        """A task of a group may depend on a counterpart that failed, and may be archived by now."""
         clauses = self._state.allocations[number].waits_for
         for each in [each for clause in clauses for each in clause]:
             now = standing(self._state, each.number)

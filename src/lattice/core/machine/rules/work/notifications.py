@@ -1,4 +1,4 @@
-"""Notifications: who hears of a submission's fate, and which events are told to whom.
+"""Notifications: who subscribes to a submission's events, and which events go where.
 
 A notification is made by the same command as the event that it is about, and leaves the state when it was sent or given up.
 So none is lost with a server and none is made twice. See docs/architecture/core.md.
@@ -31,7 +31,7 @@ _NOTED = (ev.AllocationStarted, ev.AllocationEnded, ev.AllocationRequeued, ev.Ti
 
 
 def check_notify(state: State, command: cmd.SubmitAllocation) -> Rejected | None:
-    """Refuses a submission that wants to be heard of and names nobody."""
+    """Refuse a submission that requests notifications but names no destination."""
     notify = notify_of(state, command)
     if notify is None or notify.to:
         return check_destinations(notify)
@@ -44,7 +44,7 @@ def check_notify(state: State, command: cmd.SubmitAllocation) -> Rejected | None
 
 
 def notify_of(state: State, command: cmd.SubmitAllocation) -> Notify | None:
-    """What the submission says, filled up from its user's default; None when nobody is to hear of it."""
+    """What the submission says, filled up from its user's default; None when no notification is requested."""
     default = state.notifications.defaults.get(command.user)
     asked = command.notify
     if asked is None:
@@ -75,7 +75,7 @@ def set_default(state: State, command: cmd.SetNotifyDefault) -> Events | Rejecte
 
 
 def note_time_limit(state: State, command: cmd.NoteTimeLimit, at: int) -> Events:
-    """So much of the walltime has passed; told once per run, and only to those who asked."""
+    """A fraction of the walltime has passed; sent once per run, and only to subscribers."""
     record = state.allocations.get(command.number)
     occasion = NEAR_LIMIT.get(command.percent)
     if record is None or occasion is None or record.state is not AllocationState.RUNNING or record.run != command.run:
@@ -88,12 +88,12 @@ def note_time_limit(state: State, command: cmd.NoteTimeLimit, at: int) -> Events
 
 
 def limit_moment(record: Allocation, percent: int) -> int:
-    """When so much of its walltime has passed."""
+    """When that fraction of its walltime has passed."""
     return record.started_at + record.paused_ms + record.walltime_s * 10 * percent
 
 
 def settle(state: State, command: cmd.SettleNotifications) -> Events:
-    """What was sent or given up leaves; what is gone already is passed over."""
+    """Remove notifications that were sent or given up; ignore those already removed."""
     waiting = state.notifications.waiting
     delivered = tuple(number for number in dict.fromkeys(command.delivered) if number in waiting)
     gone = frozenset(delivered)
@@ -109,11 +109,11 @@ class Subject(NamedTuple):
 
     record: Allocation
     notify: Notify
-    group: TaskGroup | None = None  # what is told is told of this group as a whole
+    group: TaskGroup | None = None  # the notification is about this group as a whole
 
 
 def subject_of(state: State, event: ev.AnyEvent) -> Subject | None:
-    """Whom the event is about, if anybody may want to hear of it. To be asked before the event is folded."""
+    """The subject of the event, if it can have subscribers. Must be called before the event is folded."""
     if isinstance(event, _NOTED):
         record = state.allocations.get(event.number)
         if record is None or record.notify is None:
@@ -129,7 +129,7 @@ def subject_of(state: State, event: ev.AnyEvent) -> Subject | None:
 
 
 def notices(state: State, subject: Subject, event: ev.AnyEvent, at: int) -> Events:
-    """What is told of the event, which has been folded: one notification for each occasion and destination."""
+    """The notifications for an event that has been folded: one per occasion and destination."""
     if subject.group is None:
         told = [_of_record(state, occasion, subject, at) for occasion in _record_occasions(state, subject, event)]
     else:
@@ -195,7 +195,7 @@ def _addressed(told: Notification, number: int, place: str) -> Notification:
 
 
 def _of_record(state: State, occasion: Occasion, subject: Subject, at: int) -> Notification:
-    """Of a requeue the run that is over is told, of everything else how things are now."""
+    """A requeue reports the run that ended; everything else reports the current state."""
     record = state.allocations[subject.record.number]
     shown = subject.record if occasion is Occasion.REQUEUE else record
     told = _told(shown, occasion, at, state=record.state)

@@ -1,4 +1,4 @@
-"""A site's prologue that failed on a node is the node's trouble: the allocation is tried elsewhere, so many times at most.
+"""A site's prologue that failed on a node is the node's fault: the allocation is tried elsewhere, a limited number of times.
 
 It counts neither as a failure of the work nor against its limit of requeues, whatever its policy says. The node is left out for
 this allocation alone, unless that would leave too few nodes that suit it. See docs/architecture/core.md.

@@ -147,14 +147,16 @@ def requeue_one(task: Allocation, *, hold: bool) -> Events:
 
 
 def check_concurrency(group: TaskGroup | None, command: cmd.UpdateAllocation) -> Rejected | None:
-    """Only groups have a limit of how many tasks may run at once."""
+    """Only groups have a limit on concurrent tasks."""
     if command.concurrency is None:
         return None
     if group is None:
         return Rejected(code="invalid", message=f"{allocation_id(command.number)} is not a task group")
     if command.concurrency < 0:
         return Rejected(
-            code="invalid", message="the number of tasks at once cannot be negative", requested=str(command.concurrency)
+            code="invalid",
+            message="the number of tasks at once cannot be negative",
+            requested=str(command.concurrency),
         )
     if group.template.mutex and command.concurrency != 1:
         return Rejected(

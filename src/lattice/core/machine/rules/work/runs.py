@@ -53,7 +53,7 @@ def report(state: State, command: cmd.ReportPart, at: int) -> Events:
 def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> Part:
     cause = command.cause or Cause.EXIT
     if command.stopped:
-        # A node that stops work on its own account (fencing) gave it up; told to by us, it did what was asked.
+        # A node that stops work on its own account (fencing) gave it up; ordered by the server, it did what it was asked.
         stopping = allocation.state is AllocationState.STOPPING
         cause = Cause.CANCELLED if stopping else Cause.NODE
     return replace(
@@ -159,7 +159,7 @@ def conclude(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.Allocat
 
 
 def _drained(allocation: Allocation) -> ev.AllocationEnded | ev.AllocationRequeued:
-    """Nobody's failure, so it is not counted; only work that may never run again ends."""
+    """Not a failure of the work, so it is not counted; only work that may never run again ends."""
     gone = Part(node=allocation.lost_node, message=f"node {allocation.lost_node} was drained urgently")
     if allocation.requeue is RequeuePolicy.NEVER:
         return _end(allocation, AllocationTrigger.FAIL, Cause.NODE, gone)
@@ -188,7 +188,7 @@ def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.Alloc
     )
     if not again or allocation.requeue_count >= allocation.max_requeue:
         return _end(allocation, AllocationTrigger.FAIL, cause, part)
-    # A lost node is nobody's fault and waits for nothing; a failing program comes back more slowly each time.
+    # A lost node is not the work's fault, so there is no delay; a failing program is retried with growing delays.
     backoff = min(BACKOFF_FIRST_MS << allocation.requeue_count, MAX_BACKOFF_MS)
     return ev.AllocationRequeued(
         number=allocation.number,
@@ -224,7 +224,7 @@ def _end(allocation: Allocation, trigger: AllocationTrigger, cause: Cause, part:
 
 
 def _elapsed_s(allocation: Allocation) -> float:
-    """How long the run took, when every part says so: a report may come long after the end that it tells of."""
+    """How long the run took, when every part says so: a report may arrive long after the end it reports."""
     times = [part.elapsed_s for part in allocation.parts]
     return max(times) if all(times) else 0.0
 

@@ -87,7 +87,7 @@ def counterparts(successor: TaskGroup, indices: Indices, theirs: Intervals) -> I
 
 
 def _counterparts_of_many(successor: TaskGroup, indices: Indices, theirs: Intervals) -> Intervals:
-    """The same one by one, for groups of so many ranges that meeting each with each would take too long."""
+    """The same one by one, for groups with so many ranges that comparing each pair would take too long."""
     if intervals.count(theirs) == 1:
         position = successor.position_of(index_at(indices, theirs[0][0]))
         return () if position is None else ((position, position + 1),)

@@ -133,7 +133,7 @@ def _check_deadline(record: Allocation, at: int) -> Rejected | None:
 
 
 def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
-    """Sensitive work gets its nodes at once or is refused; it never waits for somebody else's."""
+    """Sensitive work gets its nodes immediately or is refused; it never waits for nodes in use by others."""
     if vcluster.scheduler != SENSITIVE:
         return None
     members = [node for node in state.nodes.values() if not vcluster.nodes or node.id in vcluster.nodes]
@@ -156,7 +156,7 @@ def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster
 
 
 def _holder_within(state: State, tenant: str, holder: Allocation) -> str:
-    """Who holds a node is told inside the tenant, to others only that somebody does. The text is in the audit chain."""
+    """Names the holder of a node only within the tenant; others learn only that it is held. The text is in the audit chain."""
     return f" by {holder.user}" if holder.tenant == tenant or state.level < 2 else ""
 
 

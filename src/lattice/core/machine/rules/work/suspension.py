@@ -1,4 +1,4 @@
-"""Pauses of running work: its processes stand still, its nodes stay held, its walltime does not pass.
+"""Pauses of running work: its processes are stopped, it keeps its nodes, and its walltime is paused.
 
 A pause is a property of a run, not a state: everything that holds for Running holds for it, and a stop or an end that comes
 meanwhile goes its usual way. A repeated request changes nothing. See docs/architecture/core.md.

@@ -1,4 +1,4 @@
-"""f2: how long a row has waited. It always grows, ever more slowly, so that nobody starves and nobody owns the queue.
+"""f2: how long a row has waited. It always grows, ever more slowly, so that no row starves and none dominates the queue.
 
 See docs/architecture/scheduler.md.
 """

@@ -1,4 +1,4 @@
-"""f6: how deep the queue is against what runs, in GPU-hours, or in node-hours where nobody has or wants a GPU.
+"""f6: how deep the queue is against what runs, in GPU-hours, or in node-hours where there are no GPUs and no requests for them.
 
 The same for every row: it says something about the moment, and orders nothing. See docs/architecture/scheduler.md.
 """

@@ -25,6 +25,6 @@ def conformance(moment: Moment) -> Floats:
 
 
 def _largest(counts: Ints) -> Ints:
-    """The largest group. Nodes of unknown configuration, the last column, are alike to nobody."""
+    """The largest group. Nodes of unknown configuration, the last column, match no other."""
     known: Ints = counts[:, :-1].max(axis=1, initial=0)
     return np.maximum(known, np.minimum(counts[:, -1], 1))
