@@ -88,10 +88,10 @@ def test_tenants_vclusters_projects_and_settings_are_kept(cluster: LocalCluster)
     assert "walltime" in refused.stderr
     twice = cluster.cli("admin", "tenant", "create", "physics", check=False)
     assert (twice.returncode, twice.stdout) == (1, "")
-    before = cluster.cli("admin", "config", "get", "accounting.enabled").stdout
-    cluster.cli("admin", "config", "set", "accounting.enabled=true")
-    assert cluster.cli("admin", "config", "get", "accounting.enabled").stdout == "true\n"
-    cluster.cli("admin", "config", "set", f"accounting.enabled={before.strip()}")
+    before = cluster.cli("admin", "config", "get", "scheduler.trace_capture").stdout
+    cluster.cli("admin", "config", "set", "scheduler.trace_capture=true")
+    assert cluster.cli("admin", "config", "get", "scheduler.trace_capture").stdout == "true\n"
+    cluster.cli("admin", "config", "set", f"scheduler.trace_capture={before.strip()}")
 
 
 READS: list[tuple[str, Callable[[Client], object]]] = [

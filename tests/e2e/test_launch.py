@@ -246,7 +246,7 @@ def test_time_limit_of_a_step(cluster: LocalCluster, alloc: str) -> None:
         (("-n", "13", "true"), 1, "more tasks than fit"),
         (("-w", "n9", "true"), 1, 'node "n9" is not part of the allocation'),
         (("-n", "3", "no-such-program"), 127, ": not started: no-such-program: command not found in PATH"),
-        ((), 2, "nothing to run"),
+        ((), 2, "no command given"),
         (("--env", "nonsense", "true"), 2, "NAME=VALUE"),
     ],
 )

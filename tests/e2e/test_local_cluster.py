@@ -235,7 +235,7 @@ def test_a_wrong_setting_is_told_with_the_end_of_the_log(folder: LocalCluster) -
     assert processes_naming(folder.directory) == {}
 
 
-@pytest.mark.parametrize(("servers", "why"), [("2", "take 1, 3 or 5"), ("7", "from 1 to 5"), ("x", "from 1 to 5")])
+@pytest.mark.parametrize(("servers", "why"), [("2", "use 1, 3 or 5"), ("7", "from 1 to 5"), ("x", "from 1 to 5")])
 def test_a_number_of_servers_that_helps_nobody_is_refused(folder: LocalCluster, servers: str, why: str) -> None:
     outcome = folder.cli("up", "--servers", servers, "--dir", str(folder.directory), check=False)
     assert outcome.returncode == 2
