@@ -56,10 +56,7 @@ coverage: venv  ## branch coverage of the core, which must be complete
 proto: venv  ## generate src/lattice/wire/pb from proto/
 	@$(BIN)/python tools/proto.py
 
-proto-quick: venv  ## unit and architecture tests, under 90 seconds
-	@$(BIN)/pytest -q --numprocesses=2 --dist=loadfile tests/unit tests/architecture
-
-check: venv  ## fail when the generated modules are not up to date
+proto-check: venv  ## fail when the generated modules are not up to date
 	@$(BIN)/python tools/proto.py --check
 
 docs: venv  ## generate docs/reference and the man pages
