@@ -12,7 +12,9 @@ from typing import Protocol
 
 import grpc.aio
 
+from lattice.core.model.site.protocols import Agreed, NoCommonVersion
 from lattice.wire.agents.channel import Stream, open_channel, open_stream
+from lattice.wire.agents.protocols import agree
 from lattice.wire.pb import agent_pb2 as pb
 
 FIRST_DELAY_S = 0.05
@@ -135,6 +137,14 @@ class ServerGone(Exception):
         super().__init__(why)
         self.answered = answered
         self.on_purpose = on_purpose
+
+
+def agree_with(welcome: pb.Welcome) -> Agreed:
+    """The version that this agent and the server speak; ServerGone when they have none in common."""
+    try:
+        return agree(welcome.protocol, us="this agent", them=f"server {welcome.server_name}")
+    except NoCommonVersion as error:
+        raise ServerGone(str(error), answered=False) from error
 
 
 def preferred(endpoints: Sequence[str], node: str) -> list[str]:

@@ -19,7 +19,7 @@ from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.runner import DISK_SPACE, CheckRunner
 from lattice.agent.collectors.member import Collection
 from lattice.agent.collectors.tcp import TcpSwitchboard
-from lattice.agent.connection import Outbox, ServerGone
+from lattice.agent.connection import Outbox, ServerGone, agree_with
 from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.hooks.protocol import LaunchHook
@@ -372,7 +372,8 @@ class Driver:
             self._readers.close(message.stop_reading.reader)
 
     def _enter(self, welcome: pb.Welcome) -> None:
-        """Raises ServerGone unless the server speaks for the history that this agent serves."""
+        """Raises ServerGone unless the server speaks a version that this agent speaks, for the history that it serves."""
+        agree_with(welcome)
         match judge_epoch(self.state, welcome.epoch):
             case History.FORMER:
                 raise ServerGone(

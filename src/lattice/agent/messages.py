@@ -24,6 +24,7 @@ from lattice.agent.machine.state import (
     Welcomed,
 )
 from lattice.core.model.nodes.specifications import NO_FIGURES, Figures
+from lattice.wire.agents.protocols import agent_protocol
 from lattice.wire.pb import agent_pb2 as pb
 
 AGENT_VERSION = "0.1.0"
@@ -194,6 +195,7 @@ def register(
             runs_as_root=facts.runs_as_root,
             agent_user=facts.agent_user,
             steps=steps,
+            protocol=agent_protocol(),
         )
     )
 

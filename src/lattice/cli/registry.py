@@ -122,6 +122,13 @@ ADMIN = Branch(
                 "rotate-certificates": Leaf("admin.raft_members:ROTATE", "rotate the server certificates"),
             },
         ),
+        "upgrade": Branch(
+            "manage the upgrade of the cluster to a new release",
+            {
+                "status": Leaf("admin.upgrade:STATUS", "show the level and what each server supports"),
+                "finalize": Leaf("admin.upgrade:FINALIZE", "raise the level; a downgrade is impossible afterwards"),
+            },
+        ),
         "backup": Branch(
             "manage backups of the cluster state",
             {

@@ -83,6 +83,7 @@ class TestServer:
         self.acknowledges = True
         self.heartbeat_interval_s = 0.2
         self.down_after_s = 90.0
+        self.protocol: pb.Protocol | None = None  # None: a server of release 0.1.0
         self.port = 0
         self._server: grpc.aio.Server | None = None
         self._readers = 0
@@ -124,6 +125,7 @@ class TestServer:
                     down_after_s=self.down_after_s,
                     server_name="test",
                     session=len(self.sessions),
+                    protocol=self.protocol,
                 )
             )
         elif message.HasField("run_report") and self.acknowledges:

@@ -179,6 +179,8 @@ EXAMPLES: list[tuple[str, Request]] = [
     ("scheduler_status", {}),
     ("raft_status", {}),
     ("transfer_leader", {}),
+    ("upgrade_status", {}),
+    ("finalize_upgrade", {"request_id": "up"}),
     ("submit", {"entrypoint": ["true"], "notify": {"on": "end,fail", "to": ["mail:a@b.c"]}}),
     ("submit", {"entrypoint": ["true"], "notify": {"on": ["sometimes"]}}),
     ("update", {"id": "a1", "tags": {"stage": "final"}, "untag": ["k"]}),

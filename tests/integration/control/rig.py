@@ -151,6 +151,8 @@ class FakeAgent:
     welcomes: list[pb.Welcome] = field(default_factory=list)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     deaf: bool = False
+    register: pb.Register | None = None  # None: one of this release
+    protocol: pb.Protocol | None = None
     goodbye: str = ""
     error: grpc.aio.AioRpcError | None = None
     _seq: int = 0
@@ -174,7 +176,10 @@ class FakeAgent:
                 await asyncio.gather(reading, return_exceptions=True)
 
     def registration(self) -> pb.Register:
+        if self.register is not None:
+            return self.register
         return pb.Register(
+            protocol=self.protocol,
             node_id=self.node,
             hardware=pb.Hardware(cpus=4, memory_mb=4096),
             boot_id="boot",

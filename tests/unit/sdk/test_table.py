@@ -18,6 +18,7 @@ from lattice.api.operations.table import OPERATIONS, Operation
 from lattice.wire.work import submissions
 from lattice_sdk import Client, LatticeClient, Submission
 from lattice_sdk.calls.every import Calls
+from lattice_sdk.models.upgrades import UpgradeStatus
 from lattice_sdk.operation import operation
 from lattice_sdk.session import Request
 
@@ -114,6 +115,7 @@ MODELS: dict[str, type[msgspec.Struct]] = {
     "SchedulerView": m.SchedulerStatus,
     "QuorumStatusView": m.QuorumStatus,
     "SelfView": m.Whoami,
+    "UpgradeView": UpgradeStatus,
 }
 
 

@@ -9,6 +9,7 @@ from lattice_sdk.models.records import (
     SchedulerStatus,
     Whoami,
 )
+from lattice_sdk.models.upgrades import UpgradeStatus
 from lattice_sdk.operation import Steps, at, decoded, everything, items_of, operation, operation_named, read, write
 from lattice_sdk.session import Request
 
@@ -28,6 +29,16 @@ class ClusterCalls:
     def transfer_leader(self, to: str = "", *, request_id: str = "") -> Steps[QuorumStatus]:
         """Hands leadership to another server; the status once that leads."""
         return write("POST", "/raft/transfer-leader", QuorumStatus, {"to": to}, request_id)
+
+    @operation
+    def upgrade_status(self) -> Steps[UpgradeStatus]:
+        """The level that the cluster writes, what each server supports, and what agents speak."""
+        return read("/admin/upgrade", UpgradeStatus)
+
+    @operation
+    def finalize_upgrade(self, *, request_id: str = "") -> Steps[UpgradeStatus]:
+        """Raises the level by one; refused until every server supports the next. There is no way back."""
+        return write("POST", "/admin/upgrade/finalize", UpgradeStatus, {}, request_id)
 
     @operation
     def list_servers(self) -> Steps[list[QuorumServer]]:

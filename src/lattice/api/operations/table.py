@@ -17,6 +17,7 @@ from lattice.api.operations.admin import (
     reports,
     reservations,
     tenants,
+    upgrades,
     usage,
     vclusters,
 )
@@ -212,6 +213,8 @@ OPERATIONS: tuple[Operation, ...] = (
         membership.RenewCertificates,
         _P.MANAGE_SERVERS,
     ),
+    _row("GET", "/admin/upgrade", upgrades.upgrade_status, NoParameters, _P.READ_SCHEDULER),
+    _row("POST", "/admin/upgrade/finalize", upgrades.finalize_upgrade, upgrades.FinalizeUpgrade, _P.MANAGE_SERVERS),
     _row("POST", "/admin/backup", backups.create_backup, backups.CreateBackup, _P.MANAGE_BACKUPS, 201),
     _row("GET", "/admin/backup", backups.list_backups, NoParameters, _P.MANAGE_BACKUPS),
     _row("GET", "/admin/backup/verify", backups.verify_backup, backups.VerifyBackup, _P.MANAGE_BACKUPS),

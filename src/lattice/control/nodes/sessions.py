@@ -130,6 +130,7 @@ class AgentSessions:
         session.missing = tuple(key for key in running if key not in known)
         self.steps.registered(node, registration.steps)
         self.observations.greet(node, self.clock.monotonic_s(), registration.process)
+        self.observations.protocols[node] = registration.protocol.version
         self.counts["registrations"] += 1
         session.interval_s = self._interval_s()
         return Greeting(

@@ -13,6 +13,8 @@ from starlette.types import ASGIApp
 from lattice.api.errors import ErrorAnswer
 from lattice.api.rest.exchange import LeaderLost, Pool
 from lattice.api.rest.peers import BACKUPS, RENEW, REPLICA, SNAPSHOT, VERIFY
+from lattice.core.machine.levels import NEWEST
+from lattice.core.model.site.protocols import OURS, Border
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.backups import BackupError, BackupRecord
 from lattice.ports.quorum.leadership import Leadership
@@ -102,6 +104,9 @@ class QuorumServers:
             certificate=self._certificate(),
             problem=self.problem(),
             warning=self.warning(),
+            newest_level=NEWEST,
+            newest_protocol=OURS[Border.SERVER].newest,
+            oldest_protocol=OURS[Border.SERVER].oldest,
         )
 
     def _certificate(self) -> CertificateState | None:

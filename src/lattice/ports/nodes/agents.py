@@ -16,6 +16,7 @@ from lattice.core.model.nodes.health import HealthReport
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.nodes.specifications import Figures
+from lattice.core.model.site.protocols import Agreed
 from lattice.core.model.work.allocations import Cause, PartPhase
 from lattice.ports.nodes.collecting import Share
 
@@ -249,6 +250,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     collector_address: str = ""  # where it could gather the heartbeats of others
     issued_at: int = 0  # when the credentials were issued that it showed; seconds since 1970
     process: int = 0  # drawn by the agent's process; it numbers its heartbeats over all its streams
+    protocol: Agreed = Agreed()  # what this server and the agent speak
 
 
 class Greeting(Struct, frozen=True, kw_only=True):

@@ -46,6 +46,9 @@ class ReplicaAt(Struct, frozen=True, kw_only=True):
     certificate: CertificateState | None = None
     problem: str = ""
     warning: str = ""
+    newest_level: int = 1  # that it supports; a server that does not say it is of release 0.1.0
+    newest_protocol: int = 1  # that it speaks with other servers
+    oldest_protocol: int = 1
 
 
 class ServerState(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,9 @@ class ReplicaView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     certificate: CertificateState | None = None
     problem: str = ""
     warning: str = ""
+    newest_level: int = 1
+    newest_protocol: int = 1
+    oldest_protocol: int = 1
 
 
 class MemberView(Struct, frozen=True, kw_only=True):
@@ -87,6 +90,9 @@ def replica_view(replica: ReplicaAt, clock_ms: int) -> ReplicaView:
         certificate=replica.certificate,
         problem=replica.problem,
         warning=replica.warning,
+        newest_level=replica.newest_level,
+        newest_protocol=replica.newest_protocol,
+        oldest_protocol=replica.oldest_protocol,
     )
 
 
@@ -99,6 +105,9 @@ def replica_of(view: ReplicaView) -> ReplicaAt:
         certificate=view.certificate,
         problem=view.problem,
         warning=view.warning,
+        newest_level=view.newest_level,
+        newest_protocol=view.newest_protocol,
+        oldest_protocol=view.oldest_protocol,
     )
 
 

@@ -1065,6 +1065,50 @@ class RenewCertificatesResponse(_message.Message):
     next_cursor: str
     def __init__(self, items: _Optional[_Iterable[_Union[RenewedView, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
+class UpgradeStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ServerLevels(_message.Message):
+    __slots__ = ("name", "newest_level", "newest_protocol", "problem")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    newest_level: int
+    newest_protocol: int
+    problem: str
+    def __init__(self, name: _Optional[str] = ..., newest_level: _Optional[int] = ..., newest_protocol: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class AgentProtocols(_message.Message):
+    __slots__ = ("protocol", "nodes")
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    nodes: int
+    def __init__(self, protocol: _Optional[int] = ..., nodes: _Optional[int] = ...) -> None: ...
+
+class UpgradeView(_message.Message):
+    __slots__ = ("level", "next_level", "blocked_by", "servers", "agents")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    NEXT_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_BY_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
+    AGENTS_FIELD_NUMBER: _ClassVar[int]
+    level: int
+    next_level: int
+    blocked_by: str
+    servers: _containers.RepeatedCompositeFieldContainer[ServerLevels]
+    agents: _containers.RepeatedCompositeFieldContainer[AgentProtocols]
+    def __init__(self, level: _Optional[int] = ..., next_level: _Optional[int] = ..., blocked_by: _Optional[str] = ..., servers: _Optional[_Iterable[_Union[ServerLevels, _Mapping]]] = ..., agents: _Optional[_Iterable[_Union[AgentProtocols, _Mapping]]] = ...) -> None: ...
+
+class FinalizeUpgradeRequest(_message.Message):
+    __slots__ = ("request_id",)
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    def __init__(self, request_id: _Optional[str] = ...) -> None: ...
+
 class CreateBackupRequest(_message.Message):
     __slots__ = ("path", "request_id")
     PATH_FIELD_NUMBER: _ClassVar[int]

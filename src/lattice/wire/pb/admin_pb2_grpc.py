@@ -215,6 +215,16 @@ class AdminServiceStub:
                 request_serializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesRequest.SerializeToString,
                 response_deserializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesResponse.FromString,
                 _registered_method=True)
+        self.UpgradeStatus = channel.unary_unary(
+                '/lattice.v1.AdminService/UpgradeStatus',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.UpgradeStatusRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+                _registered_method=True)
+        self.FinalizeUpgrade = channel.unary_unary(
+                '/lattice.v1.AdminService/FinalizeUpgrade',
+                request_serializer=lattice_dot_v1_dot_admin__pb2.FinalizeUpgradeRequest.SerializeToString,
+                response_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+                _registered_method=True)
         self.CreateBackup = channel.unary_unary(
                 '/lattice.v1.AdminService/CreateBackup',
                 request_serializer=lattice_dot_v1_dot_admin__pb2.CreateBackupRequest.SerializeToString,
@@ -542,6 +552,20 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpgradeStatus(self, request, context):
+        """The level of the cluster, what each server supports, and which protocol versions the agents speak.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FinalizeUpgrade(self, request, context):
+        """Raises the level by one when every server supports the next; there is no way back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateBackup(self, request, context):
         """A backup of the state as it is now.
         """
@@ -822,6 +846,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.RenewCertificates,
                     request_deserializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesRequest.FromString,
                     response_serializer=lattice_dot_v1_dot_admin__pb2.RenewCertificatesResponse.SerializeToString,
+            ),
+            'UpgradeStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpgradeStatus,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.UpgradeStatusRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.SerializeToString,
+            ),
+            'FinalizeUpgrade': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinalizeUpgrade,
+                    request_deserializer=lattice_dot_v1_dot_admin__pb2.FinalizeUpgradeRequest.FromString,
+                    response_serializer=lattice_dot_v1_dot_admin__pb2.UpgradeView.SerializeToString,
             ),
             'CreateBackup': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateBackup,
@@ -1866,6 +1900,60 @@ class AdminService:
             '/lattice.v1.AdminService/RenewCertificates',
             lattice_dot_v1_dot_admin__pb2.RenewCertificatesRequest.SerializeToString,
             lattice_dot_v1_dot_admin__pb2.RenewCertificatesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpgradeStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/UpgradeStatus',
+            lattice_dot_v1_dot_admin__pb2.UpgradeStatusRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinalizeUpgrade(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lattice.v1.AdminService/FinalizeUpgrade',
+            lattice_dot_v1_dot_admin__pb2.FinalizeUpgradeRequest.SerializeToString,
+            lattice_dot_v1_dot_admin__pb2.UpgradeView.FromString,
             options,
             channel_credentials,
             insecure,

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16lattice/v1/relay.proto\x12\nlattice.v1\"5\n\x0bRelayFrames\x12&\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x16.lattice.v1.RelayFrame\"\x9a\x01\n\nRelayFrame\x12\x0c\n\x04link\x18\x01 \x01(\x04\x12(\n\x06opened\x18\x02 \x01(\x0b\x32\x16.lattice.v1.LinkOpenedH\x00\x12(\n\x06\x63losed\x18\x03 \x01(\x0b\x32\x16.lattice.v1.LinkClosedH\x00\x12\x11\n\x07payload\x18\x04 \x01(\x0cH\x00\x12\x0f\n\x05taken\x18\x05 \x01(\x04H\x00\x42\x06\n\x04\x62ody\"-\n\nLinkOpened\x12\r\n\x05token\x18\x01 \x01(\t\x12\x10\n\x08register\x18\x02 \x01(\x0c\"(\n\nLinkClosed\x12\x0c\n\x04\x63ode\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t2M\n\x0cRelayService\x12=\n\x05Relay\x12\x17.lattice.v1.RelayFrames\x1a\x17.lattice.v1.RelayFrames(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16lattice/v1/relay.proto\x12\nlattice.v1\"g\n\x0bRelayFrames\x12&\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x16.lattice.v1.RelayFrame\x12\x17\n\x0foldest_protocol\x18\x02 \x01(\r\x12\x17\n\x0fnewest_protocol\x18\x03 \x01(\r\"\x9a\x01\n\nRelayFrame\x12\x0c\n\x04link\x18\x01 \x01(\x04\x12(\n\x06opened\x18\x02 \x01(\x0b\x32\x16.lattice.v1.LinkOpenedH\x00\x12(\n\x06\x63losed\x18\x03 \x01(\x0b\x32\x16.lattice.v1.LinkClosedH\x00\x12\x11\n\x07payload\x18\x04 \x01(\x0cH\x00\x12\x0f\n\x05taken\x18\x05 \x01(\x04H\x00\x42\x06\n\x04\x62ody\"-\n\nLinkOpened\x12\r\n\x05token\x18\x01 \x01(\t\x12\x10\n\x08register\x18\x02 \x01(\x0c\"(\n\nLinkClosed\x12\x0c\n\x04\x63ode\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t2M\n\x0cRelayService\x12=\n\x05Relay\x12\x17.lattice.v1.RelayFrames\x1a\x17.lattice.v1.RelayFrames(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,13 +32,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lattice.v1.relay_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RELAYFRAMES']._serialized_start=38
-  _globals['_RELAYFRAMES']._serialized_end=91
-  _globals['_RELAYFRAME']._serialized_start=94
-  _globals['_RELAYFRAME']._serialized_end=248
-  _globals['_LINKOPENED']._serialized_start=250
-  _globals['_LINKOPENED']._serialized_end=295
-  _globals['_LINKCLOSED']._serialized_start=297
-  _globals['_LINKCLOSED']._serialized_end=337
-  _globals['_RELAYSERVICE']._serialized_start=339
-  _globals['_RELAYSERVICE']._serialized_end=416
+  _globals['_RELAYFRAMES']._serialized_end=141
+  _globals['_RELAYFRAME']._serialized_start=144
+  _globals['_RELAYFRAME']._serialized_end=298
+  _globals['_LINKOPENED']._serialized_start=300
+  _globals['_LINKOPENED']._serialized_end=345
+  _globals['_LINKCLOSED']._serialized_start=347
+  _globals['_LINKCLOSED']._serialized_end=387
+  _globals['_RELAYSERVICE']._serialized_start=389
+  _globals['_RELAYSERVICE']._serialized_end=466
 # @@protoc_insertion_point(module_scope)

@@ -7,10 +7,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RelayFrames(_message.Message):
-    __slots__ = ("frames",)
+    __slots__ = ("frames", "oldest_protocol", "newest_protocol")
     FRAMES_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     frames: _containers.RepeatedCompositeFieldContainer[RelayFrame]
-    def __init__(self, frames: _Optional[_Iterable[_Union[RelayFrame, _Mapping]]] = ...) -> None: ...
+    oldest_protocol: int
+    newest_protocol: int
+    def __init__(self, frames: _Optional[_Iterable[_Union[RelayFrame, _Mapping]]] = ..., oldest_protocol: _Optional[int] = ..., newest_protocol: _Optional[int] = ...) -> None: ...
 
 class RelayFrame(_message.Message):
     __slots__ = ("link", "opened", "closed", "payload", "taken")

@@ -8,6 +8,7 @@ from lattice.api.grpc.agents.steps import known_step, start_run
 from lattice.api.grpc.agents.values import MAX_MEMORY_MB, BadMessage
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.specifications import Figures
+from lattice.core.model.site.protocols import Agreed, NoCommonVersion
 from lattice.core.model.work.allocations import Cause, PartPhase
 from lattice.ports.nodes.agents import (
     FinishOrder,
@@ -22,6 +23,7 @@ from lattice.ports.nodes.agents import (
     StopOrder,
     UpdateOrder,
 )
+from lattice.wire.agents.protocols import agent_protocol, agree
 from lattice.wire.pb import agent_pb2 as pb
 
 _NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -81,7 +83,15 @@ def registration_of(message: pb.Register) -> Registration:
         process=message.process,
         collector_address=values.checked_line(message.collector_address, "the collector's address"),
         figures=_figures_of(hardware),
+        protocol=_protocol_of(message),
     )
+
+
+def _protocol_of(message: pb.Register) -> Agreed:
+    try:
+        return agree(message.protocol, us="this server", them=f"the agent of node {message.node_id}")
+    except NoCommonVersion as error:
+        raise BadMessage(str(error)) from error
 
 
 def _figures_of(hardware: pb.Hardware) -> Figures | None:
@@ -131,6 +141,7 @@ def welcome(greeting: Greeting) -> pb.ServerMessage:
             held_by=[pb.RunKey(number=key.number, run=key.run) for key in greeting.held_by],
             epoch=greeting.epoch,
             takes_batches=True,
+            protocol=agent_protocol(),
         )
     )
 

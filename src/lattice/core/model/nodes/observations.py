@@ -54,6 +54,7 @@ class Observations:
     def __init__(self) -> None:
         self._nodes: dict[str, Observation] = {}
         self._connected: set[str] = set()
+        self.protocols: dict[str, int] = {}  # the version that each connected agent and this server agreed on
         self.via: dict[str, str] = {}  # nodes whose last heartbeat a collector brought, and which one
 
     def get(self, node: str) -> Observation | None:
@@ -87,6 +88,7 @@ class Observations:
 
     def leave(self, node: str) -> None:
         """The stream is gone; what was heard stays."""
+        self.protocols.pop(node, None)
         self._connected.discard(node)
         old = self._nodes.get(node)
         if old is not None:

@@ -1,0 +1,29 @@
+"""Levels and protocol versions during an upgrade."""
+
+from msgspec import Struct
+
+
+class ServerLevels(Struct, frozen=True, kw_only=True):
+    """What one server supports; None when it does not answer, and `problem` says why."""
+
+    name: str
+    newest_level: int | None = None
+    newest_protocol: int | None = None
+    problem: str = ""
+
+
+class AgentProtocols(Struct, frozen=True, kw_only=True):
+    """How many connected agents speak this version of the protocol."""
+
+    protocol: int
+    nodes: int = 0
+
+
+class UpgradeStatus(Struct, frozen=True, kw_only=True):
+    """`next_level` is what finalizing would raise the level to; `blocked_by` says why it cannot."""
+
+    level: int
+    next_level: int | None = None
+    blocked_by: str = ""
+    servers: list[ServerLevels] = []
+    agents: list[AgentProtocols] = []

@@ -1,0 +1,79 @@
+"""Upgrades: which level the cluster writes, what every server supports, and raising the level for good."""
+
+from collections import Counter
+
+from msgspec import Struct
+
+from lattice.api.context import Context, NoParameters
+from lattice.api.errors import ApiError
+from lattice.core.machine.commands import RaiseLevel
+from lattice.core.machine.levels import NEWEST
+from lattice.core.model.site.protocols import OURS, Border
+from lattice.ports.quorum.servers import ServerState
+from lattice.wire.admin.upgrades import AgentProtocols, ServerLevels, UpgradeView
+
+
+class FinalizeUpgrade(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    request_id: str = ""
+
+
+async def upgrade_status(context: Context, request: NoParameters) -> UpgradeView:
+    """The level of the cluster, what each server supports, and which protocol versions the agents speak."""
+    return await _view(context)
+
+
+async def finalize_upgrade(context: Context, request: FinalizeUpgrade) -> UpgradeView:
+    """Raises the level by one when every server supports the next; there is no way back."""
+    view = await _view(context)
+    if view.next_level is None or view.blocked_by:
+        reason = view.blocked_by or f"this release supports no level above {view.level}"
+        raise ApiError(
+            "conflict",
+            f"the level stays at {view.level}: {reason}",
+            current=f"level {view.level}",
+            requested=f"level {view.level + 1}",
+            hint="lattice admin upgrade status",
+        )
+    await context.carry_out(RaiseLevel(level=view.next_level), request.request_id)
+    return await _view(context)
+
+
+async def _view(context: Context) -> UpgradeView:
+    level = context.state.level
+    servers = await _servers(context)
+    counts = Counter(context.services.observations.protocols.values())
+    return UpgradeView(
+        level=level,
+        next_level=level + 1 if level < NEWEST else None,
+        blocked_by=_blocked_by(servers, level + 1) if level < NEWEST else "",
+        servers=servers,
+        agents=[AgentProtocols(protocol=version, nodes=counts[version]) for version in sorted(counts)],
+    )
+
+
+async def _servers(context: Context) -> list[ServerLevels]:
+    services = context.services
+    if services.quorum is None:
+        newest = OURS[Border.SERVER].newest
+        return [ServerLevels(name=services.server_name, newest_level=NEWEST, newest_protocol=newest)]
+    return [_levels(state) for state in await services.quorum.ask_all(None)]
+
+
+def _levels(state: ServerState) -> ServerLevels:
+    if state.replica is None:
+        return ServerLevels(name=state.name, problem=state.problem or "it does not answer")
+    return ServerLevels(
+        name=state.name,
+        newest_level=state.replica.newest_level,
+        newest_protocol=state.replica.newest_protocol,
+    )
+
+
+def _blocked_by(servers: list[ServerLevels], wanted: int) -> str:
+    """Why the level cannot be raised, with the server's name; empty when it can."""
+    for server in servers:
+        if server.newest_level is None:
+            return f"what server {server.name} supports is not known ({server.problem}); start it, or remove it"
+        if server.newest_level < wanted:
+            return f"server {server.name} supports level {server.newest_level} at most; upgrade it first"
+    return ""

@@ -1,0 +1,112 @@
+"""The level of a cluster over the API: what is shown, when it is raised, and who keeps it down."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from lattice.core.machine.levels import NEWEST, OLDEST
+from lattice.ports.quorum.servers import ReplicaAt, ServerState
+from tests.integration.api.grpc_wire import ask, grpc_of
+from tests.integration.api.test_audit import auditing, kinds
+from tests.integration.api.world import World
+
+
+@dataclass
+class Servers:
+    """A quorum that says of its servers what it is told to."""
+
+    levels: dict[str, int | None]
+    leader_name: str = "s1"
+    asked: list[int | None] = field(default_factory=list)
+
+    def replica_at(self, index: int | None) -> ReplicaAt:
+        return ReplicaAt(name="s1", leads=True, applied_index=1)
+
+    async def resign(self, successor: str) -> None:
+        raise AssertionError("nobody asked for that")
+
+    async def ask_all(self, index: int | None) -> list[ServerState]:
+        return [
+            ServerState(name=name, problem="connection refused")
+            if level is None
+            else ServerState(
+                name=name, replica=ReplicaAt(name=name, leads=name == "s1", applied_index=1, newest_level=level)
+            )
+            for name, level in self.levels.items()
+        ]
+
+
+def at_level(level: int) -> Callable[[Callable[[World], Coroutine[Any, Any, None]]], Callable[[], None]]:
+    """Runs the test in a world of this level."""
+
+    def decorated(test: Callable[[World], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+        async def scenario() -> None:
+            world = World(level)
+            await world.start()
+            try:
+                await test(world)
+            finally:
+                await world.stop()
+
+        @functools.wraps(test)
+        def run() -> None:
+            asyncio.run(asyncio.wait_for(scenario(), 30))
+
+        del run.__wrapped__  # pytest would take its argument for a fixture
+        return run
+
+    return decorated
+
+
+@at_level(OLDEST)
+async def test_one_server_is_its_own_member_and_raises_the_level(world: World) -> None:
+    async with auditing(world):
+        before = (await world.call("GET", "/admin/upgrade", token=world.admin)).json()
+        assert (before["level"], before["next_level"], before["blocked_by"]) == (1, 2, "")
+        assert [(each["name"], each["newest_level"]) for each in before["servers"]] == [("s1", NEWEST)]
+        raised = await world.call("POST", "/admin/upgrade/finalize", {}, token=world.admin)
+        assert raised.status == 200, raised.body
+        assert raised.json()["level"] == 2
+        assert world.state.level == 2
+        assert "upgrade.finalize" in await kinds(world)
+
+
+@at_level(NEWEST)
+async def test_a_cluster_at_the_newest_level_has_nothing_to_finalize(world: World) -> None:
+    refused = await world.call("POST", "/admin/upgrade/finalize", {}, token=world.admin)
+    assert (refused.status, refused.error["code"]) == (409, "conflict")
+    assert f"supports no level above {NEWEST}" in refused.error["message"]
+
+
+@at_level(OLDEST)
+async def test_a_server_of_the_release_before_keeps_the_level_down_and_is_named(world: World) -> None:
+    world.services.quorum = Servers({"s1": 2, "s2": 1, "s3": 2})
+    refused = await world.call("POST", "/admin/upgrade/finalize", {}, token=world.admin)
+    assert refused.status == 409
+    assert "server s2 supports level 1 at most; upgrade it first" in refused.error["message"]
+    world.services.quorum = Servers({"s1": 2, "s2": 2, "s3": None})
+    async with grpc_of(world.services) as channel:
+        answer = await ask(channel, "finalize_upgrade", {}, token=world.admin)
+        assert answer.error is not None
+        assert "what server s3 supports is not known (connection refused)" in answer.error["message"]
+        assert world.state.level == 1
+        world.services.quorum = Servers({"s1": 2, "s2": 2, "s3": 3})
+        answer = await ask(channel, "finalize_upgrade", {"request_id": "r"}, token=world.admin)
+        assert answer.value["level"] == 2
+    assert world.state.level == 2
+
+
+@at_level(OLDEST)
+async def test_only_administrators_raise_the_level_and_everybody_sees_it(world: World) -> None:
+    assert (await world.call("POST", "/admin/upgrade/finalize", {}, token=world.alice)).status == 403
+    assert (await world.call("GET", "/admin/upgrade", token=world.alice)).json()["level"] == 1
+    assert world.state.level == 1
+
+
+@at_level(NEWEST)
+async def test_agents_are_counted_by_the_version_they_speak(world: World) -> None:
+    world.observations.protocols.update({"n1": 1, "n2": 2, "n3": 2})
+    view = (await world.call("GET", "/admin/upgrade", token=world.alice)).json()
+    assert view["agents"] == [{"protocol": 1, "nodes": 1}, {"protocol": 2, "nodes": 2}]
