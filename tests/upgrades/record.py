@@ -5,6 +5,7 @@ A recorded folder is never written again: it stands for the clusters, agents and
 
     data/ snapshot.bin expected.json   a small cluster: its data folder, a backup of it, what it holds
     walk/ walk.json                    a long log of all kinds of commands, with a snapshot, and what it leads to
+    schema.json                        every record of log and snapshots that it reads
     messages.jsonl                     every message of the wire contract
     api.jsonl                          requests of clients and their answers, REST and gRPC
     audit/                             an export of the audit chain, its keys, an archived segment
@@ -37,6 +38,7 @@ from tests.upgrades.api_examples import record_api
 from tests.upgrades.audit_files import record_audit
 from tests.upgrades.configuration import record_configuration
 from tests.upgrades.replicas import NOW_MS, remove_locks, replica_of
+from tests.upgrades.schema import record_schema
 from tests.upgrades.walk import record_walk
 from tests.upgrades.wire_messages import record_messages
 
@@ -134,6 +136,7 @@ async def record(target: Path) -> None:
     await record_api(target)
     await record_audit(target)
     record_messages(target)
+    record_schema(target)
     record_configuration(target)
 
 

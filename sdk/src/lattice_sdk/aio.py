@@ -18,6 +18,7 @@ from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, log_query, source_o
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.models.records import Allocation, AllocationFilter, Event, LogChunk, LogLine
 from lattice_sdk.operation import Awaiting, Steps, at
+from lattice_sdk.protocol import HEADER as PROTOCOL
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request
 from lattice_sdk.streams import watch_query
@@ -60,7 +61,7 @@ class LatticeClient(Awaiting, Calls):
             source_of_token(token, token_file, addresses),
             policy=RetryPolicy(retry_for_s=retry_for, note=note),
             timeout_s=timeout,
-            headers=(("User-Agent", "lattice-sdk"), *said.items()),
+            headers=(("User-Agent", "lattice-sdk"), PROTOCOL, *said.items()),
             ca_file=os.fspath(ca_file or ""),
         )
 

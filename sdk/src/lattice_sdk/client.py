@@ -13,6 +13,7 @@ from lattice_sdk.calls.every import Calls
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.models.records import Allocation, AllocationFilter, Page
 from lattice_sdk.operation import Blocking, Steps, at, given, new_request_id
+from lattice_sdk.protocol import HEADER as PROTOCOL
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
 from lattice_sdk.session import PREFIX, Request, Session
 from lattice_sdk.step_streams import StepStream
@@ -58,7 +59,7 @@ class Client(Blocking, Calls):
         addresses = parse_endpoints(texts, insecure_http=insecure_http)
         if not addresses:
             raise ValueError("a client needs at least one address")
-        headers = (("User-Agent", "lattice-sdk"), ("Accept", "*/*"))
+        headers = (("User-Agent", "lattice-sdk"), ("Accept", "*/*"), PROTOCOL)
         self._session = Session(
             addresses,
             source_of_token(token, token_file, addresses),

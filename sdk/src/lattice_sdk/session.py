@@ -33,6 +33,7 @@ STATUS_OF_CODE = {
     "conflict": 409,
     "already_exists": 409,
     "too_large": 413,
+    "unsupported_version": 426,
     "quota": 422,
     "infeasible": 422,
     "unavailable": 503,

@@ -13,6 +13,7 @@ import msgspec
 
 from lattice.agent.machine.state import Cause, End, RunKey
 from lattice.agent.machine.step_status import StepKey, StepStatus
+from lattice.core.model.site.protocols import OURS, Border, NoCommonVersion, negotiate, offer_of
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 START_WITHIN_S = 30.0
@@ -75,6 +76,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     pid: int = 0
     step: int = 0
     upto: int = 0  # input that a step has taken
+    protocol: tuple[int, int] = (0, 0)  # oldest and newest version; a shim of release 0.1.0 does not say them
     errno: int = 0  # why the node itself could not start a run
 
 
@@ -158,9 +160,13 @@ class ShimClient(asyncio.Protocol):
 
         self.request({"op": "list"}, answer)
         try:
-            return await asyncio.wait_for(listed, START_WITHIN_S)
+            listing: ShimMessage = await asyncio.wait_for(listed, START_WITHIN_S)
+            negotiate(OURS[Border.SHIM], offer_of(*listing.protocol), us="this agent", them="the shim that runs here")
         except TimeoutError:
             raise ShimUnavailable("the shim does not answer") from None
+        except (NoCommonVersion, ValueError) as error:
+            raise ShimUnavailable(str(error)) from error
+        return listing
 
     def close(self) -> None:
         """End the connection without telling `on_lost`."""

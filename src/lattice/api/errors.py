@@ -27,6 +27,7 @@ STATUS = {
     "already_exists": 409,
     "stale": 409,
     "too_large": 413,
+    "unsupported_version": 426,
     "quota": 422,
     "policy": 422,
     "too_many": 429,

@@ -110,3 +110,24 @@ async def test_agents_are_counted_by_the_version_they_speak(world: World) -> Non
     world.observations.protocols.update({"n1": 1, "n2": 2, "n3": 2})
     view = (await world.call("GET", "/admin/upgrade", token=world.alice)).json()
     assert view["agents"] == [{"protocol": 1, "nodes": 1}, {"protocol": 2, "nodes": 2}]
+
+
+@at_level(NEWEST)
+async def test_a_client_without_a_common_version_is_refused_with_both_versions(world: World) -> None:
+    for said, status in (("", 200), ("1-1", 200), ("1-2", 200), ("2-9", 200), ("8-9", 426), ("two", 400)):
+        answer = await world.call("GET", "/whoami", headers={"x-lattice-protocol": said})
+        assert answer.status == status, (said, answer.body)
+    refused = (await world.call("GET", "/whoami", headers={"x-lattice-protocol": "8-9"})).error
+    assert refused["code"] == "unsupported_version"
+    assert "this client speaks protocol versions 8 to 9, this server versions 1 to 2" in refused["message"]
+    async with grpc_of(world.services) as channel:
+        told = await ask(channel, "whoami", {}, token=world.alice, headers={"x-lattice-protocol": "8-9"})
+        assert told.error is not None
+        assert told.error["code"] == "unsupported_version"
+
+
+@at_level(NEWEST)
+async def test_everybody_may_ask_which_versions_a_server_speaks(world: World) -> None:
+    said = (await world.call("GET", "/version", token="")).json()
+    assert said["protocol"] == {"oldest": 1, "newest": 2, "features": []}
+    assert (said["oldest_level"], said["newest_level"]) == (OLDEST, NEWEST)

@@ -33,6 +33,7 @@ from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
 
 Body = dict[str, object]
 
+PROTOCOL = (1, 2)  # the oldest and the newest version of the requests that this shim understands
 DEFAULT_GRACE_S = 30.0
 KILL_AGAIN_S = 0.1
 MAX_KILL_AGAIN_S = 10.0
@@ -147,6 +148,7 @@ class RunTable:
             "cgroup": isinstance(self._tracker, CgroupRoot),
             "memory_limit": self._tracker.can_limit_memory(),
             "pid": os.getpid(),
+            "protocol": list(PROTOCOL),
         }
 
     def _forget(self, key: Key, _request: Body) -> Body:

@@ -21,6 +21,7 @@ from lattice.api.grpc.contract import Rpc, message_class
 from lattice.api.grpc.convert import answer_writer, event_writer, request_reader
 from lattice.api.grpc.statuses import REQUEST_ID, status_of, trailers
 from lattice.api.limits import MAX_BODY_BYTES
+from lattice.api.protocol import HEADER, check_client
 from lattice.api.services import Services
 from lattice.ports.site.identity import Identity
 
@@ -38,6 +39,7 @@ class Caller:
     tenant: str
     request_id: str
     is_stale_enough: bool
+    protocol: str
 
     @classmethod
     def of(cls, context: CallContext) -> "Caller":
@@ -49,6 +51,7 @@ class Caller:
             tenant=_text(said.get("x-lattice-tenant")),
             request_id=_text(said.get(REQUEST_ID)),
             is_stale_enough=_text(said.get("x-lattice-consistency")) == "stale",
+            protocol=_text(said.get(HEADER)),
         )
 
 
@@ -117,6 +120,8 @@ class Call:
     async def _run(
         self, services: Services, given: bytes | None, caller: Caller, call: CallContext
     ) -> tuple[object, Identity]:
+        if caller.protocol:
+            check_client(caller.protocol)
         identity = await admit(services, self._operation, caller.authorization)
         request = await read_request(call) if given is None else given
         if len(request) > MAX_BODY_BYTES:

@@ -26,6 +26,7 @@ STATUS = {
     "already_exists": StatusCode.ALREADY_EXISTS,
     "stale": StatusCode.ABORTED,
     "too_large": StatusCode.INVALID_ARGUMENT,
+    "unsupported_version": StatusCode.FAILED_PRECONDITION,
     "too_many": StatusCode.RESOURCE_EXHAUSTED,
     "quota": StatusCode.RESOURCE_EXHAUSTED,
     "policy": StatusCode.FAILED_PRECONDITION,

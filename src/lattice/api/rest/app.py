@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lattice.api.errors import ApiError, ErrorAnswer, starting
 from lattice.api.limits import MAX_ADDRESS
 from lattice.api.operations.table import OPERATIONS
+from lattice.api.protocol import server_version
 from lattice.api.rest.endpoint import RETRY, STALE, Endpoint, send_error, send_json
 from lattice.api.rest.openapi import document_bytes
 from lattice.api.rest.requests import Headers
@@ -147,6 +148,9 @@ def _public_routes(services: Services) -> list[Route]:
     async def discovery(scope: Scope, receive: Receive, send: Send) -> None:
         await send_json(send, 200, services.discovery, Headers(scope).request_id)
 
+    async def version(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_json(send, 200, server_version(), Headers(scope).request_id)
+
     async def openapi(scope: Scope, receive: Receive, send: Send) -> None:
         await send_json(send, 200, msgspec.Raw(document_bytes()), Headers(scope).request_id)
 
@@ -154,6 +158,7 @@ def _public_routes(services: Services) -> list[Route]:
         Route("/healthz", _Application(healthz), methods=["GET"]),
         Route("/metrics", _Application(metrics), methods=["GET"]),
         Route(f"{_PREFIX}/openapi.json", _Application(openapi), methods=["GET"]),
+        Route(f"{_PREFIX}/version", _Application(version), methods=["GET"]),
         Route(f"{_PREFIX}/auth/discovery", _Application(discovery), methods=["GET"]),
     ]
 

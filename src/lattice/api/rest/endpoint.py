@@ -14,6 +14,7 @@ from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, Tex
 from lattice.api.context import Context
 from lattice.api.errors import ErrorAnswer, translated
 from lattice.api.operations.table import Operation
+from lattice.api.protocol import check_client
 from lattice.api.rest.events import send_events
 from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body
 from lattice.api.services import Services
@@ -73,6 +74,8 @@ class Endpoint:
             self._log_request(status, request_id, started)
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> tuple[object, Identity]:
+        if headers.protocol:
+            check_client(headers.protocol)
         identity = await admit(self._services, self._operation, headers.authorization)
         body = await read_body(receive, headers) if self._has_body else b""
         request = self._decode(scope, headers, body)

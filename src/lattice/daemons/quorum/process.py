@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from lattice.api.errors import ApiError
@@ -32,6 +33,7 @@ from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.clock import SystemClock
 from lattice.ports.quorum.log import LogError, LogStart, LogUnavailable
 from lattice.ports.quorum.replica import Replica, ReplicaStopped
+from lattice.ports.quorum.servers import ServerState
 from lattice.ports.site.audit import AuditError
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.archive.repair import inspect, put_aside
@@ -132,6 +134,9 @@ class QuorumProcess(ServerProcess):
         """Of a server that was restored: where the log begins, until it has."""
         start = read_start(self._data_dir)
         return None if start is None else start.log_start()
+
+    async def _ask_servers(self) -> Sequence[ServerState]:
+        return await self._servers.ask_all(None)
 
     async def _prepare(self) -> None:
         refuse_unfinished(self._data_dir)

@@ -9,6 +9,7 @@ from typing import Protocol
 from lattice.config.schema import ServerConfig
 from lattice.control.audit.sealing import Auditing
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
+from lattice.control.finalizing import Finalizing
 from lattice.control.loop import Loop
 from lattice.control.nodes.conformance import Conformance
 from lattice.control.nodes.health import HealthRegistry
@@ -76,7 +77,9 @@ class Loops:
         epoch: int = 0,
         uploads: SnapshotUploads | None = None,
         auditing: Auditing | None = None,
+        finalizing: Finalizing | None = None,
     ) -> None:
+        self.finalizing = finalizing
         timings = _Timings(config, epoch)
         self._metrics = metrics
         self.is_crowded: Callable[[], bool] = lambda: False  # set where agents come in
@@ -198,7 +201,13 @@ class Loops:
             self.tracing,
             self.notifying,
         )
-        configured: tuple[Loop | None, ...] = (self.remediation, self.energy, self.uploads, self.auditing)
+        configured: tuple[Loop | None, ...] = (
+            self.remediation,
+            self.finalizing,
+            self.energy,
+            self.uploads,
+            self.auditing,
+        )
         return (*always, *(loop for loop in configured if loop is not None))
 
     def start(self) -> None:

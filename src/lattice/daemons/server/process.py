@@ -5,6 +5,7 @@ import contextlib
 import json
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from socket import socket
 
@@ -26,6 +27,7 @@ from lattice.api.streams.changes import ChangeRing
 from lattice.config.rules import intent_rules
 from lattice.config.schema import ServerConfig
 from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults, make_safe
+from lattice.control.finalizing import Finalizing
 from lattice.control.loop import failures, repeats
 from lattice.control.nodes.admission import NodeAdmissions
 from lattice.control.settings import seconds_setting
@@ -51,6 +53,7 @@ from lattice.observe.metrics import Metrics
 from lattice.ports.clock import SystemClock
 from lattice.ports.quorum.log import Log
 from lattice.ports.quorum.replica import Replica
+from lattice.ports.quorum.servers import ServerState, alone
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.backup.objects import SnapshotUploads
 from lattice.quorum.backup.restore import carry_out_request, refuse_unfinished
@@ -201,10 +204,15 @@ class ServerProcess:
             epoch=self._replica.epoch,
             uploads=self._build_uploads(),
             auditing=auditing,
+            finalizing=Finalizing(replica, self._ask_servers) if config.upgrade.auto_finalize else None,
         )
         loops.is_crowded = lambda: self._agents.is_crowded
         self._report_rules()
         return loops
+
+    async def _ask_servers(self) -> Sequence[ServerState]:
+        """What every server of the cluster supports."""
+        return [alone(self._config.name, self._replica.applied_index)]
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
         loops = await self._begin_loops(self._replica, f"{self._scheme}://{reachable(rest)}")

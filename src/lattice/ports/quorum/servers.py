@@ -5,11 +5,13 @@ Errors of this boundary::
     MembershipRefused    what was asked of the servers is not possible; nothing happened, or, with `unavailable`, it is not known
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from lattice.core.machine.levels import NEWEST
+from lattice.core.model.site.protocols import OURS, Border
 from lattice.ports.quorum.backups import BackupRecord
 
 Role = Literal["voter", "learner", "invited"]
@@ -62,6 +64,31 @@ class ServerState(Struct, frozen=True, kw_only=True):
     problem: str = ""
     clock_skew_ms: int | None = None
     warning: str = ""
+
+
+def alone(name: str, applied_index: int) -> ServerState:
+    """A server that shares its log with nobody: its own only member."""
+    ours = OURS[Border.SERVER]
+    replica = ReplicaAt(
+        name=name,
+        leads=True,
+        applied_index=applied_index,
+        newest_level=NEWEST,
+        newest_protocol=ours.newest,
+        oldest_protocol=ours.oldest,
+    )
+    return ServerState(name=name, replica=replica)
+
+
+def level_blocked_by(servers: Iterable[ServerState], level: int) -> str:
+    """Why the cluster cannot be raised to this level, with the name of the server that keeps it down; empty when it can."""
+    for server in servers:
+        if server.replica is None:
+            problem = server.problem or "it does not answer"
+            return f"what server {server.name} supports is not known ({problem}); start it, or remove it"
+        if server.replica.newest_level < level:
+            return f"server {server.name} supports level {server.replica.newest_level} at most; upgrade it first"
+    return ""
 
 
 class QuorumView(Protocol):

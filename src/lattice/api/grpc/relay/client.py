@@ -12,7 +12,8 @@ import grpc.aio
 
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.agents.session import GOODBYE_WITHIN_S, SessionLost, StreamRefused
-from lattice.api.grpc.relay.frames import MAX_MESSAGE_BYTES, WINDOW_BYTES, FrameQueue
+from lattice.api.grpc.relay.frames import MAX_MESSAGE_BYTES, WINDOW_BYTES, FrameQueue, check_greeting, greeting
+from lattice.core.model.site.protocols import NoCommonVersion
 from lattice.wire.pb import relay_pb2 as pb
 from lattice.wire.pb.relay_pb2_grpc import RelayServiceStub
 
@@ -65,6 +66,8 @@ class LeaderRelay:
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 batch = await call.read()
+            if isinstance(batch, pb.RelayFrames):
+                check_greeting(batch, "the leader")
             sending = asyncio.create_task(self._send(call))
             on_open()
             while isinstance(batch, pb.RelayFrames):
@@ -79,6 +82,7 @@ class LeaderRelay:
 
     async def _send(self, call: Call) -> None:
         try:
+            await call.write(greeting())
             while True:
                 await call.write(await self.queue.take())
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
@@ -248,6 +252,8 @@ class Relaying:
                 await relay.run(RelayServiceStub(channel).Relay(), attend)
         except grpc.aio.AioRpcError as error:
             return f"{error.code().name.lower()}: {error.details()}"
+        except NoCommonVersion as error:
+            return str(error)
         except TimeoutError:
             return "no answer"
         finally:

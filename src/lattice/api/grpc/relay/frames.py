@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 
+from lattice.core.model.site.protocols import OURS, Border, NoCommonVersion, negotiate, offer_of
 from lattice.wire.pb import relay_pb2 as pb
 
 # One batch; a frame that is larger travels alone.
@@ -13,6 +14,21 @@ ROOM_BYTES = 8 << 20
 WINDOW_BYTES = 1 << 20
 MAX_MESSAGE_BYTES = 32 << 20
 _FRAME_BYTES = 16
+
+
+def greeting() -> pb.RelayFrames:
+    """The first batch of each side: nothing but the versions it speaks."""
+    ours = OURS[Border.SERVER]
+    return pb.RelayFrames(oldest_protocol=ours.oldest, newest_protocol=ours.newest)
+
+
+def check_greeting(batch: pb.RelayFrames, them: str) -> None:
+    """Raises NoCommonVersion when the other server speaks none of our versions; one that says nothing speaks version 1."""
+    try:
+        theirs = offer_of(batch.oldest_protocol, batch.newest_protocol)
+    except ValueError as error:
+        raise NoCommonVersion(f"{them}: {error}") from error
+    negotiate(OURS[Border.SERVER], theirs, them=them)
 
 
 class FrameQueue:

@@ -13,7 +13,8 @@ import grpc
 
 from lattice.api.grpc.agents.session import LocalRegistrar, Session, SessionLost, StreamRefused
 from lattice.api.grpc.callers import Callers, checked_caller
-from lattice.api.grpc.relay.frames import WINDOW_BYTES, FrameQueue
+from lattice.api.grpc.relay.frames import WINDOW_BYTES, FrameQueue, check_greeting, greeting
+from lattice.core.model.site.protocols import NoCommonVersion
 from lattice.wire.pb import relay_pb2 as pb
 
 _log = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ class RelayService:
             await host.run(batches, context)
         finally:
             self.relays.discard(host)
+        if host.refusal:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, host.refusal)
         is_banned = host.banned.is_set()
         why = f"{server} does not belong to the cluster any more" if is_banned else "this server does not lead any more"
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
@@ -66,6 +69,7 @@ class RelayHost:
         self._registrar = registrar
         self.server = server
         self.banned = asyncio.Event()
+        self.refusal = ""  # why the follower cannot be served at all
         self._links: dict[int, _RelayedLink] = {}
         self.queue = FrameQueue()
         self.frames_taken = 0
@@ -73,7 +77,7 @@ class RelayHost:
 
     async def run(self, batches: AsyncIterator[pb.RelayFrames], context: Context) -> None:
         """Returns when the follower is gone or this server leads no more."""
-        await context.write(pb.RelayFrames())
+        await context.write(greeting())
         tasks = [
             asyncio.create_task(self._read(batches)),
             asyncio.create_task(self._send(context)),
@@ -84,7 +88,9 @@ class RelayHost:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 error = task.exception()
-                if error is not None and not isinstance(error, grpc.RpcError | grpc.aio.UsageError):
+                if isinstance(error, NoCommonVersion):
+                    self.refusal = str(error)
+                elif error is not None and not isinstance(error, grpc.RpcError | grpc.aio.UsageError):
                     _log.error("relay failed", exc_info=error)
         finally:
             for link in list(self._links.values()):
@@ -105,6 +111,8 @@ class RelayHost:
 
     async def _read(self, batches: AsyncIterator[pb.RelayFrames]) -> None:
         async for batch in batches:
+            if not self.batches_taken:
+                check_greeting(batch, f"server {self.server}")
             self.batches_taken += 1
             self.frames_taken += len(batch.frames)
             for frame in batch.frames:

@@ -8,8 +8,7 @@ from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError
 from lattice.core.machine.commands import RaiseLevel
 from lattice.core.machine.levels import NEWEST
-from lattice.core.model.site.protocols import OURS, Border
-from lattice.ports.quorum.servers import ServerState
+from lattice.ports.quorum.servers import ServerState, alone, level_blocked_by
 from lattice.wire.admin.upgrades import AgentProtocols, ServerLevels, UpgradeView
 
 
@@ -40,23 +39,22 @@ async def finalize_upgrade(context: Context, request: FinalizeUpgrade) -> Upgrad
 
 async def _view(context: Context) -> UpgradeView:
     level = context.state.level
-    servers = await _servers(context)
+    states = await _servers(context)
     counts = Counter(context.services.observations.protocols.values())
     return UpgradeView(
         level=level,
         next_level=level + 1 if level < NEWEST else None,
-        blocked_by=_blocked_by(servers, level + 1) if level < NEWEST else "",
-        servers=servers,
+        blocked_by=level_blocked_by(states, level + 1) if level < NEWEST else "",
+        servers=[_levels(state) for state in states],
         agents=[AgentProtocols(protocol=version, nodes=counts[version]) for version in sorted(counts)],
     )
 
 
-async def _servers(context: Context) -> list[ServerLevels]:
+async def _servers(context: Context) -> list[ServerState]:
     services = context.services
-    if services.quorum is None:
-        newest = OURS[Border.SERVER].newest
-        return [ServerLevels(name=services.server_name, newest_level=NEWEST, newest_protocol=newest)]
-    return [_levels(state) for state in await services.quorum.ask_all(None)]
+    if services.quorum is not None:
+        return await services.quorum.ask_all(None)
+    return [alone(services.server_name, services.replica.applied_index)]
 
 
 def _levels(state: ServerState) -> ServerLevels:
@@ -67,13 +65,3 @@ def _levels(state: ServerState) -> ServerLevels:
         newest_level=state.replica.newest_level,
         newest_protocol=state.replica.newest_protocol,
     )
-
-
-def _blocked_by(servers: list[ServerLevels], wanted: int) -> str:
-    """Why the level cannot be raised, with the server's name; empty when it can."""
-    for server in servers:
-        if server.newest_level is None:
-            return f"what server {server.name} supports is not known ({server.problem}); start it, or remove it"
-        if server.newest_level < wanted:
-            return f"server {server.name} supports level {server.newest_level} at most; upgrade it first"
-    return ""
