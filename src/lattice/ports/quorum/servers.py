@@ -67,7 +67,7 @@ class ServerState(Struct, frozen=True, kw_only=True):
 
 
 def alone(name: str, applied_index: int) -> ServerState:
-    """A server that shares its log with nobody: its own only member."""
+    """A server that shares its log with no other: its own only member."""
     ours = OURS[Border.SERVER]
     replica = ReplicaAt(
         name=name,
