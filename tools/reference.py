@@ -19,7 +19,7 @@ from lattice.core.machine.transitions import ALLOCATION_TABLE, NODE_TABLE
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import node_reference, openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
+from tools import code_reference, node_reference, openapi, slurm_options  # noqa: E402 - found by the line before, wherever this is started
 
 TARGET = ROOT / "docs" / "reference"
 MIGRATING = ROOT / "docs" / "guide" / "migrating-from-slurm.md"
@@ -117,6 +117,7 @@ def pages(*, is_fresh: bool = False) -> dict[str, str]:
         "alerts.md": node_reference.alerts(NOTE),
         "rest.md": rest(),
         "permissions.md": permissions(),
+        **code_reference.pages(NOTE),
         "openapi.json": openapi.generate(is_fresh=is_fresh),
         "../guide/migrating-from-slurm.md": slurm_options.spliced(MIGRATING.read_text()),
     }
@@ -129,7 +130,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         wanted = pages(is_fresh=arguments.fresh)
-    except openapi.Breaking as problem:
+    except (openapi.Breaking, code_reference.Unexplained) as problem:
         print(f"docs: {problem}", file=sys.stderr)
         return 1
     stale = [

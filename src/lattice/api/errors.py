@@ -18,23 +18,23 @@ from lattice.ports.site.identity import Unauthenticated
 from lattice.wire.text.problems import BadField
 
 STATUS = {
-    "invalid": 400,
-    "unauthenticated": 401,
-    "forbidden": 403,
-    "not_found": 404,
-    "method_not_allowed": 405,
-    "conflict": 409,
-    "already_exists": 409,
-    "stale": 409,
-    "too_large": 413,
-    "unsupported_version": 426,
-    "quota": 422,
-    "policy": 422,
-    "too_many": 429,
-    "infeasible": 422,
-    "internal": 500,
-    "unavailable": 503,
-    "storage_full": 507,
+    "invalid": 400,  # the request is malformed or a value is out of bounds; do not repeat it unchanged
+    "unauthenticated": 401,  # no token, or one that is invalid or expired
+    "forbidden": 403,  # the caller may see this and may not do it
+    "not_found": 404,  # does not exist, or the caller may not see it
+    "method_not_allowed": 405,  # the path has no such method
+    "conflict": 409,  # the present state does not allow it
+    "already_exists": 409,  # the name is taken
+    "stale": 409,  # a proposal of the servers no longer fits the state; callers see `conflict`
+    "too_large": 413,  # the body or message is over its limit
+    "unsupported_version": 426,  # the other side speaks a version that this server does not; upgrade one of them
+    "quota": 422,  # a limit of the tenant, user, project or vCluster would be exceeded
+    "policy": 422,  # refused by the site's submit filter
+    "too_many": 429,  # over a rate limit; repeat it after `Retry-After`
+    "infeasible": 422,  # no set of nodes of this cluster can ever satisfy it
+    "internal": 500,  # an unexpected error; the server's log has the details
+    "unavailable": 503,  # cannot be answered now; repeat it under the same request id
+    "storage_full": 507,  # a disk of the servers is full and nothing was changed; repeat it later
 }
 
 

@@ -18,44 +18,54 @@ Listen = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5
 
 
 class LogSection(Struct, frozen=True, kw_only=True):
+    # where the log of a single server is kept; `memory` is for tests and loses everything at the end
     kind: Literal["sqlite", "memory"] = "sqlite"
 
 
 class PeerSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One server as the others reach it: REST, the agents' port, and both ports of its etcd member."""
 
-    name: Name
-    rest: Annotated[str, Meta(pattern=r"^https?://[^\s/]+$")]
-    grpc: Listen
-    client: Listen
-    peer: Listen
+    name: Name  # name of the server, as its own `name`
+    rest: Annotated[str, Meta(pattern=r"^https?://[^\s/]+$")]  # base URL of its REST API
+    grpc: Listen  # address of its port for agents and gRPC
+    client: Listen  # address of its etcd member's client port
+    peer: Listen  # address of its etcd member's peer port
 
 
 class QuorumSection(Struct, frozen=True, kw_only=True):
     """`peers` names all servers, this one too. With a `token` all of them begin together; without, one begins and others join."""
 
+    # `sqlite`: one server with an embedded log; `etcd`: three or five servers that share a log
     kind: Literal["sqlite", "etcd"] = "sqlite"
-    peers: list[PeerSection] = []
+    peers: list[PeerSection] = []  # all servers of the quorum, this one included
+    # names a new quorum whose servers all start together with --bootstrap; empty = one starts, the others join by invitation
     token: str = ""
-    client_listen: str = ""  # empty = the address by which the others reach it
+    # where the etcd member listens for servers; empty = the `client` address of this server in `peers`
+    client_listen: str = ""
+    # where the etcd member listens for other members; empty = the `peer` address of this server in `peers`
     peer_listen: str = ""
-    internal_listen: str = ""  # for other servers only; empty = the host of `peer` and the port after its
-    relay_listen: str = ""  # where other servers bring their agents; empty = two ports behind that of peers
-    certificates: str = ""  # empty = `certificates` in the data directory
-    clock_skew_limit: Period = 0.5  # a server whose clock differs by more is warned about
-    clock_step_limit: Period = 60.0  # one whose clock jumps or differs by more does not lead
-    program: str = "etcd"
-    quota_bytes: Annotated[int, Meta(ge=16 << 20, le=8 << 30)] = 4 << 30  # of each member's database
+    # where this server listens for other servers; empty = the host of `peer` and the port after it
+    internal_listen: str = ""
+    # where other servers relay their agents to; empty = the host of `peer` and the second port after it
+    relay_listen: str = ""
+    certificates: str = ""  # folder of the certificates between servers; empty = `certificates` in the data directory
+    # a server whose clock differs by more is reported in logs, metrics and `raft status`
+    clock_skew_limit: Period = 0.5
+    clock_step_limit: Period = 60.0  # a server whose clock jumps or differs by more does not lead
+    program: str = "etcd"  # the etcd program: a name in PATH or a path
+    quota_bytes: Annotated[int, Meta(ge=16 << 20, le=8 << 30)] = 4 << 30  # size limit of each etcd member's database
+    # seconds without a sign of life after which another server takes over the leadership
     lease_s: Annotated[int, Meta(ge=2, le=60)] = 4
 
 
 class GrpcTlsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """gRPC with TLS on an address of its own, for clients. With `client_authority` they show a certificate, too."""
 
-    listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = ""  # empty = none
-    certificate: str = ""
-    key: str = ""
-    client_authority: str = ""
+    # address of the TLS listener for gRPC clients; empty = none
+    listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = ""
+    certificate: str = ""  # PEM file with the server's certificate chain
+    key: str = ""  # PEM file with its private key
+    client_authority: str = ""  # PEM file with the authorities of client certificates; empty = clients show none
 
 
 class TlsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,87 +74,91 @@ class TlsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `client_ca` is who may vouch for node agents besides this cluster itself, on `api.agent_listen`.
     """
 
-    certificate: str = ""
-    key: str = ""
-    client_ca: str = ""
-    reload_every: Period = 30.0
+    certificate: str = ""  # PEM file with the server's certificate chain; empty = no TLS
+    key: str = ""  # PEM file with its private key
+    client_ca: str = ""  # PEM file with further authorities that may issue certificates for node agents
+    reload_every: Period = 30.0  # how often the files are checked for changes
 
 
 class OidcSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What tokens of `api.oidc_issuer` have to be like, and what they say. Claims are named as the provider writes them."""
 
+    # accepted signature algorithms
     algorithms: list[Literal["RS256", "ES256"]] = field(default_factory=lambda: ["RS256", "ES256"])
-    audiences: list[str] = []  # empty = api.oidc_client_id
-    clock_skew: Delay = 30.0
-    user_claim: Name = "sub"
-    account_claim: str = ""  # the POSIX account; empty = called as the user
-    tenants_claim: Name = "tenants"
-    default_tenants: list[Name] = []  # of tokens that name none
-    roles_from_scopes: bool = (
-        True  # False where the provider grants any scope that is asked for: then role claims decide alone
-    )
-    own_user_tokens: bool = True  # tokens for people that are signed with api.hmac_secret are accepted, too
-    keys_every: Period = 300.0
-    recheck: Literal["none", "userinfo", "introspection"] = "none"  # how long streams find out about revoked tokens
-    client_secret: str = ""  # a reference; only for introspection
-    ca_file: str = ""  # whom to trust instead of the system's authorities
-    # Some providers give programs on people's machines a "secret", too; every user who logs in receives it.
+    audiences: list[str] = []  # accepted audiences of tokens; empty = `api.oidc_client_id`
+    clock_skew: Delay = 30.0  # tolerance for times in tokens
+    user_claim: Name = "sub"  # claim that names the user
+    account_claim: str = ""  # claim that names the POSIX account; empty = the same as the user
+    tenants_claim: Name = "tenants"  # claim that lists the user's tenants
+    default_tenants: list[Name] = []  # tenants of tokens that name none
+    # whether scopes of a token give roles; false where the provider grants any scope, so that role claims alone decide
+    roles_from_scopes: bool = True
+    own_user_tokens: bool = True  # whether user tokens signed with `api.hmac_secret` are accepted as well
+    keys_every: Period = 300.0  # how often the provider's keys are fetched again
+    # how long-lived streams learn that their token was revoked
+    recheck: Literal["none", "userinfo", "introspection"] = "none"
+    client_secret: str = ""  # secret for introspection, as a reference
+    ca_file: str = ""  # PEM file with the authorities of the provider; empty = those of the system
+    # given to every user who logs in; only for providers that require a "secret" of public clients
     public_client_secret: str = ""
-    # What `lattice login` asks for, and which of the tokens it gets is shown to this cluster.
+    # scopes that `lattice login` requests
     scopes: list[str] = field(default_factory=lambda: ["openid", "profile", "offline_access"])
+    # which of the tokens from a login is sent to this cluster
     login_token: Literal["access_token", "id_token"] = "access_token"  # noqa: S105 - a kind of token
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of the listener for REST, and of the Unix socket alike. `descriptors_kept` are never used for connections."""
 
-    head_bytes: Annotated[int, Meta(ge=8192, le=1 << 20)] = 64 << 10
-    headers: Annotated[int, Meta(ge=20, le=1000)] = 100
-    head_timeout: Period = 10.0  # from the first byte of a head to its last
-    body_idle_timeout: Period = 30.0  # without a byte of the body
-    connections: Annotated[int, Meta(ge=1)] = 16_384
-    connections_per_address: Annotated[int, Meta(ge=1)] = 4_096
-    descriptors_kept: Annotated[int, Meta(ge=64)] = 256
+    head_bytes: Annotated[int, Meta(ge=8192, le=1 << 20)] = 64 << 10  # largest request line and headers together
+    headers: Annotated[int, Meta(ge=20, le=1000)] = 100  # most headers of a request
+    head_timeout: Period = 10.0  # longest time from the first byte of the headers to the last
+    body_idle_timeout: Period = 30.0  # longest time without a byte of the body
+    connections: Annotated[int, Meta(ge=1)] = 16_384  # most open connections
+    connections_per_address: Annotated[int, Meta(ge=1)] = 4_096  # most open connections from one address
+    descriptors_kept: Annotated[int, Meta(ge=64)] = 256  # file descriptors that connections never use
 
 
 class ApiSection(Struct, frozen=True, kw_only=True):
     """Port 0 = a free one. `advertised_url` is the address given to workloads; without it, where REST listens."""
 
-    hmac_secret: str
-    rest_listen: Listen = "127.0.0.1:8080"
-    unix_socket: str = ""  # a path: users of this machine read the status of nodes there without a token; empty = none
-    grpc_listen: Listen = "127.0.0.1:50051"
-    agent_listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = (
-        ""  # agents by mutual TLS
-    )
+    hmac_secret: str  # secret that signs the cluster's own tokens, the same on all servers; a reference
+    rest_listen: Listen = "127.0.0.1:8080"  # address of the REST API; port 0 = any free port
+    unix_socket: str = ""  # path of a socket where users of this machine read node status without a token; empty = none
+    grpc_listen: Listen = "127.0.0.1:50051"  # address for agents and gRPC clients; port 0 = any free port
+    # address where agents connect with mutual TLS; empty = none
+    agent_listen: Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5})?$")] = ""
     tls: TlsSection = TlsSection()
+    # URL of the OpenID provider; empty = only the cluster's own tokens
     oidc_issuer: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
-    oidc_client_id: str = ""
+    oidc_client_id: str = ""  # client id at the OpenID provider
     oidc: OidcSection = OidcSection()
-    token_revalidation_interval: Period = 300.0  # of those who follow streams
-    node_domain: str = (
-        ""  # of agents' certificates: NODE.node_domain; needed with client_ca, unless agents have SPIFFE ids
-    )
-    node_spiffe_id: str = ""  # of agents' certificates, with {node} in it: spiffe://site/lattice/agent/{node}
-    node_certificate_lifetime: Period = 86400.0  # of those that this cluster issues
+    token_revalidation_interval: Period = 300.0  # how often the callers of open streams are authorized again
+    # agents' certificates are for NODE.node_domain; needed with `client_ca`, unless agents have SPIFFE ids
+    node_domain: str = ""
+    node_spiffe_id: str = ""  # SPIFFE id of agents' certificates, with {node} in it: spiffe://site/lattice/agent/{node}
+    node_certificate_lifetime: Period = 86400.0  # lifetime of the certificates that this cluster issues to agents
     grpc_tls: GrpcTlsSection = GrpcTlsSection()
+    # URL of the REST API for workloads; empty = the address where REST listens
     advertised_url: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
-    allocation_token_lifetime: Period = 86400.0  # at the most; work that takes longer gets new ones
+    allocation_token_lifetime: Period = 86400.0  # longest lifetime of a workload's token; longer work gets new ones
     limits: ConnectionLimits = ConnectionLimits()
 
 
 class NodeAgentSection(Struct, frozen=True, kw_only=True):
-    heartbeat_interval_s: Period = 10.0
-    heartbeat_timeout_s: Period = 30.0
-    grace_period_s: Period = 60.0
-    sensitive_heartbeat_timeout_s: Period = 120.0  # of nodes that are claimed or do sensitive work
-    sensitive_grace_period_s: Period = 300.0
-    borrowed_grace_period_s: Period = 30.0  # of nodes that work for a vCluster which is not theirs
-    boot_timeout_s: Period = 600.0  # a node that is not Ready by then failed to boot
-    stop_grace_s: Delay = 30.0  # between SIGTERM and SIGKILL
-    order_retry_s: Period = 2.0  # an order that shows no effect is sent again
-    start_timeout_s: Period = 60.0  # a run that its node has not started by then is taken back
-    reconcile_every_s: Period = 30.0
+    heartbeat_interval_s: Period = 10.0  # time between two heartbeats of an agent
+    heartbeat_timeout_s: Period = 30.0  # silence after which a node is Degraded
+    grace_period_s: Period = 60.0  # further silence after which a Degraded node is Down
+    # `heartbeat_timeout_s` of nodes that are claimed or run sensitive work
+    sensitive_heartbeat_timeout_s: Period = 120.0
+    sensitive_grace_period_s: Period = 300.0  # `grace_period_s` of those nodes
+    borrowed_grace_period_s: Period = 30.0  # `grace_period_s` of nodes that work for a vCluster other than their own
+    boot_timeout_s: Period = 600.0  # a node that is not Ready after this time failed to boot
+    stop_grace_s: Delay = 30.0  # time between SIGTERM and SIGKILL
+    order_retry_s: Period = 2.0  # an order that shows no effect is sent again after this time
+    # a run that its node has not started after this time is rolled back and planned again
+    start_timeout_s: Period = 60.0
+    reconcile_every_s: Period = 30.0  # how often the runs of nodes are compared with the state
 
 
 NodeEvent = Literal[
@@ -158,110 +172,115 @@ class NodeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     `reboot_program` reboots the nodes that its standard input names; none = operators do that by hand.
     """
 
+    # command and arguments, run on the leader with node events as JSON on stdin; empty = none
     event_script: list[str] = []
-    event_script_timeout: Period = 30.0
+    event_script_timeout: Period = 30.0  # the script is killed after this time
+    # most runs of the script per minute; events are gathered in between
     event_script_per_minute: Annotated[int, Meta(ge=1, le=600)] = 10
-    event_script_states: list[NodeEvent] = []  # moves into these, nodes that are unfit or fit again; none = everything
+    event_script_states: list[NodeEvent] = []  # states and events that are reported to the script; empty = all
+    # command and arguments that reboot the nodes named on stdin; empty = operators reboot by hand
     reboot_program: list[str] = []
-    reboot_timeout: Period = 120.0
+    reboot_timeout: Period = 120.0  # the program is killed after this time
 
 
 class SchedulingSection(Struct, frozen=True, kw_only=True):
-    cycle_interval_s: Period = 5.0
-    merge_ms: Annotated[int, Meta(ge=0, le=10_000)] = 50
-    energy_prices: str = ""  # a CSV file or an http(s) address; empty = prices are not known
+    cycle_interval_s: Period = 5.0  # longest time between two scheduling cycles
+    merge_ms: Annotated[int, Meta(ge=0, le=10_000)] = 50  # milliseconds during which events are gathered before a cycle
+    energy_prices: str = ""  # CSV file or URL with energy prices; empty = prices are not known
 
 
 class SnapshotsSection(Struct, frozen=True, kw_only=True):
     """`every_commands` and `keep` are about those on the server's disk; `to_object_store` and `every` about copies elsewhere."""
 
-    every_commands: Count = 20_000
-    keep: Count = 5
-    to_object_store: bool = False
-    every: Period = 3600.0
+    every_commands: Count = 20_000  # commands between two snapshots on the server's disk
+    keep: Count = 5  # snapshots kept on the server's disk
+    to_object_store: bool = False  # whether the leader copies snapshots to the object store
+    every: Period = 3600.0  # time between two such copies
 
 
 class BackupSection(Struct, frozen=True, kw_only=True):
-    directory: str = ""  # empty = `backups` in the data directory
+    directory: str = ""  # folder for backups; empty = `backups` in the data directory
 
 
 class ArchiveSection(Struct, frozen=True, kw_only=True):
-    after_s: Delay = 300.0
+    after_s: Delay = 300.0  # how long finished allocations stay in the state before they are archived
 
 
 class ObjectStoreSection(Struct, frozen=True, kw_only=True):
-    directory: str = ""  # empty = `objects` beside the data directory's log
+    directory: str = ""  # folder of the object store; empty = `objects` in the data directory
 
 
 class DefaultsSection(Struct, frozen=True, kw_only=True):
     """What the first start creates, and what a submission gets that names nothing."""
 
-    walltime: Period = 3600.0
-    tenant: Name = "default"
-    vcluster: Name = "default"
+    walltime: Period = 3600.0  # walltime of submissions that name none
+    tenant: Name = "default"  # tenant that the first start creates; used where none is named
+    vcluster: Name = "default"  # vCluster that the first start creates; used where none is named
 
 
 class MailSection(Struct, frozen=True, kw_only=True):
     """The site's mail server; without a host nothing is mailed. `password` is a reference to a secret."""
 
-    host: str = ""
-    port: Annotated[int, Meta(ge=1, le=65535)] = 587
-    security: Literal["none", "starttls", "tls"] = "starttls"
-    user: str = ""
-    password: str = ""
-    sender: str = ""  # `NAME <ADDRESS>`, or an address
-    default_domain: str = ""  # who names no address is written to at USER@default_domain
-    allowed_domains: list[str] = []  # empty = all
-    ca_file: str = ""  # whom to trust instead of the system's authorities
+    host: str = ""  # mail server; empty = no mail
+    port: Annotated[int, Meta(ge=1, le=65535)] = 587  # its port
+    security: Literal["none", "starttls", "tls"] = "starttls"  # how the connection is encrypted
+    user: str = ""  # login at the mail server; empty = none
+    password: str = ""  # password at the mail server, as a reference
+    sender: str = ""  # sender of the mail: an address, or `NAME <ADDRESS>`
+    default_domain: str = ""  # users without an address are written to at USER@default_domain
+    allowed_domains: list[str] = []  # domains that mail is sent to; empty = all
+    ca_file: str = ""  # PEM file with the authorities of the mail server; empty = those of the system
 
 
 class WebhookSection(Struct, frozen=True, kw_only=True):
     """`secret` is a reference; every user's webhooks are signed with a key derived from it."""
 
-    enabled: bool = False
-    secret: str = ""
-    allow_http: bool = False
-    allow_private: bool = False  # also to addresses inside the site
-    ca_file: str = ""
+    enabled: bool = False  # whether webhooks are sent
+    secret: str = ""  # every user's webhooks are signed with a key derived from it; a reference
+    allow_http: bool = False  # whether webhooks may go to http:// addresses
+    allow_private: bool = False  # whether webhooks may go to private addresses inside the site
+    ca_file: str = ""  # PEM file with trusted authorities; empty = those of the system
 
 
 class NotificationsSection(Struct, frozen=True, kw_only=True):
     mail: MailSection = MailSection()
     webhook: WebhookSection = WebhookSection()
-    retry: Period = 2.0  # after the first failure; doubled after each, five minutes at the most
-    give_up_after: Period = 4 * 3600.0
+    retry: Period = 2.0  # time until the second attempt; doubled after each, up to five minutes
+    give_up_after: Period = 4 * 3600.0  # a notification is dropped after this time
 
 
 class IntentSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a submission has to be like; everything that is given has to hold. Lists: one of them."""
 
-    tenant: str | list[str] = []
-    user: str | list[str] = []
-    project: str | list[str] = []
-    lifecycle: Literal["", "bounded", "unbounded", "reactive"] = ""
-    tags: dict[str, str] = {}
-    min_nodes: int | None = None
-    max_nodes: int | None = None
-    min_gpus: int | None = None  # per node
-    max_gpus: int | None = None
-    min_walltime: str | float | None = None
-    max_walltime: str | float | None = None
+    tenant: str | list[str] = []  # the submission's tenant
+    user: str | list[str] = []  # the submission's user
+    project: str | list[str] = []  # the submission's project
+    lifecycle: Literal["", "bounded", "unbounded", "reactive"] = ""  # the submission's lifecycle; empty = any
+    tags: dict[str, str] = {}  # tags that the submission has, with these values
+    min_nodes: int | None = None  # at least this many nodes
+    max_nodes: int | None = None  # at most this many nodes
+    min_gpus: int | None = None  # at least this many GPUs per node
+    max_gpus: int | None = None  # at most this many GPUs per node
+    min_walltime: str | float | None = None  # at least this walltime
+    max_walltime: str | float | None = None  # at most this walltime
 
 
 class RuleSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    vcluster: Name
+    vcluster: Name  # vCluster that the rule chooses
     when: IntentSection = IntentSection()
-    name: str = ""
+    name: str = ""  # shown to the user as `chosen_by`
 
 
 class FilterSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A program of the site that sees every submission first: `command` with its arguments, or `python` as module:function."""
 
-    command: list[str] = []
+    command: list[str] = []  # program and arguments that judge submissions; empty = none
+    # function that judges submissions, `module:function`; empty = none
     python: Annotated[str, Meta(pattern=r"^([A-Za-z_][\w.]*:[A-Za-z_]\w*)?$")] = ""
-    timeout: Period = 5.0
-    at_once: Annotated[int, Meta(ge=1, le=256)] = 8
-    on_failure: Literal["refuse", "accept"] = "refuse"  # when it fails, is too slow or makes no sense
+    timeout: Period = 5.0  # a filter that takes longer has failed
+    at_once: Annotated[int, Meta(ge=1, le=256)] = 8  # filters that run at the same time
+    # what happens to a submission when the filter fails, times out or gives no valid answer
+    on_failure: Literal["refuse", "accept"] = "refuse"
 
 
 class SubmissionSection(Struct, frozen=True, kw_only=True):
@@ -274,37 +293,38 @@ class SubmissionSection(Struct, frozen=True, kw_only=True):
 class AuditSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The audit chain. `signing_key` is a file, made when it is not there; empty = `audit.key` in the data directory."""
 
+    # PEM file with the signing key, created if it does not exist; empty = `audit.key` in the data directory
     signing_key: str = ""
-    seal_every: Period = 10.0
-    keep: Count = 10_000  # sealed entries that stay in the state; older ones go to the object store
-    archive_after: Period = 86_400.0
-    retention: Period = 7 * 365.25 * 86_400
+    seal_every: Period = 10.0  # longest time until entries are signed
+    keep: Count = 10_000  # sealed entries kept in the state; older ones move to the object store
+    archive_after: Period = 86_400.0  # sealed entries older than this move to the object store
+    retention: Period = 7 * 365.25 * 86_400  # archived entries older than this are deleted
 
 
 class RateLimitsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one user may ask for; 0 = no limit. Where nothing is given, dev mode is generous."""
 
-    attach_max_concurrent: Limit | None = None
-    stream_logs_max_concurrent: Limit | None = None
-    stream_metrics_max_concurrent: Limit | None = None
-    watch_max_concurrent: Limit | None = None
-    query_metrics_per_minute: Limit | None = None
-    diagnostics_per_minute: Limit | None = None
-    compare_per_minute: Limit | None = None
-    audit_per_minute: Limit | None = None
-    requests_per_second: Limit | None = None
-    requests_burst: Annotated[int, Meta(ge=1)] | None = None
+    attach_max_concurrent: Limit | None = None  # open terminals of one user
+    stream_logs_max_concurrent: Limit | None = None  # followed outputs of one user
+    stream_metrics_max_concurrent: Limit | None = None  # followed metrics of one user
+    watch_max_concurrent: Limit | None = None  # watched streams of changes of one user
+    query_metrics_per_minute: Limit | None = None  # metric queries of one user per minute
+    diagnostics_per_minute: Limit | None = None  # diagnostics of one user per minute
+    compare_per_minute: Limit | None = None  # comparisons of one user per minute
+    audit_per_minute: Limit | None = None  # audit queries of one user per minute
+    requests_per_second: Limit | None = None  # requests of one user per second
+    requests_burst: Annotated[int, Meta(ge=1)] | None = None  # requests of one user at once after a pause
 
 
 class VaultSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where vault:// leads: the key-value engine, version 2. `token` is a reference to a secret, env:// or file://."""
 
-    address: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""
-    token: str = ""
-    mount: str = "secret"
-    namespace: str = ""
-    ca_file: str = ""
-    timeout: Period = 5.0
+    address: Annotated[str, Meta(pattern=r"^(https?://[^\s/]+)?$")] = ""  # URL of Vault; empty = no Vault
+    token: str = ""  # Vault token, as an env:// or file:// reference
+    mount: str = "secret"  # mount point of the key-value engine
+    namespace: str = ""  # Vault namespace; empty = none
+    ca_file: str = ""  # PEM file with the authorities of Vault; empty = those of the system
+    timeout: Period = 5.0  # longest time for one request
 
 
 class OpenChamiSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -313,33 +333,35 @@ class OpenChamiSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `token` is a reference to a secret; `xnames` says how nodes are called there, where that is not by their own name.
     """
 
-    url: Annotated[str, Meta(pattern=r"^(https?://[^\s]+)?$")] = ""
-    token: str = ""
-    ca_file: str = ""
-    timeout: Period = 10.0
-    xnames: dict[str, str] = {}
+    url: Annotated[str, Meta(pattern=r"^(https?://[^\s]+)?$")] = ""  # URL of the State Management Daemon; empty = none
+    token: str = ""  # access token, as a reference
+    ca_file: str = ""  # PEM file with its authorities; empty = those of the system
+    timeout: Period = 10.0  # longest time for one request
+    xnames: dict[str, str] = {}  # names of nodes there, where they differ from ours
 
 
 class SlurmSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Names that the Slurm commands use. No `partitions` = every vCluster is one; `qos` maps names to preemption classes."""
 
-    cluster_name: Name = "lattice"
+    cluster_name: Name = "lattice"  # name of the cluster in Slurm commands
+    # partition names and their vClusters; empty = every vCluster is a partition of its own name
     partitions: dict[str, Name] = {}
-    qos: dict[str, Annotated[int, Meta(ge=0, le=10)]] = {}  # empty = low 2, normal 5, high 8
+    # QoS names and their preemption classes; empty = low 2, normal 5, high 8
+    qos: dict[str, Annotated[int, Meta(ge=0, le=10)]] = {}
 
 
 class CompatSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`set_slurm_env` = native submissions get SLURM_* variables, too; those of the Slurm commands always do."""
 
-    set_slurm_env: bool = False
+    set_slurm_env: bool = False  # whether native submissions get SLURM_* variables; those of Slurm commands always do
 
 
 class SensitiveSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`wiper` is the site's command that wipes a node when sensitive work has left it: JSON on its standard input, 0 = clean."""
 
-    wiper: list[str] = []
+    wiper: list[str] = []  # command and arguments that wipe a node: JSON on stdin, exit code 0 = clean; empty = none
     wipe_timeout: Period = 1800.0  # a wipe that takes longer has failed, and its node is quarantined
-    wipes_at_once: Annotated[int, Meta(ge=1, le=256)] = 32
+    wipes_at_once: Annotated[int, Meta(ge=1, le=256)] = 32  # wipes that run at the same time
 
 
 class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -349,14 +371,14 @@ class UpgradeSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     false: a new cluster waits for that, too, so that its data can be read by the release before.
     """
 
-    auto_finalize: bool | None = None
+    auto_finalize: bool | None = None  # whether the level is raised automatically; see above for unset
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
-    data_dir: Annotated[str, Meta(min_length=1)]
+    data_dir: Annotated[str, Meta(min_length=1)]  # folder of the log, snapshots, archive and keys
     api: ApiSection
-    name: Name = "server"
-    mode: Literal["dev", "production"] = "production"
+    name: Name = "server"  # name of this server, unique in its quorum
+    mode: Literal["dev", "production"] = "production"  # `dev` relaxes limits and checks for a cluster on one machine
     log: LogSection = LogSection()
     quorum: QuorumSection = QuorumSection()
     node_agent: NodeAgentSection = NodeAgentSection()
@@ -377,4 +399,4 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     sensitive: SensitiveSection = SensitiveSection()
     openchami: OpenChamiSection = OpenChamiSection()
     upgrade: UpgradeSection = UpgradeSection()
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"  # least severe messages that are logged

@@ -273,10 +273,11 @@ class _InventoryFigures(Collector):
         yield from ()
 
     def collect(self) -> Iterator[Metric]:
-        help_text = (
-            "Inventories of nodes: taken, changed (another fingerprint), refused (garbage), surplus, asked for again"
+        family = CounterMetricFamily(
+            "lattice_node_inventories",
+            "Inventories of nodes: taken, changed (another fingerprint), refused (garbage), surplus, asked for again",
+            labels=["outcome"],
         )
-        family = CounterMetricFamily("lattice_node_inventories", help_text, labels=["outcome"])
         counts = self._read()
         for outcome in ("taken", "changed", "refused", "surplus", "asked"):
             family.add_metric([outcome], counts.get(outcome, 0))

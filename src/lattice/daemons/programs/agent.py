@@ -35,8 +35,8 @@ from lattice.ports.quorum.object_store import ObjectStore
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 DEFAULT_OUTPUT_LIMIT = 64 << 20
 DEFAULT_GRACE_S = 30.0
-EXIT_USAGE = 2
-EXIT_FAILED = 1
+EXIT_USAGE = 2  # invalid options, or another agent uses the state directory; starting it again does not help
+EXIT_FAILED = 1  # a failure while running, such as a shim that cannot be started
 DISCOVER_HELP = "`lattice-agent --discover` prints the inventory of this machine as JSON and exits. "
 HOLLOW_HELP = "`lattice-agent --hollow N` simulates N nodes; see `lattice-agent --hollow N --help`"
 

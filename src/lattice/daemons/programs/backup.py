@@ -16,7 +16,7 @@ from lattice.config.schema import ServerConfig
 from lattice.daemons.server.recovery import check, recover
 from lattice.ports.quorum.backups import BackupError
 
-EXIT_REFUSED = 1
+EXIT_REFUSED = 1  # the backup is damaged, or cannot be restored here
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -27,8 +27,8 @@ from lattice.replay.traces.reader import FORMATS, listed_procs, read_trace
 from lattice.replay.traces.workload import Workload, keep_r1
 from lattice.replay.weights import WeightsError, read_weights
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
+EXIT_FAILED = 1  # the trace cannot be replayed, or the output cannot be written
+EXIT_USAGE = 2  # invalid command line
 LATTICE = "lattice"
 NODES_PROFILE = "hpc"  # the default of a vCluster
 TEXTBOOK: dict[str, Callable[[Workload], Policy]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}

@@ -23,9 +23,9 @@ from lattice.daemons.quorum.start_mode import StartMode
 from lattice.daemons.server.vaults import vault_of
 from lattice.observe.logging import configure
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_REMOVED = 3
+EXIT_FAILED = 1  # a failure while running
+EXIT_USAGE = 2  # cannot start: invalid options or configuration, or data that this release cannot read
+EXIT_REMOVED = 3  # this server was removed from the quorum; it does not start again
 STOP_WITHIN_S = 4.5
 # A server keeps most of what it allocates, so frequent full collections would find nothing.
 GC_THRESHOLDS = (20_000, 20, 50)

@@ -28,8 +28,9 @@ from lattice.observe.logging import configure
 
 _log = logging.getLogger(__name__)
 
-WRONG_ARGUMENTS = 2
-ALREADY_RUNNING = 3
+EXIT_FAILED = 1  # the cluster could not be started or stopped
+EXIT_USAGE = 2  # invalid command line
+EXIT_ALREADY_RUNNING = 3  # a cluster is already running in that directory
 HINT = "name another folder by --dir"
 HINTS: dict[type[OSError], str] = {
     FileExistsError: "it is not a directory; choose one with --dir",
@@ -141,7 +142,7 @@ def already_running(layout: Layout) -> StartFailed:
     return StartFailed(
         f"a cluster is already running in {layout.root}{where}",
         hint=f"`lattice down --dir {layout.root}` stops it; with another --dir and other ports a second one can run",
-        code=ALREADY_RUNNING,
+        code=EXIT_ALREADY_RUNNING,
     )
 
 
@@ -200,7 +201,7 @@ def stop(layout: Layout) -> int:
     return 0
 
 
-def complain(text: str, hint: str = "", code: int = 1) -> int:
+def complain(text: str, hint: str = "", code: int = EXIT_FAILED) -> int:
     """Says it as `lattice` says its own errors."""
     print(f"error: {text}" + (f"\n  hint: {hint}" if hint else ""), file=sys.stderr)  # noqa: T201 - the answer to a person
     return code
@@ -209,7 +210,7 @@ def complain(text: str, hint: str = "", code: int = 1) -> int:
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         hint = f"see `{self.prog} --help`"
-        sys.exit(complain(message.removeprefix("argument "), hint, WRONG_ARGUMENTS))
+        sys.exit(complain(message.removeprefix("argument "), hint, EXIT_USAGE))
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -1,0 +1,91 @@
+"""What the documents say about the tree is true: paths and links lead somewhere, and nothing is missing from the lists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.tree import ROOT, files, shown
+from tools import code_reference
+
+# Records of the past name what was true then.
+HISTORY = {"CHANGELOG.md"}
+# A path in backquotes that ends like one of our files, e.g. `core/machine/commands.py` or `tests/chaos/`.
+NAMED = re.compile(r"`((?:[\w.-]+/)+(?:[\w.-]+\.(?:py|md|proto|toml|c|json|txt|yaml)|))`")
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+# Where a path names any of a kind: `core/machine/rules/SUBJECT.py`.
+PLACEHOLDER = re.compile(r"[A-Z]{2,}")
+# Paths may be written from any of these folders.
+ROOTS = ("", "src", "src/lattice", "sdk/src", "sdk/src/lattice_sdk", "docs", "docs/reference")
+# The first words of paths that are ours; others belong to a node, a user or another project.
+OURS = {
+    path.relative_to(ROOT / root).parts[0]
+    for root in ROOTS
+    for path in files()
+    if (ROOT / root) in path.parents and len(path.relative_to(ROOT / root).parts) > 1
+}
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def documents() -> list[Path]:
+    return [path for path in files() if path.suffix == ".md" and shown(path) not in HISTORY]
+
+
+def exists(name: str, document: Path) -> bool:
+    return any((base / name).exists() for base in (document.parent, *(ROOT / root for root in ROOTS)))
+
+
+def anchors(document: Path) -> set[str]:
+    """The headings of a document as links name them."""
+    headings = re.findall(r"^#+ (.+)$", CODE.sub("", document.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", documents(), ids=shown)
+def test_every_path_in_the_docs_exists(document: Path) -> None:
+    named = {match.group(1) for match in NAMED.finditer(document.read_text(encoding="utf-8"))}
+    ours = {name for name in named if name.split("/")[0] in OURS and not PLACEHOLDER.search(Path(name).name)}
+    assert [name for name in sorted(ours) if not exists(name, document)] == []
+
+
+@pytest.mark.parametrize("document", documents(), ids=shown)
+def test_every_link_in_the_docs_leads_somewhere(document: Path) -> None:
+    broken = []
+    for target in LINK.findall(CODE.sub("", document.read_text(encoding="utf-8"))):
+        place, _, anchor = target.partition("#")
+        if ":" in place:
+            continue  # somewhere else
+        path = document.parent / place if place else document
+        if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_the_map_of_the_readme_names_every_package() -> None:
+    packages = {path.parent.name for path in (ROOT / "src" / "lattice").glob("*/__init__.py")}
+    named = set(re.findall(r"`src/lattice/(\w+)`", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert named == packages
+
+
+def test_every_reference_page_is_listed() -> None:
+    listed = (REFERENCE / "README.md").read_text(encoding="utf-8")
+    pages = {path.name for path in files() if path.parent == REFERENCE} - {"README.md"}
+    assert sorted(name for name in pages if f"]({name})" not in listed) == []
+
+
+def test_every_metric_of_an_alert_exists() -> None:
+    used = set(re.findall(r"lattice_\w+", (REFERENCE / "alerts.md").read_text(encoding="utf-8")))
+    assert used
+    assert used - code_reference.metric_families().keys() == set()
+
+
+def test_a_name_without_an_explanation_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "schema.py"
+    module.write_text("A = 1  # told\n\n# above\nB = (\n    2\n)\nC = 3  # noqa: E501\n")
+    monkeypatch.setattr(code_reference, "ROOT", tmp_path)
+    comments = code_reference.Comments(module)
+    first, second, third = comments.tree.body
+    assert (comments.beside(first, "A"), comments.beside(second, "B")) == ("told", "above")
+    with pytest.raises(code_reference.Unexplained, match="C has no comment"):
+        comments.beside(third, "C")

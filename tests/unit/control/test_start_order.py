@@ -1,0 +1,37 @@
+"""Every field of a submission's work changes the order that starts it. A new field fails until the order carries it."""
+
+from typing import Any
+
+import pytest
+
+from lattice.control.work.orders import start_order
+from lattice.core.machine.state import State
+from lattice.core.model.nodes.nodes import Hardware, Node
+from lattice.ports.nodes.agents import StartOrder
+from lattice.wire.work.allocations import Work
+from lattice.wire.work.run_files import OutputFiles
+from tests.unit.control.test_run_files import record
+
+VALUES: dict[str, Any] = {
+    **{"argv": ("true",), "script": "#!/bin/sh\n", "script_args": ("x",), "env": {"A": "1"}, "cwd": "/srv"},
+    **{
+        "submit_dir": "/srv",
+        "summary": True,
+        "output": OutputFiles(stdout="/tmp/o"),
+        "signal": "USR1@60",
+        "umask": 0o27,
+    },
+}
+
+
+def order(work: Work) -> StartOrder:
+    allocation = record(walltime_s=600)
+    state = State()
+    for share in allocation.shares:
+        state.nodes[share.node] = Node(id=share.node, hardware=Hardware(cpus=4, memory_mb=1024))
+    return start_order(state, allocation, allocation.parts[0], work, token="t", api_url="http://s1", grace_s=1.0)
+
+
+@pytest.mark.parametrize("field", Work.__struct_fields__)
+def test_a_field_of_the_work_changes_the_order(field: str) -> None:
+    assert order(Work(**{field: VALUES[field]})) != order(Work())
