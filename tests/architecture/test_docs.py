@@ -25,6 +25,9 @@ OURS = {
     for path in files()
     if (ROOT / root) in path.parents and len(path.relative_to(ROOT / root).parts) > 1
 }
+MODULE = re.compile(r"(?<![\w/.{}-])\w[\w/-]*\.py\b")
+EXAMPLES = {"train.py"}  # of users
+ARCHITECTURE = ROOT / "docs" / "architecture"
 REFERENCE = ROOT / "docs" / "reference"
 
 
@@ -66,6 +69,22 @@ def test_the_map_of_the_readme_names_every_package() -> None:
     packages = {path.parent.name for path in (ROOT / "src" / "lattice").glob("*/__init__.py")}
     named = set(re.findall(r"`src/lattice/(\w+)`", (ROOT / "README.md").read_text(encoding="utf-8")))
     assert named == packages
+
+
+@pytest.mark.parametrize("document", [each for each in documents() if each.parent in (ROOT, ARCHITECTURE)], ids=shown)
+def test_every_module_named_in_the_docs_exists(document: Path) -> None:
+    """In drawings and tables too, and with as much of its path as is given."""
+    modules = [f"/{shown(path)}" for path in files() if path.suffix == ".py"]
+    named = set(MODULE.findall(document.read_text(encoding="utf-8")))
+    ours = {name for name in named if not PLACEHOLDER.search(Path(name).name)} - EXAMPLES
+    assert [name for name in sorted(ours) if not any(module.endswith(f"/{name}") for module in modules)] == []
+
+
+def test_every_architecture_page_is_listed_and_has_a_drawing() -> None:
+    listed = (ARCHITECTURE / "README.md").read_text(encoding="utf-8")
+    pages = [path for path in documents() if path.parent == ARCHITECTURE and path.name != "README.md"]
+    assert [shown(path) for path in pages if f"]({path.name})" not in listed] == []
+    assert [shown(path) for path in pages if not CODE.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_every_reference_page_is_listed() -> None:
