@@ -48,6 +48,7 @@ def server(name: str, site: Site, *words: object) -> Iterator[dict[str, str]]:
             "agent_listen": "127.0.0.1:0",
             "hmac_secret": f"file://{site.folder / 'secret'}",
             "tls": {"certificate": str(certificate), "key": str(key), "client_ca": str(site.authority.ca)},
+            "node_domain": "alps.lattice.internal",
         },
         "quorum": {
             "kind": "etcd",
@@ -99,6 +100,8 @@ def test_a_follower_serves_users_by_tls_and_agents_by_certificate(tmp_path_facto
             site.endpoints = second
             certificate, key = site.authority.issue("n1.alps.lattice.internal")
             files = ["--bootstrap-cert", certificate, "--bootstrap-key", key, "--bootstrap-ca", site.authority.ca]
+            with Client(second["rest"], token_file=admin, ca_file=site.authority.ca) as client:
+                client.admit_node("n1")
             with site.agent("n1", *files):
                 eventually(lambda: site.is_ready("n1"), "the follower's agent is known to the leader", within_s=30)
                 with Client(second["rest"], token_file=admin, ca_file=site.authority.ca) as client:
