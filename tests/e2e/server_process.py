@@ -18,6 +18,8 @@ PROGRAM = str(Path(sys.executable).with_name("lattice-server"))
 class Server:
     """One server of a cluster; the first `stop` ends the one that the supervisor started."""
 
+    program: tuple[str, ...] = (PROGRAM,)
+
     def __init__(self, cluster: LocalCluster, name: str, config: Path, settings: Mapping[str, str]) -> None:
         self._cluster = cluster
         self._name = name
@@ -46,7 +48,7 @@ class Server:
         overrides = [word for key, value in self._settings.items() for word in ("--set", f"{key}={value}")]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [PROGRAM, "--config", str(self.config), *overrides, *words],
+                [*self.program, "--config", str(self.config), *overrides, *words],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -56,7 +58,11 @@ class Server:
     def refused(self, *words: str) -> str:
         """What it says when it cannot start as asked."""
         done = subprocess.run(
-            [PROGRAM, "--config", str(self.config), *words], capture_output=True, text=True, timeout=60, check=False
+            [*self.program, "--config", str(self.config), *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == 2, done
         return done.stderr
