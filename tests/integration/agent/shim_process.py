@@ -45,6 +45,19 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+def stands_still(pid: int) -> bool:
+    """Whether the process is stopped, or frozen with its cgroup."""
+    if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+        return True
+    groups = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    for top in [mount[1] for mount in mounts if mount[2] == "cgroup2"]:
+        for events in [Path(f"{top}{path}/cgroup.events") for hierarchy, _, path in groups if hierarchy == "0"]:
+            if events.exists() and "frozen 1" in events.read_text().splitlines():
+                return True
+    return False
+
+
 def wait_for(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
     until = time.monotonic() + deadline_s
     while not condition():

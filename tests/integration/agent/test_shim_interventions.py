@@ -1,10 +1,9 @@
 """Signals to a run, signals before its limit, pauses."""
 
 import signal
-import time
 from pathlib import Path
 
-from tests.integration.agent.shim_process import Client, ShimProcess, alive, wait_for
+from tests.integration.agent.shim_process import Client, ShimProcess, alive, stands_still, wait_for
 from tests.integration.agent.test_shim_steps import request, step_end
 
 TRAPS = "trap 'echo shell >>got' USR1; echo 1 >ready; while [ ! -e stop ]; do sleep 0.02; done"
@@ -68,9 +67,11 @@ def test_a_paused_run_stands_still_and_its_limit_with_it(shim: ShimProcess, agen
     pid = agent.ask("start", **shim.request(1, "sh", "-c", script, walltime_s=3))["pid"]
     wait_for((shim.scratch / "ready").exists, "ready")
     assert agent.ask("pause", number=1, run=1)["ok"]
-    time.sleep(0.2)  # nothing tells when a freeze has reached everybody
+    wait_for(lambda: stands_still(pid), "the run to stand still")
     before = _ticks(pid)
-    time.sleep(3)
+    # Another run with the same limit, which goes on: when it has reached it, so would the paused one.
+    agent.ask("start", **shim.request(2, "sleep", "300", walltime_s=3))
+    assert agent.ended(2)["cause"] == "walltime"
     assert _ticks(pid) == before
     assert alive(pid)
     (shim.scratch / "stop").touch()
@@ -95,11 +96,14 @@ def test_a_paused_run_can_be_ended_with_grace(shim: ShimProcess, agent: Client) 
 def test_steps_pause_where_the_allocation_has_no_run(shim: ShimProcess, agent: Client) -> None:
     script = "echo $$ >pid; while [ ! -e stop ]; do sleep 0.02; done"
     agent.ask("launch_step", **request(shim, 3, "sh", "-c", script))
-    shim.written_pid("pid")
+    pid = shim.written_pid("pid")
     agent.ask("pause", number=3, run=1)
-    time.sleep(0.2)
+    wait_for(lambda: stands_still(pid), "the step to stand still")
+    # A run that goes on sees the file and ends; the step would as well.
+    agent.ask("start", **shim.request(4, "sh", "-c", "while [ ! -e stop ]; do sleep 0.02; done"))
     (shim.scratch / "stop").touch()
-    time.sleep(0.3)
+    assert agent.ended(4)["cause"] == "exit"
+    assert stands_still(pid)
     assert not [event for event in agent.events if event.get("phase") == "ended"]
     agent.ask("resume", number=3, run=1)
     assert step_end(agent, 3)["cause"] == "exit"

@@ -7,13 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.integration.agent.shim_process import SOURCES, Client, ShimProcess, alive, wait_for
+
+EPOLL_WAITS = frozenset({"232", "281", "22"})  # epoll_wait and epoll_pwait by their numbers, of x86-64 and of arm64
 
 
 def test_runs_go_on_and_end_while_no_agent_is_there(shim: ShimProcess, agent: Client) -> None:
@@ -204,6 +205,11 @@ def test_runs_beyond_the_descriptors_are_refused_and_the_others_end(make_shim: C
     assert {second.ended(number)["exit_code"] for number in started} == {3}
 
 
+def _watched(pid: int) -> int:
+    """How many descriptors the shim's loop waits for: while it cannot take connections, its socket is not among them."""
+    return sum(info.read_text().count("tfd:") for info in Path(f"/proc/{pid}/fdinfo").iterdir())
+
+
 @pytest.mark.root
 def test_shim_that_has_no_descriptor_for_an_agent_hears_it_later(root_shim: ShimProcess) -> None:
     agent = root_shim.connect()
@@ -211,8 +217,9 @@ def test_shim_that_has_no_descriptor_for_an_agent_hears_it_later(root_shim: Shim
     pid = root_shim.process.pid
     _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (1, hard))
+    watched = _watched(pid)
     unheard = root_shim.connect()
-    time.sleep(0.2)
+    wait_for(lambda: _watched(pid) < watched, "the shim to let the agent wait")
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
     assert [run["phase"] for run in unheard.ask("list")["runs"]] == ["running"]
 
@@ -222,10 +229,13 @@ def test_idle_shim_does_not_wake_up(shim: ShimProcess, agent: Client) -> None:
     wait_for(lambda: shim.phase(1) == "running", "the start to be written down")
     agent.ask("list")
 
-    def switches() -> int:
-        text = Path(f"/proc/{shim.process.pid}/status").read_text()
-        return int(text.split("voluntary_ctxt_switches:")[1].split()[0])
+    def is_asleep() -> bool:
+        """In epoll without a time-out: the fourth argument is -1."""
+        words = Path(f"/proc/{shim.process.pid}/syscall").read_text().split()
+        return words[0] in EPOLL_WAITS and int(words[4], 16) & 0xFFFFFFFF == 0xFFFFFFFF
 
-    before = switches()
-    time.sleep(1)
-    assert switches() - before <= 3
+    wait_for(is_asleep, "the shim to sleep without limit")
+    files = Path(f"/proc/{shim.process.pid}/fdinfo").iterdir()
+    timers = [line for file in files for line in file.read_text().splitlines() if line.startswith("it_value")]
+    (left_s,) = (int(line.partition("(")[2].partition(",")[0]) for line in timers)
+    assert left_s > 80000  # its timer is the limit of the run, a day from now, and nothing sooner
