@@ -6,7 +6,7 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshots.folders import SnapshotFolder
-from tests.unit.quorum.world import HandClock
+from lattice.testing import HandClock
 
 NOW_MS = 1_700_000_000_000
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from lattice.ports.nodes.agents import Order, OutputName, OutputPiece
+from lattice.ports.nodes.agents import AgentUnreachable, Order, OutputName, OutputPiece
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder
 
 
@@ -12,7 +12,8 @@ from lattice.ports.nodes.steps import AnyStepOrder, StepOrder
 class FakeLinks:
     """Implements `AgentLinks` and `StepLinks`: remembers what was sent to whom.
 
-    `open` are the nodes that are connected; `heard` is set by every order.
+    `open` are the nodes that are connected; `heard` is set by every order. `files` is what runs wrote, by node, number, run and
+    stream; a file that is followed ends once its run is in `ended`.
     """
 
     open: set[str] = field(default_factory=set)
@@ -21,6 +22,30 @@ class FakeLinks:
     closed: list[tuple[str, str]] = field(default_factory=list)
     step_orders: list[tuple[str, AnyStepOrder]] = field(default_factory=list)
     fed: list[tuple[str, int, bytes, bool]] = field(default_factory=list)
+    files: dict[tuple[str, int, int, str], bytes] = field(default_factory=dict)
+    ended: set[tuple[int, int]] = field(default_factory=set)
+    reads: list[tuple[str, int, bool]] = field(default_factory=list)  # node, offset, whether it was followed
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def write(self, node: str, number: int, run: int, stream: str, data: bytes) -> None:
+        """The run writes."""
+        key = (node, number, run, stream)
+        self.files[key] = self.files.get(key, b"") + data
+        self._wake()
+
+    def end(self, number: int, run: int) -> None:
+        """The run has ended: nothing more is written."""
+        self.ended.add((number, run))
+        self._wake()
+
+    def lose(self, node: str) -> None:
+        """The node is not connected any more."""
+        self.open.discard(node)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def send(self, node: str, order: Order) -> bool:
         if node not in self.open:
@@ -37,7 +62,7 @@ class FakeLinks:
 
     def close(self, node: str, why: str) -> None:
         self.closed.append((node, why))
-        self.open.discard(node)
+        self.lose(node)
 
     async def read_output(
         self,
@@ -50,7 +75,22 @@ class FakeLinks:
         tail_lines: int = 0,
         follow: bool = False,
     ) -> AsyncIterator[OutputPiece]:
-        yield OutputPiece(offset=0, data=b"")
+        self.reads.append((node, offset, follow))
+        key = (node, number, run, stream)
+        if tail_lines:
+            data = self.files.get(key, b"")
+            offset = len(data) - len(b"".join(data.splitlines(keepends=True)[-tail_lines:]))
+        while True:
+            if node not in self.open:
+                raise AgentUnreachable(f"node {node} is not connected")
+            data = self.files.get(key, b"")[offset:]
+            if data:
+                yield OutputPiece(offset=offset, data=data)
+                offset += len(data)
+            elif not follow or (number, run) in self.ended:
+                return
+            else:
+                await self._changed.wait()
 
     def order_step(self, node: str, order: AnyStepOrder) -> bool:
         if node not in self.open:

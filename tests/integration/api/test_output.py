@@ -223,7 +223,7 @@ async def test_follow_survives_a_broken_connection_to_the_node(world: World) -> 
     assert await stream.next() is not None
     world.links.lose("n1")
     await soon(lambda: len(world.links.reads) > 1)
-    world.links.away.clear()
+    world.links.open.add("n1")
     world.links.write("n1", 1, 1, "stdout", b"two\n")
     second = await stream.next()
     assert second is not None

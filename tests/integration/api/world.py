@@ -32,26 +32,20 @@ from lattice.core.model.nodes.nodes import Hardware, Share
 from lattice.core.model.nodes.observations import Observations
 from lattice.core.model.site.tenants import Tenant, Vcluster, Visibility
 from lattice.core.model.work.allocations import Allocation, Cause, PartPhase, TaskGroup
-from lattice.ports.nodes.agents import AgentUnreachable, Order, OutputName, OutputPiece
 from lattice.ports.quorum.object_store import ObjectMissing
 from lattice.ports.scheduling import Outlook, SchedulingStatus
 from lattice.ports.site.identity import Kind
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.replica import LogReplica
+from lattice.testing import FakeLinks, HandClock
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 NOW_MS = 1_772_700_000_000
 
 
-class FakeClock:
-    """Time of day stands still until it is set; the monotonic clock runs."""
-
-    def __init__(self) -> None:
-        self.ms = NOW_MS
-
-    def now_ms(self) -> int:
-        return self.ms
+class DayClock(HandClock):
+    """Time of day stands still until it is set; the monotonic clock runs, for what waits with a deadline."""
 
     def monotonic_s(self) -> float:
         return asyncio.get_running_loop().time()
@@ -78,74 +72,6 @@ class FakeScheduling:
 
     def status(self) -> SchedulingStatus:
         return SchedulingStatus(cycles=3, last_cycle_at=NOW_MS, last_cycle_ms=1.5, last_placements=1, placements=2)
-
-
-class FakeLinks:
-    """Output files by (node, number, run, stream). A followed file ends when it is in `ended`."""
-
-    def __init__(self) -> None:
-        self.files: dict[tuple[str, int, int, str], bytes] = {}
-        self.ended: set[tuple[int, int]] = set()
-        self.away: set[str] = set()
-        self.reads: list[tuple[str, int, bool]] = []
-        self._changed = asyncio.Event()
-
-    def write(self, node: str, number: int, run: int, stream: str, data: bytes) -> None:
-        key = (node, number, run, stream)
-        self.files[key] = self.files.get(key, b"") + data
-        self.wake()
-
-    def end(self, number: int, run: int) -> None:
-        self.ended.add((number, run))
-        self.wake()
-
-    def lose(self, node: str) -> None:
-        self.away.add(node)
-        self.wake()
-
-    def wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    def send(self, node: str, order: Order) -> bool:
-        return node not in self.away
-
-    def connected(self) -> frozenset[str]:
-        return frozenset()
-
-    def is_connected(self, node: str) -> bool:
-        return node not in self.away
-
-    def close(self, node: str, why: str) -> None:
-        self.lose(node)
-
-    async def read_output(
-        self,
-        node: str,
-        number: int,
-        run: int,
-        stream: OutputName,
-        *,
-        offset: int = 0,
-        tail_lines: int = 0,
-        follow: bool = False,
-    ) -> AsyncIterator[OutputPiece]:
-        self.reads.append((node, offset, follow))
-        key = (node, number, run, stream)
-        if tail_lines:
-            data = self.files.get(key, b"")
-            offset = len(data) - len(b"".join(data.splitlines(keepends=True)[-tail_lines:]))
-        while True:
-            if node in self.away:
-                raise AgentUnreachable(f"node {node} is not connected")
-            data = self.files.get(key, b"")[offset:]
-            if data:
-                yield OutputPiece(offset=offset, data=data)
-                offset += len(data)
-            elif not follow or (number, run) in self.ended:
-                return
-            else:
-                await self._changed.wait()
 
 
 class FakeObjects:
@@ -253,7 +179,7 @@ def _event(block: bytes) -> Event | None:
 class World:
     def __init__(self, level: int = NEWEST) -> None:
         self.level = level
-        self.clock = FakeClock()
+        self.clock = DayClock(ms=NOW_MS)
         self.replica = LogReplica(
             log=MemoryLog(),
             archive=SqliteArchive(None),
@@ -312,6 +238,7 @@ class World:
         await self.do(RegisterNode(node=node, hardware=hardware))
         await self.do(ConfirmNode(node=node))
         self.observations.join(node, self.clock.monotonic_s())
+        self.links.open.add(node)
 
     def token(
         self,

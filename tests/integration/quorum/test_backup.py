@@ -17,8 +17,9 @@ from lattice.quorum.logs.etcd import EtcdLog
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshots.folders import SnapshotFolder
+from lattice.testing import HandClock
 from tests.integration.quorum.etcd_world import running_etcd
-from tests.unit.quorum.world import HandClock, finish, founded, run, running, submit
+from tests.unit.quorum.world import finish, founded, run, running, submit
 
 
 def server_at(data: Path) -> LogReplica:

@@ -11,9 +11,10 @@ import pytest
 from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.replica import LogReplica
+from lattice.testing import HandClock
 from tests.conftest import SOAK
 from tests.integration.quorum.doomed_writer import WholeLog, replica_over_whole_log
-from tests.unit.quorum.world import HandClock, run, running
+from tests.unit.quorum.world import run, running
 
 ROOT = Path(__file__).resolve().parents[3]
 ROUNDS = 200 if SOAK else 10

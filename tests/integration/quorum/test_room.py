@@ -15,8 +15,9 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.disk_space import RoomWatch, disk_problem
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshots.folders import SnapshotFolder
+from lattice.testing import HandClock
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd
-from tests.unit.quorum.world import HandClock, founding, run, running, submission, submit, until
+from tests.unit.quorum.world import founding, run, running, submission, submit, until
 
 QUOTA = 16 << 20
 

@@ -9,24 +9,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from lattice.api.auth.issuer import Issuer, IssuerUnusable, Reply
 from lattice.api.auth.oidc import OidcPolicy, OidcVerifier
+from lattice.testing import HandClock
 
 ISSUER = "https://idp.example.org/realms/hpc"
 RSA_KEYS = [rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2)]
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.ms = 1_772_700_000_000
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic_s(self) -> float:
-        return self.ms / 1000
-
-    def pass_s(self, seconds: float) -> None:
-        self.ms += int(seconds * 1000)
 
 
 def rsa_jwk(key: rsa.RSAPrivateKey, kid: str, **more: str) -> dict[str, Any]:
@@ -41,7 +28,7 @@ class Provider:
     """What the fetches of an issuer find."""
 
     def __init__(self) -> None:
-        self.clock = FakeClock()
+        self.clock = HandClock(ms=1_772_700_000_000)
         self.keys = [rsa_jwk(RSA_KEYS[0], "k1"), ec_jwk(EC_KEY, "e1")]
         self.description: dict[str, Any] = {
             "issuer": ISSUER,

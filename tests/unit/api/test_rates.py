@@ -10,22 +10,19 @@ from lattice.api.errors import ApiError
 from lattice.api.rates import DEFAULTS, GENEROUS, MAX_BUCKETS, RateLimits
 from lattice.core.model.site.settings import SETTINGS
 from lattice.ports.site.identity import Identity
+from lattice.testing import HandClock
 
 ADA = Identity(user="ada", account="ada")
 BOB = Identity(user="bob", account="bob")
 AGENT = Identity(user="n1", account="", kind="agent")
 
 
-class Clock:
-    now = 100.0
-
-
-def limits(clock: Clock, changed: dict[str, str] | None = None, **figures: int) -> RateLimits:
-    return RateLimits({**DEFAULTS, **figures}, lambda: clock.now, lambda: changed or {})
+def limits(clock: HandClock, changed: dict[str, str] | None = None, **figures: int) -> RateLimits:
+    return RateLimits({**DEFAULTS, **figures}, clock.monotonic_s, lambda: changed or {})
 
 
 def test_a_minutes_worth_at_once_then_one_after_the_other() -> None:
-    clock = Clock()
+    clock = HandClock()
     guard = limits(clock)
     for _ in range(DEFAULTS["compare_per_minute"]):
         guard.spend(ADA, "compare")
@@ -34,15 +31,15 @@ def test_a_minutes_worth_at_once_then_one_after_the_other() -> None:
     assert (refused.value.status, refused.value.retry_after_s) == (429, 6)
     assert "10 per minute" in refused.value.view.limit
     guard.spend(BOB, "compare")
-    clock.now += 5.9
+    clock.pass_s(5.9)
     with pytest.raises(ApiError):
         guard.spend(ADA, "compare")
-    clock.now += 0.2
+    clock.pass_s(0.2)
     guard.spend(ADA, "compare")
 
 
 def test_all_requests_together_have_a_limit_from_which_agents_are_free() -> None:
-    guard = limits(Clock(), requests_per_second=10, requests_burst=20)
+    guard = limits(HandClock(), requests_per_second=10, requests_burst=20)
     for _ in range(20):
         guard.spend(ADA, "get_node")
     with pytest.raises(ApiError, match="too many requests; the next one is allowed in 1 s"):
@@ -52,11 +49,11 @@ def test_all_requests_together_have_a_limit_from_which_agents_are_free() -> None
 
 
 def test_what_an_administrator_sets_wins() -> None:
-    guard = limits(Clock(), {"rate_limits.compare_per_minute": "1"})
+    guard = limits(HandClock(), {"rate_limits.compare_per_minute": "1"})
     guard.spend(ADA, "compare")
     with pytest.raises(ApiError):
         guard.spend(ADA, "compare")
-    free = limits(Clock(), {"rate_limits.compare_per_minute": "0"})
+    free = limits(HandClock(), {"rate_limits.compare_per_minute": "0"})
     for _ in range(100):
         free.spend(ADA, "compare")
 
@@ -71,10 +68,10 @@ def test_every_limit_can_be_set_and_dev_mode_lets_loops_run() -> None:
 
 
 def test_buckets_do_not_grow_without_end() -> None:
-    clock = Clock()
+    clock = HandClock()
     guard = limits(clock)
     for number in range(MAX_BUCKETS + 10):
-        clock.now += 1
+        clock.pass_s(1)
         guard.spend(Identity(user=f"u{number}", account=""), "get_node")
     assert len(guard._buckets) < 200
 
@@ -100,7 +97,7 @@ async def open_stream(guard: RateLimits) -> EventAnswer[object]:
 
 def test_streams_count_while_they_last_however_they_end() -> None:
     async def scenario() -> None:
-        guard = limits(Clock(), stream_logs_max_concurrent=2)
+        guard = limits(HandClock(), stream_logs_max_concurrent=2)
         first, second = await open_stream(guard), await open_stream(guard)
         with pytest.raises(ApiError) as refused:
             guard.enter(ADA, "stream_logs")

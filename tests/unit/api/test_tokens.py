@@ -5,27 +5,17 @@ import pytest
 from lattice.api.auth.rbac import Permission, Reach, Role, reach_of, roles_of
 from lattice.api.auth.tokens import TokenVerifier, sign_token
 from lattice.ports.site.identity import Identity, Unauthenticated
+from lattice.testing import HandClock
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 
 
-class FakeClock:
-    def __init__(self) -> None:
-        self.ms = 1_000_000_000_000
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic_s(self) -> float:
-        return self.ms / 1000
-
-
-def token(user: str, clock: FakeClock, lifetime_s: int = 60) -> str:
+def token(user: str, clock: HandClock, lifetime_s: int = 60) -> str:
     return sign_token(SECRET, user=user, issued_at_s=clock.ms // 1000, lifetime_s=lifetime_s)
 
 
 def test_verified_token_is_remembered_and_the_memory_is_bounded() -> None:
-    clock = FakeClock()
+    clock = HandClock()
     verifier = TokenVerifier(SECRET, clock, remembered=10)
     first = token("u0", clock)
     assert verifier.verify(first) is verifier.verify(first)
@@ -36,19 +26,19 @@ def test_verified_token_is_remembered_and_the_memory_is_bounded() -> None:
 
 
 def test_expired_ones_make_room_first() -> None:
-    clock = FakeClock()
+    clock = HandClock()
     verifier = TokenVerifier(SECRET, clock, remembered=3)
     lasting = token("lasting", clock, 1000)
     kept = verifier.verify(lasting)
     verifier.verify(token("a", clock, 10))
     verifier.verify(token("b", clock, 10))
-    clock.ms += 11_000
+    clock.pass_s(11)
     verifier.verify(token("c", clock))
     assert verifier.verify(lasting) is kept
 
 
 def test_refused_tokens_are_not_remembered() -> None:
-    clock = FakeClock()
+    clock = HandClock()
     verifier = TokenVerifier(SECRET, clock)
     for number in range(100):
         with pytest.raises(Unauthenticated):
@@ -58,13 +48,13 @@ def test_refused_tokens_are_not_remembered() -> None:
 
 def test_short_secret_is_refused() -> None:
     with pytest.raises(ValueError, match="32 bytes"):
-        TokenVerifier(b"short", FakeClock())
+        TokenVerifier(b"short", HandClock())
     with pytest.raises(ValueError, match="32 bytes"):
         sign_token(b"short", user="u", issued_at_s=0, lifetime_s=1)
 
 
 def test_secret_of_a_tampered_length_token_does_not_pass() -> None:
-    clock = FakeClock()
+    clock = HandClock()
     verifier = TokenVerifier(SECRET, clock)
     good = token("u", clock)
     for bad in (good + "x", good[:-1], good + ".", "Bearer " + good, good.upper()):

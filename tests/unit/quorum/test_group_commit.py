@@ -14,7 +14,8 @@ from lattice.ports.quorum.log import Conflict, Entry, LogCorrupt, LogFull, LogUn
 from lattice.quorum import group_commit
 from lattice.quorum.group_commit import Committed, GroupCommit
 from lattice.quorum.logs.memory import MemoryLog
-from tests.unit.quorum.world import HandClock, run, submission
+from lattice.testing import HandClock
+from tests.unit.quorum.world import run, submission
 
 
 class FaultyLog(MemoryLog):
@@ -48,7 +49,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.log = FaultyLog()
-        self.clock = HandClock()
+        self.clock = HandClock(ms=1_000_000)
         self.delivered: list[Committed] = []
         self.latencies: list[tuple[float, int]] = []
         self.commit = GroupCommit(
@@ -170,9 +171,9 @@ def test_time_never_falls_even_when_the_clock_does() -> None:
     async def scenario() -> None:
         async with bench() as b:
             await b.submit()
-            b.clock.now -= 500_000
+            b.clock.ms -= 500_000
             await b.submit()
-            b.clock.now += 600_000
+            b.clock.ms += 600_000
             await b.submit()
             assert [c.envelopes[0].at for c in b.delivered] == [1_000_000, 1_000_000, 1_100_000]
 

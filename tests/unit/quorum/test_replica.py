@@ -24,7 +24,8 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
-from tests.unit.quorum.world import HandClock, finish, founded, replica_at, run, running, submission, submit
+from lattice.testing import HandClock
+from tests.unit.quorum.world import finish, founded, replica_at, run, running, submission, submit
 
 Seen = list[tuple[int, str, list[str]]]
 

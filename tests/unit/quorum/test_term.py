@@ -10,7 +10,8 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.term import Term
-from tests.unit.quorum.world import HandClock, founded, run, submission, submit
+from lattice.testing import HandClock
+from tests.unit.quorum.world import founded, run, submission, submit
 
 
 def in_memory() -> LogReplica:

@@ -23,21 +23,9 @@ from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.losses import Losses
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshots.folders import SnapshotFolder
+from lattice.testing import HandClock
 
 _T = TypeVar("_T")
-
-
-class HandClock:
-    """A clock that stands still until it is set."""
-
-    def __init__(self, now: int = 1_000_000) -> None:
-        self.now = now
-
-    def now_ms(self) -> int:
-        return self.now
-
-    def monotonic_s(self) -> float:
-        return self.now / 1000
 
 
 def run(scenario: Coroutine[Any, Any, _T]) -> _T:
