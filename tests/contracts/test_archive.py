@@ -12,6 +12,7 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Req
 from lattice.core.model.work.dags import Dag, DagState
 from lattice.ports.quorum.archive import ArchivedRecord, ArchiveError, ArchiveFilter
 from lattice.quorum.archive.archive import SqliteArchive
+from lattice.testing import scenario
 
 Scenario = Callable[[SqliteArchive], Coroutine[Any, Any, None]]
 Opener = Callable[[], SqliteArchive]
@@ -243,15 +244,12 @@ def test_records_survive_reopening(tmp_path: Path) -> None:
     run(opener, second)
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+@scenario
+async def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "archive.sqlite"
     path.write_bytes(b"nonsense " * 1000)
-
-    async def body() -> None:
-        with pytest.raises(ArchiveError, match="not a database"):
-            await SqliteArchive(path).open()
-
-    asyncio.run(body())
+    with pytest.raises(ArchiveError, match="not a database"):
+        await SqliteArchive(path).open()
 
 
 def dag(number: int, user: str = "ada", tenant: str = "default") -> Dag:

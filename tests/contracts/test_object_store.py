@@ -8,6 +8,7 @@ import pytest
 
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.quorum.object_store import BadObjectName, ObjectMissing, ObjectStore, ObjectStoreError
+from lattice.testing import scenario
 
 
 @pytest.fixture(params=["directory"])
@@ -20,93 +21,77 @@ async def listed(store: ObjectStore, prefix: str) -> list[str]:
     return [name async for name in store.names(prefix)]
 
 
-def test_what_was_put_is_there(store: ObjectStore) -> None:
-    async def scenario() -> None:
-        await store.put("logs/7/1/n1.stdout", b"hello world")
-        assert await store.get("logs/7/1/n1.stdout") == b"hello world"
-        assert await store.size("logs/7/1/n1.stdout") == 11
-
-    asyncio.run(scenario())
+@scenario
+async def test_what_was_put_is_there(store: ObjectStore) -> None:
+    await store.put("logs/7/1/n1.stdout", b"hello world")
+    assert await store.get("logs/7/1/n1.stdout") == b"hello world"
+    assert await store.size("logs/7/1/n1.stdout") == 11
 
 
-def test_a_part_can_be_read_and_nothing_lies_beyond_the_end(store: ObjectStore) -> None:
-    async def scenario() -> None:
-        await store.put("a", b"0123456789")
-        assert await store.get("a", offset=2, length=3) == b"234"
-        assert await store.get("a", offset=8, length=30) == b"89"
-        assert await store.get("a", offset=30) == b""
-        assert await store.get("a", offset=4) == b"456789"
-
-    asyncio.run(scenario())
+@scenario
+async def test_a_part_can_be_read_and_nothing_lies_beyond_the_end(store: ObjectStore) -> None:
+    await store.put("a", b"0123456789")
+    assert await store.get("a", offset=2, length=3) == b"234"
+    assert await store.get("a", offset=8, length=30) == b"89"
+    assert await store.get("a", offset=30) == b""
+    assert await store.get("a", offset=4) == b"456789"
 
 
-def test_a_stored_file_survives_its_source(store: ObjectStore, tmp_path: Path) -> None:
+@scenario
+async def test_a_stored_file_survives_its_source(store: ObjectStore, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x" * 100_000)
-
-    async def scenario() -> None:
-        await store.put_file("f", source)
-        source.unlink()
-        assert await store.get("f") == b"x" * 100_000
-
-    asyncio.run(scenario())
+    await store.put_file("f", source)
+    source.unlink()
+    assert await store.get("f") == b"x" * 100_000
 
 
-def test_storing_again_replaces_the_object(store: ObjectStore, tmp_path: Path) -> None:
+@scenario
+async def test_storing_again_replaces_the_object(store: ObjectStore, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"second")
-
-    async def scenario() -> None:
-        await store.put("a", b"first")
-        await store.put("a", b"other")
-        assert await store.get("a") == b"other"
-        await store.put_file("a", source)
-        await store.put_file("a", source)
-        assert await store.get("a") == b"second"
-        assert await listed(store, "") == ["a"]
-
-    asyncio.run(scenario())
+    await store.put("a", b"first")
+    await store.put("a", b"other")
+    assert await store.get("a") == b"other"
+    await store.put_file("a", source)
+    await store.put_file("a", source)
+    assert await store.get("a") == b"second"
+    assert await listed(store, "") == ["a"]
 
 
-def test_what_is_not_there_is_missing(store: ObjectStore, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await store.put("a/b", b"")
-        for name in ("nothing", "a", "a/b/c"):
-            with pytest.raises(ObjectMissing):
-                await store.get(name)
-            with pytest.raises(ObjectMissing):
-                await store.size(name)
+@scenario
+async def test_what_is_not_there_is_missing(store: ObjectStore, tmp_path: Path) -> None:
+    await store.put("a/b", b"")
+    for name in ("nothing", "a", "a/b/c"):
         with pytest.raises(ObjectMissing):
-            await store.put_file("x", tmp_path / "nothing")
-
-    asyncio.run(scenario())
-
-
-def test_a_deleted_object_is_gone_and_may_be_deleted_again(store: ObjectStore) -> None:
-    async def scenario() -> None:
-        await store.put("a", b"1")
-        await store.delete("a")
-        await store.delete("a")
-        await store.delete("never/there")
+            await store.get(name)
         with pytest.raises(ObjectMissing):
-            await store.get("a")
+            await store.size(name)
+    with pytest.raises(ObjectMissing):
+        await store.put_file("x", tmp_path / "nothing")
 
-    asyncio.run(scenario())
+
+@scenario
+async def test_a_deleted_object_is_gone_and_may_be_deleted_again(store: ObjectStore) -> None:
+    await store.put("a", b"1")
+    await store.delete("a")
+    await store.delete("a")
+    await store.delete("never/there")
+    with pytest.raises(ObjectMissing):
+        await store.get("a")
 
 
-def test_names_are_found_by_prefix_in_order(store: ObjectStore) -> None:
-    async def scenario() -> None:
-        for name in ("logs/7/2/n1.stdout", "logs/7/1/n1.stdout", "logs/70/1/n1.stdout", "other"):
-            await store.put(name, b"x")
-        assert await listed(store, "logs/7/") == ["logs/7/1/n1.stdout", "logs/7/2/n1.stdout"]
-        assert await listed(store, "logs/7") == [
-            "logs/7/1/n1.stdout",
-            "logs/7/2/n1.stdout",
-            "logs/70/1/n1.stdout",
-        ]
-        assert await listed(store, "nothing/") == []
-
-    asyncio.run(scenario())
+@scenario
+async def test_names_are_found_by_prefix_in_order(store: ObjectStore) -> None:
+    for name in ("logs/7/2/n1.stdout", "logs/7/1/n1.stdout", "logs/70/1/n1.stdout", "other"):
+        await store.put(name, b"x")
+    assert await listed(store, "logs/7/") == ["logs/7/1/n1.stdout", "logs/7/2/n1.stdout"]
+    assert await listed(store, "logs/7") == [
+        "logs/7/1/n1.stdout",
+        "logs/7/2/n1.stdout",
+        "logs/70/1/n1.stdout",
+    ]
+    assert await listed(store, "nothing/") == []
 
 
 @pytest.mark.parametrize("name", ["", "/a", "a/", "a//b", "../a", "a/../../b", ".", "a\0b"])
@@ -117,14 +102,11 @@ def test_a_name_that_leaves_the_store_is_refused(store: ObjectStore, name: str) 
         asyncio.run(store.get(name))
 
 
-def test_a_failed_put_leaves_the_old_object_and_no_litter(tmp_path: Path) -> None:
+@scenario
+async def test_a_failed_put_leaves_the_old_object_and_no_litter(tmp_path: Path) -> None:
     store = DirectoryStore(tmp_path / "store")
-
-    async def scenario() -> None:
-        await store.put("a", b"old")
-        with pytest.raises(ObjectStoreError):
-            await store.put("a/b", b"a is an object, not a folder")
-        assert await store.get("a") == b"old"
-        assert await listed(store, "") == ["a"]
-
-    asyncio.run(scenario())
+    await store.put("a", b"old")
+    with pytest.raises(ObjectStoreError):
+        await store.put("a/b", b"a is an object, not a folder")
+    assert await store.get("a") == b"old"
+    assert await listed(store, "") == ["a"]

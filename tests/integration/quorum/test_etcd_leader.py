@@ -12,6 +12,7 @@ from lattice.ports.quorum.leadership import Leadership
 from lattice.quorum.etcd.keys import EPOCH
 from lattice.quorum.etcd.leader import EtcdLeadership
 from lattice.quorum.logs.epochs import new_epoch
+from lattice.testing import scenario
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd, until
 
@@ -48,104 +49,92 @@ async def knows(leadership: Leadership, name: str) -> None:
     await until(done, f"{name} is known to lead")
 
 
-def test_one_leads_and_the_others_know_who(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with server(etcd, "a") as a, server(etcd, "b") as b, server(etcd, "c") as c:
-            assert await a.campaign() == a.epoch > 0
-            assert (a.is_leader, b.is_leader, c.is_leader) == (True, False, False)
-            waiting = [asyncio.create_task(other.campaign()) for other in (b, c)]
-            for each in (a, b, c):
-                await knows(each, "a")
-                assert each.epoch == a.epoch
-            assert not any(task.done() for task in waiting)
+@scenario
+async def test_one_leads_and_the_others_know_who(etcd: Etcd) -> None:
+    async with server(etcd, "a") as a, server(etcd, "b") as b, server(etcd, "c") as c:
+        assert await a.campaign() == a.epoch > 0
+        assert (a.is_leader, b.is_leader, c.is_leader) == (True, False, False)
+        waiting = [asyncio.create_task(other.campaign()) for other in (b, c)]
+        for each in (a, b, c):
+            await knows(each, "a")
+            assert each.epoch == a.epoch
+        assert not any(task.done() for task in waiting)
+        for task in waiting:
+            task.cancel()
+
+
+@scenario
+async def test_of_many_campaigners_one_wins_and_every_resignation_makes_another(etcd: Etcd) -> None:
+    async with server(etcd, "a") as a, server(etcd, "b") as b, server(etcd, "c") as c:
+        epochs = list[int]()
+        for _ in range(5):
+            campaigns = {asyncio.create_task(each.campaign()): each for each in (a, b, c)}
+            done, waiting = await asyncio.wait(campaigns, return_when=asyncio.FIRST_COMPLETED)
+            assert len(done) == 1
             for task in waiting:
                 task.cancel()
-
-    in_time(scenario())
-
-
-def test_of_many_campaigners_one_wins_and_every_resignation_makes_another(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with server(etcd, "a") as a, server(etcd, "b") as b, server(etcd, "c") as c:
-            epochs = list[int]()
-            for _ in range(5):
-                campaigns = {asyncio.create_task(each.campaign()): each for each in (a, b, c)}
-                done, waiting = await asyncio.wait(campaigns, return_when=asyncio.FIRST_COMPLETED)
-                assert len(done) == 1
-                for task in waiting:
-                    task.cancel()
-                await asyncio.gather(*waiting, return_exceptions=True)
-                leader = campaigns[done.pop()]
-                assert [each for each in (a, b, c) if each.is_leader] == [leader]
-                epochs.append(leader.epoch)
-                await leader.resign()
-            assert epochs == sorted(set(epochs))
-
-    in_time(scenario())
+            await asyncio.gather(*waiting, return_exceptions=True)
+            leader = campaigns[done.pop()]
+            assert [each for each in (a, b, c) if each.is_leader] == [leader]
+            epochs.append(leader.epoch)
+            await leader.resign()
+        assert epochs == sorted(set(epochs))
 
 
-def test_a_resignation_is_told_once_and_followed_at_once(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        losses = list[str]()
-        async with server(etcd, "a") as a, server(etcd, "b") as b:
-            a.on_loss(lambda: losses.append("a"))
+@scenario
+async def test_a_resignation_is_told_once_and_followed_at_once(etcd: Etcd) -> None:
+    losses = list[str]()
+    async with server(etcd, "a") as a, server(etcd, "b") as b:
+        a.on_loss(lambda: losses.append("a"))
+        await a.campaign()
+        campaign = asyncio.create_task(b.campaign())
+        begin = time.monotonic()
+        await a.resign()
+        assert not a.is_leader
+        await campaign
+        assert time.monotonic() - begin < 3.5  # the lease lasts 4
+        await knows(a, "b")
+        assert losses == ["a"]
+        assert b.epoch > 0
+
+
+@scenario
+async def test_leadership_is_handed_to_the_one_that_was_named(etcd: Etcd) -> None:
+    async with server(etcd, "a") as a, server(etcd, "b") as b, server(etcd, "c") as c:
+        for _ in range(3):
             await a.campaign()
-            campaign = asyncio.create_task(b.campaign())
-            begin = time.monotonic()
-            await a.resign()
-            assert not a.is_leader
-            await campaign
-            assert time.monotonic() - begin < 3.5  # the lease lasts 4
-            await knows(a, "b")
-            assert losses == ["a"]
-            assert b.epoch > 0
-
-    in_time(scenario())
+            campaigns = [asyncio.create_task(each.campaign()) for each in (b, c)]
+            await knows(c, "a")
+            await a.resign("c")
+            await campaigns[1]
+            assert not b.is_leader
+            campaigns[0].cancel()
+            await knows(a, "c")
+            await c.resign("a")
 
 
-def test_leadership_is_handed_to_the_one_that_was_named(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with server(etcd, "a") as a, server(etcd, "b") as b, server(etcd, "c") as c:
-            for _ in range(3):
-                await a.campaign()
-                campaigns = [asyncio.create_task(each.campaign()) for each in (b, c)]
-                await knows(c, "a")
-                await a.resign("c")
-                await campaigns[1]
-                assert not b.is_leader
-                campaigns[0].cancel()
-                await knows(a, "c")
-                await c.resign("a")
-
-    in_time(scenario())
+@scenario
+async def test_a_leader_that_stops_renewing_is_sure_of_nothing_and_replaced(etcd: Etcd) -> None:
+    losses = list[str]()
+    async with server(etcd, "a", lease_s=2) as a, server(etcd, "b") as b:
+        await a.campaign()
+        a.on_loss(lambda: losses.append("a"))
+        stopped = a._renewer
+        assert stopped is not None
+        stopped.cancel()
+        await b.campaign()
+        assert not a.is_leader
+        await knows(a, "b")
+        assert losses == ["a"]
 
 
-def test_a_leader_that_stops_renewing_is_sure_of_nothing_and_replaced(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        losses = list[str]()
-        async with server(etcd, "a", lease_s=2) as a, server(etcd, "b") as b:
-            await a.campaign()
-            a.on_loss(lambda: losses.append("a"))
-            stopped = a._renewer
-            assert stopped is not None
-            stopped.cancel()
-            await b.campaign()
-            assert not a.is_leader
-            await knows(a, "b")
-            assert losses == ["a"]
-
-    in_time(scenario())
-
-
-def test_a_restore_raises_the_epoch_above_all_former_ones(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with server(etcd, "a") as a, etcd.client() as client:
-            before = await a.campaign()
-            await a.resign()
-            await client.put(pb.PutRequest(key=EPOCH, value=b"%d" % new_epoch()))
-            assert await a.campaign() > before + (1 << 40)
-
-    in_time(scenario())
+@scenario
+async def test_a_restore_raises_the_epoch_above_all_former_ones(etcd: Etcd) -> None:
+    async with server(etcd, "a") as a, etcd.client() as client:
+        before = await a.campaign()
+        await a.resign()
+        await client.put(pb.PutRequest(key=EPOCH, value=b"%d" % new_epoch()))
+        assert await a.campaign() > before + (1 << 40)
 
 
 def test_a_leader_killed_with_its_member_is_replaced_before_its_lease_has_ended(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from lattice.quorum.etcd.keys import EPOCH, MAX_PAYLOAD_BYTES, entry_key
 from lattice.quorum.logs import etcd_space
 from lattice.quorum.logs.etcd import EtcdLog
 from lattice.quorum.replica import LogReplica
+from lattice.testing import scenario
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.integration.quorum.etcd_world import Etcd, in_time, running_etcd
 from tests.unit.quorum.world import founded, running, submit
@@ -78,55 +79,48 @@ class FaultyClient(EtcdClient):
 
 
 @pytest.mark.parametrize(("requests", "answers"), [(1, 0), (0, 1), (2, 2)])
-def test_an_append_whose_answer_was_lost_recognises_itself(etcd: Etcd, requests: int, answers: int) -> None:
-    async def scenario() -> None:
-        client = FaultyClient(etcd)
-        async with opened(EtcdLog(client)) as log:
-            await fill(log, 2)
-            client.lose_requests, client.lose_answers = requests, answers
-            assert await log.append(2, b"mine") == 3
-            assert [entry.payload for entry in await everything(log)] == [b"entry 1", b"entry 2", b"mine"]
-
-    in_time(scenario())
+@scenario
+async def test_an_append_whose_answer_was_lost_recognises_itself(etcd: Etcd, requests: int, answers: int) -> None:
+    client = FaultyClient(etcd)
+    async with opened(EtcdLog(client)) as log:
+        await fill(log, 2)
+        client.lose_requests, client.lose_answers = requests, answers
+        assert await log.append(2, b"mine") == 3
+        assert [entry.payload for entry in await everything(log)] == [b"entry 1", b"entry 2", b"mine"]
 
 
-def test_the_same_bytes_from_somebody_else_are_a_conflict(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with opened(etcd.log()) as log, opened(etcd.log()) as rival:
-            assert await rival.append(0, b"the same") == 1
-            with pytest.raises(Conflict):
-                await log.append(0, b"the same")
-
-    in_time(scenario())
+@scenario
+async def test_the_same_bytes_from_somebody_else_are_a_conflict(etcd: Etcd) -> None:
+    async with opened(etcd.log()) as log, opened(etcd.log()) as rival:
+        assert await rival.append(0, b"the same") == 1
+        with pytest.raises(Conflict):
+            await log.append(0, b"the same")
 
 
-def test_an_append_that_never_gets_an_answer_says_that_its_outcome_is_unknown(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        client = FaultyClient(etcd)
-        async with opened(EtcdLog(client, append_within_s=0.3)) as log:
-            client.lose_requests = 10**6
-            with pytest.raises(LogUnavailable):
-                await log.append(0, b"lost")
-            client.lose_requests = 0
-            assert await log.append(0, b"found") == 1
-
-    in_time(scenario())
+@scenario
+async def test_an_append_that_never_gets_an_answer_says_that_its_outcome_is_unknown(etcd: Etcd) -> None:
+    client = FaultyClient(etcd)
+    async with opened(EtcdLog(client, append_within_s=0.3)) as log:
+        client.lose_requests = 10**6
+        with pytest.raises(LogUnavailable):
+            await log.append(0, b"lost")
+        client.lose_requests = 0
+        assert await log.append(0, b"found") == 1
 
 
-def test_the_fence_refuses_a_trimmed_index_even_when_it_is_absent(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with opened(etcd.log()) as log, opened(etcd.log()) as stale:
-            await fill(log, 9)
-            await log.trim(8)
-            for expected_last in (0, 3, 6):
-                with pytest.raises(Conflict, match="the newest entry is 9"):
-                    await stale.append(expected_last, b"again")
-            assert [entry.index for entry in await everything(stale)] == [8, 9]
-
-    in_time(scenario())
+@scenario
+async def test_the_fence_refuses_a_trimmed_index_even_when_it_is_absent(etcd: Etcd) -> None:
+    async with opened(etcd.log()) as log, opened(etcd.log()) as stale:
+        await fill(log, 9)
+        await log.trim(8)
+        for expected_last in (0, 3, 6):
+            with pytest.raises(Conflict, match="the newest entry is 9"):
+                await stale.append(expected_last, b"again")
+        assert [entry.index for entry in await everything(stale)] == [8, 9]
 
 
-def test_of_two_proposers_each_acknowledged_entry_stands_where_it_was_promised(etcd: Etcd) -> None:
+@scenario
+async def test_of_two_proposers_each_acknowledged_entry_stands_where_it_was_promised(etcd: Etcd) -> None:
     async def propose(name: str, acknowledged: dict[int, bytes]) -> int:
         conflicts = 0
         async with opened(etcd.log()) as log:
@@ -142,30 +136,25 @@ def test_of_two_proposers_each_acknowledged_entry_stands_where_it_was_promised(e
                     acknowledged[last] = payload
         return conflicts
 
-    async def scenario() -> None:
-        acknowledged: dict[int, bytes] = {}
-        conflicts = await asyncio.gather(*(propose(name, acknowledged) for name in ("one", "two", "three")))
+    acknowledged: dict[int, bytes] = {}
+    conflicts = await asyncio.gather(*(propose(name, acknowledged) for name in ("one", "two", "three")))
+    async with opened(etcd.log()) as log:
+        assert {entry.index: entry.payload for entry in await everything(log)} == acknowledged
+    assert sum(conflicts) + len(acknowledged) == 450
+    assert sum(conflicts) > 0
+
+
+@scenario
+async def test_a_restored_cluster_takes_nothing_from_a_server_of_the_former_one(etcd: Etcd) -> None:
+    async with opened(etcd.log()) as former, etcd.client() as client:
+        await fill(former, 1)
+        later = former.epoch + 7
+        await client.put(pb.PutRequest(key=EPOCH, value=b"%d" % later))
+        with pytest.raises(Conflict, match=f"epoch {later}"):
+            await former.append(1, b"old history")
         async with opened(etcd.log()) as log:
-            assert {entry.index: entry.payload for entry in await everything(log)} == acknowledged
-        assert sum(conflicts) + len(acknowledged) == 450
-        assert sum(conflicts) > 0
-
-    in_time(scenario())
-
-
-def test_a_restored_cluster_takes_nothing_from_a_server_of_the_former_one(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with opened(etcd.log()) as former, etcd.client() as client:
-            await fill(former, 1)
-            later = former.epoch + 7
-            await client.put(pb.PutRequest(key=EPOCH, value=b"%d" % later))
-            with pytest.raises(Conflict, match=f"epoch {later}"):
-                await former.append(1, b"old history")
-            async with opened(etcd.log()) as log:
-                assert log.epoch == later
-                assert await log.append(1, b"new history") == 2
-
-    in_time(scenario())
+            assert log.epoch == later
+            assert await log.append(1, b"new history") == 2
 
 
 class LateClient(EtcdClient):
@@ -189,28 +178,24 @@ class LateClient(EtcdClient):
             yield response
 
 
-def test_a_tail_whose_revision_was_compacted_reads_on(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        client = LateClient(etcd)
-        async with opened(EtcdLog(client)) as log:
-            await fill(log, 5)
-            seen = [entry.index async for entry in first_of(log.tail(1), 25)]
-            assert seen == list(range(1, 26))
-
-    in_time(scenario())
+@scenario
+async def test_a_tail_whose_revision_was_compacted_reads_on(etcd: Etcd) -> None:
+    client = LateClient(etcd)
+    async with opened(EtcdLog(client)) as log:
+        await fill(log, 5)
+        seen = [entry.index async for entry in first_of(log.tail(1), 25)]
+        assert seen == list(range(1, 26))
 
 
-def test_a_tail_whose_entries_were_trimmed_says_so(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        client = LateClient(etcd)
-        client.trim_before = 15
-        async with opened(EtcdLog(client)) as log:
-            await fill(log, 5)
-            with pytest.raises(Trimmed) as gone:
-                assert [entry.index async for entry in log.tail(1)] == []
-            assert gone.value.first_index == 15
-
-    in_time(scenario())
+@scenario
+async def test_a_tail_whose_entries_were_trimmed_says_so(etcd: Etcd) -> None:
+    client = LateClient(etcd)
+    client.trim_before = 15
+    async with opened(EtcdLog(client)) as log:
+        await fill(log, 5)
+        with pytest.raises(Trimmed) as gone:
+            assert [entry.index async for entry in log.tail(1)] == []
+        assert gone.value.first_index == 15
 
 
 async def first_of(entries: AsyncIterator[Entry], count: int) -> AsyncIterator[Entry]:
@@ -218,39 +203,33 @@ async def first_of(entries: AsyncIterator[Entry], count: int) -> AsyncIterator[E
         yield await anext(entries)
 
 
-def test_a_trim_by_one_server_is_seen_by_the_others(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with opened(etcd.log()) as log, opened(etcd.log()) as other:
-            await fill(log, 10)
-            assert await other.bounds() == (1, 10)
-            await log.trim(6)
-            assert await other.bounds() == (6, 10)
-            await other.trim(4)
-            assert await log.bounds() == (6, 10)
-
-    in_time(scenario())
+@scenario
+async def test_a_trim_by_one_server_is_seen_by_the_others(etcd: Etcd) -> None:
+    async with opened(etcd.log()) as log, opened(etcd.log()) as other:
+        await fill(log, 10)
+        assert await other.bounds() == (1, 10)
+        await log.trim(6)
+        assert await other.bounds() == (6, 10)
+        await other.trim(4)
+        assert await log.bounds() == (6, 10)
 
 
-def test_a_damaged_entry_stops_the_reader(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with opened(etcd.log()) as log, etcd.client() as client:
-            await fill(log, 3)
-            stored = (await client.range(pb.RangeRequest(key=entry_key(2)))).kvs[0].value
-            await client.put(pb.PutRequest(key=entry_key(2), value=stored[:-1] + b"X"))
-            with pytest.raises(LogCorrupt, match="entry 2 "):
-                await log.read(1, 3)
-
-    in_time(scenario())
+@scenario
+async def test_a_damaged_entry_stops_the_reader(etcd: Etcd) -> None:
+    async with opened(etcd.log()) as log, etcd.client() as client:
+        await fill(log, 3)
+        stored = (await client.range(pb.RangeRequest(key=entry_key(2)))).kvs[0].value
+        await client.put(pb.PutRequest(key=entry_key(2), value=stored[:-1] + b"X"))
+        with pytest.raises(LogCorrupt, match="entry 2 "):
+            await log.read(1, 3)
 
 
-def test_an_entry_that_no_request_can_hold_is_refused_and_harms_nothing(etcd: Etcd) -> None:
-    async def scenario() -> None:
-        async with opened(etcd.log()) as log:
-            with pytest.raises(LogFull, match="too large"):
-                await log.append(0, bytes(MAX_PAYLOAD_BYTES + 1))
-            assert await log.append(0, bytes(MAX_PAYLOAD_BYTES)) == 1
-
-    in_time(scenario())
+@scenario
+async def test_an_entry_that_no_request_can_hold_is_refused_and_harms_nothing(etcd: Etcd) -> None:
+    async with opened(etcd.log()) as log:
+        with pytest.raises(LogFull, match="too large"):
+            await log.append(0, bytes(MAX_PAYLOAD_BYTES + 1))
+        assert await log.append(0, bytes(MAX_PAYLOAD_BYTES)) == 1
 
 
 async def fill_up(log: Log) -> int:

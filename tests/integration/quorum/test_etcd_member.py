@@ -23,6 +23,7 @@ from lattice.quorum.trust.certificates import (
     CertificateFolder,
     rotate,
 )
+from lattice.testing import scenario
 from lattice.wire.pb import etcd_pb2 as pb
 from tests.conftest import require_program
 from tests.integration.quorum.etcd_world import in_time, new_certificates, settings_for, until
@@ -50,80 +51,72 @@ async def value_of(client: EtcdClient) -> bytes:
     return found[0].value if found else b""
 
 
-def test_a_member_begins_once_and_restarts_with_its_data(tmp_path: Path, certificates: CertificateFolder) -> None:
-    async def scenario() -> None:
-        settings = settings_for(tmp_path, "s1", certificates)
-        first = EtcdMember(settings)
-        async with stopping(first):
-            await first.bootstrap()
-            async with first.client() as client:
-                await client.put(PUT)
-        assert first.pid is None
-        again = EtcdMember(settings)
-        with pytest.raises(MemberFailed, match="without --bootstrap"):
-            await again.bootstrap()
-        async with stopping(again):
-            await again.restart()
-            async with again.client() as client:
-                assert await value_of(client) == b"value"
-        for path in (settings.folder, settings.data):
-            assert stat.S_IMODE(path.stat().st_mode) == 0o700
-
-    in_time(scenario())
+@scenario
+async def test_a_member_begins_once_and_restarts_with_its_data(tmp_path: Path, certificates: CertificateFolder) -> None:
+    settings = settings_for(tmp_path, "s1", certificates)
+    first = EtcdMember(settings)
+    async with stopping(first):
+        await first.bootstrap()
+        async with first.client() as client:
+            await client.put(PUT)
+    assert first.pid is None
+    again = EtcdMember(settings)
+    with pytest.raises(MemberFailed, match="without --bootstrap"):
+        await again.bootstrap()
+    async with stopping(again):
+        await again.restart()
+        async with again.client() as client:
+            assert await value_of(client) == b"value"
+    for path in (settings.folder, settings.data):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
-def test_a_member_whose_data_are_gone_does_not_begin_an_empty_cluster(
+@scenario
+async def test_a_member_whose_data_are_gone_does_not_begin_an_empty_cluster(
     tmp_path: Path, certificates: CertificateFolder
 ) -> None:
-    async def scenario() -> None:
-        settings = settings_for(tmp_path, "s1", certificates)
-        member = EtcdMember(settings)
-        with pytest.raises(MemberFailed, match="never been a member"):
-            await member.restart()
-        async with stopping(member):
-            await member.bootstrap()
-        (settings.data / "member").rename(tmp_path / "lost")
-        with pytest.raises(MemberFailed, match="data of member s1 are gone"):
-            await EtcdMember(settings).restart()
-
-    in_time(scenario())
+    settings = settings_for(tmp_path, "s1", certificates)
+    member = EtcdMember(settings)
+    with pytest.raises(MemberFailed, match="never been a member"):
+        await member.restart()
+    async with stopping(member):
+        await member.bootstrap()
+    (settings.data / "member").rename(tmp_path / "lost")
+    with pytest.raises(MemberFailed, match="data of member s1 are gone"):
+        await EtcdMember(settings).restart()
 
 
-def test_a_first_start_that_was_interrupted_goes_on(tmp_path: Path, certificates: CertificateFolder) -> None:
-    async def scenario() -> None:
-        settings = settings_for(tmp_path, "s1", certificates)
-        cluster = {settings.name: settings.peer_url}
-        write_origin(settings, Origin(name="s1", token="kept", cluster=cluster, is_joining=False))
-        member = EtcdMember(settings)
-        async with stopping(member):
-            await member.bootstrap()
-        with pytest.raises(MemberFailed, match="without --bootstrap"):
-            await EtcdMember(settings).bootstrap()
-
-    in_time(scenario())
+@scenario
+async def test_a_first_start_that_was_interrupted_goes_on(tmp_path: Path, certificates: CertificateFolder) -> None:
+    settings = settings_for(tmp_path, "s1", certificates)
+    cluster = {settings.name: settings.peer_url}
+    write_origin(settings, Origin(name="s1", token="kept", cluster=cluster, is_joining=False))
+    member = EtcdMember(settings)
+    async with stopping(member):
+        await member.bootstrap()
+    with pytest.raises(MemberFailed, match="without --bootstrap"):
+        await EtcdMember(settings).bootstrap()
 
 
-def test_a_member_that_dies_is_started_again(tmp_path: Path, certificates: CertificateFolder) -> None:
-    async def scenario() -> None:
-        member = EtcdMember(settings_for(tmp_path, "s1", certificates))
-        async with stopping(member), member.client() as client:
-            await member.bootstrap()
-            await client.put(PUT)
-            former = member.pid
-            assert former is not None
-            os.kill(former, signal.SIGKILL)
+@scenario
+async def test_a_member_that_dies_is_started_again(tmp_path: Path, certificates: CertificateFolder) -> None:
+    member = EtcdMember(settings_for(tmp_path, "s1", certificates))
+    async with stopping(member), member.client() as client:
+        await member.bootstrap()
+        await client.put(PUT)
+        former = member.pid
+        assert former is not None
+        os.kill(former, signal.SIGKILL)
 
-            async def answers() -> bool:
-                try:
-                    return await value_of(client) == b"value"
-                except EtcdError:
-                    return False
+        async def answers() -> bool:
+            try:
+                return await value_of(client) == b"value"
+            except EtcdError:
+                return False
 
-            await until(answers, "the member answers again")
-            assert member.pid not in (None, former)
-            assert member.restarts == 1
-
-    in_time(scenario())
+        await until(answers, "the member answers again")
+        assert member.pid not in (None, former)
+        assert member.restarts == 1
 
 
 SERVER = """
@@ -168,95 +161,87 @@ def _state_of(pid: int) -> str:
         return "X"
 
 
-def test_servers_join_as_learners_and_get_a_vote(tmp_path: Path, certificates: CertificateFolder) -> None:
-    async def scenario() -> None:
-        first, second = (EtcdMember(settings_for(tmp_path, name, certificates)) for name in ("s1", "s2"))
-        async with stopping(second, first):
-            await first.bootstrap()
-            async with first.client() as client:
-                await client.put(PUT)
-            await second.join([first.settings.client_endpoint])
-            async with second.client() as client:
-                assert await value_of(client) == b"value"
-                members = {member.name: member.isLearner for member in await client.members()}
-            assert members == {"s1": False, "s2": False}
-            await second.stop()
-            # Interrupted and asked again: the same member, not another one.
-            await second.join([first.settings.client_endpoint])
-            async with first.client() as client:
-                assert len(await client.members()) == 2
-
-    in_time(scenario())
+@scenario
+async def test_servers_join_as_learners_and_get_a_vote(tmp_path: Path, certificates: CertificateFolder) -> None:
+    first, second = (EtcdMember(settings_for(tmp_path, name, certificates)) for name in ("s1", "s2"))
+    async with stopping(second, first):
+        await first.bootstrap()
+        async with first.client() as client:
+            await client.put(PUT)
+        await second.join([first.settings.client_endpoint])
+        async with second.client() as client:
+            assert await value_of(client) == b"value"
+            members = {member.name: member.isLearner for member in await client.members()}
+        assert members == {"s1": False, "s2": False}
+        await second.stop()
+        # Interrupted and asked again: the same member, not another one.
+        await second.join([first.settings.client_endpoint])
+        async with first.client() as client:
+            assert len(await client.members()) == 2
 
 
-def test_a_name_is_taken_only_once(tmp_path: Path, certificates: CertificateFolder) -> None:
-    async def scenario() -> None:
-        first = EtcdMember(settings_for(tmp_path, "s1", certificates))
-        twin = EtcdMember(settings_for(tmp_path / "elsewhere", "s1", certificates))
-        async with stopping(twin, first):
-            await first.bootstrap()
-            with pytest.raises(MemberFailed, match="called s1"):
-                await twin.join([first.settings.client_endpoint])
-            async with first.client() as client:
-                assert len(await client.members()) == 1
-
-    in_time(scenario())
+@scenario
+async def test_a_name_is_taken_only_once(tmp_path: Path, certificates: CertificateFolder) -> None:
+    first = EtcdMember(settings_for(tmp_path, "s1", certificates))
+    twin = EtcdMember(settings_for(tmp_path / "elsewhere", "s1", certificates))
+    async with stopping(twin, first):
+        await first.bootstrap()
+        with pytest.raises(MemberFailed, match="called s1"):
+            await twin.join([first.settings.client_endpoint])
+        async with first.client() as client:
+            assert len(await client.members()) == 1
 
 
-def test_a_port_in_use_is_named(tmp_path: Path, certificates: CertificateFolder) -> None:
-    async def scenario() -> None:
-        first = EtcdMember(settings_for(tmp_path, "s1", certificates))
-        second = EtcdMember(
-            MemberSettings(
-                name="s2",
-                folder=tmp_path / "s2",
-                certificates=certificates,
-                client_listen=first.settings.client_listen,
-                peer_listen=settings_for(tmp_path, "s2", certificates).peer_listen,
-            )
+@scenario
+async def test_a_port_in_use_is_named(tmp_path: Path, certificates: CertificateFolder) -> None:
+    first = EtcdMember(settings_for(tmp_path, "s1", certificates))
+    second = EtcdMember(
+        MemberSettings(
+            name="s2",
+            folder=tmp_path / "s2",
+            certificates=certificates,
+            client_listen=first.settings.client_listen,
+            peer_listen=settings_for(tmp_path, "s2", certificates).peer_listen,
         )
-        async with stopping(second, first):
-            await first.bootstrap()
-            with pytest.raises(MemberFailed, match="address already in use"):
-                await second.bootstrap()
-            assert second.pid is None
-
-    in_time(scenario())
-
-
-def test_nobody_gets_in_without_a_certificate_of_this_quorum(tmp_path: Path, certificates: CertificateFolder) -> None:
-    async def scenario() -> None:
-        member = EtcdMember(settings_for(tmp_path, "s1", certificates))
-        stranger = new_certificates(tmp_path / "stranger")
-        # Trusts the member, but is not trusted by it.
-        stranger.trusted.write_bytes(certificates.trusted.read_bytes())
-        async with stopping(member):
-            await member.bootstrap()
-            async with EtcdClient([member.settings.client_endpoint], stranger) as client:
-                with pytest.raises(EtcdError):
-                    await client.status()
-            async with member.client() as client:
-                assert (await client.status()).leader
-
-    in_time(scenario())
+    )
+    async with stopping(second, first):
+        await first.bootstrap()
+        with pytest.raises(MemberFailed, match="address already in use"):
+            await second.bootstrap()
+        assert second.pid is None
 
 
-def test_certificates_are_rotated_under_a_running_member(tmp_path: Path, certificates: CertificateFolder) -> None:
-    async def scenario() -> None:
-        member = EtcdMember(settings_for(tmp_path, "s1", certificates))
-        async with stopping(member):
-            await member.bootstrap()
-            log = EtcdLog(client := member.client())
-            await log.open()
-            pid = member.pid
-            for last in range(5):
-                rotate(certificates, ["127.0.0.1"])
-                client.reload()
-                assert await log.append(last, b"entry") == last + 1
-            assert member.pid == pid
-            await log.close()
+@scenario
+async def test_nobody_gets_in_without_a_certificate_of_this_quorum(
+    tmp_path: Path, certificates: CertificateFolder
+) -> None:
+    member = EtcdMember(settings_for(tmp_path, "s1", certificates))
+    stranger = new_certificates(tmp_path / "stranger")
+    # Trusts the member, but is not trusted by it.
+    stranger.trusted.write_bytes(certificates.trusted.read_bytes())
+    async with stopping(member):
+        await member.bootstrap()
+        async with EtcdClient([member.settings.client_endpoint], stranger) as client:
+            with pytest.raises(EtcdError):
+                await client.status()
+        async with member.client() as client:
+            assert (await client.status()).leader
 
-    in_time(scenario())
+
+@scenario
+async def test_certificates_are_rotated_under_a_running_member(tmp_path: Path, certificates: CertificateFolder) -> None:
+    member = EtcdMember(settings_for(tmp_path, "s1", certificates))
+    async with stopping(member):
+        await member.bootstrap()
+        log = EtcdLog(client := member.client())
+        await log.open()
+        pid = member.pid
+        for last in range(5):
+            rotate(certificates, ["127.0.0.1"])
+            client.reload()
+            assert await log.append(last, b"entry") == last + 1
+        assert member.pid == pid
+        await log.close()
 
 
 @pytest.mark.root

@@ -14,6 +14,7 @@ from lattice.quorum.backup import restore
 from lattice.quorum.backup.folder import Source
 from lattice.quorum.backup.objects import ObjectSnapshots, SnapshotUploads, name_of, time_of
 from lattice.quorum.backup.service import BackupService
+from lattice.testing import scenario
 from tests.integration.quorum.test_backup import server_at
 from tests.unit.quorum.world import founded, run, running, submit, until
 
@@ -78,44 +79,40 @@ def test_an_empty_store_says_what_was_looked_for(tmp_path: Path) -> None:
         run(store_at(tmp_path).fetch_newest(tmp_path / "none"))
 
 
-def test_every_flipped_bit_of_a_packed_snapshot_is_noticed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await uploaded(tmp_path, 1)
-        packed = tmp_path / "store" / name_of(AT)
-        good = packed.read_bytes()
-        for place in range(0, len(good), max(1, len(good) // 60)):
-            bad = bytearray(good)
-            bad[place] ^= 1
-            packed.write_bytes(bad)
-            with pytest.raises(BackupError):
-                await store_at(tmp_path).fetch(name_of(AT), tmp_path / f"at-{place}")
-
-    run(scenario())
+@scenario
+async def test_every_flipped_bit_of_a_packed_snapshot_is_noticed(tmp_path: Path) -> None:
+    await uploaded(tmp_path, 1)
+    packed = tmp_path / "store" / name_of(AT)
+    good = packed.read_bytes()
+    for place in range(0, len(good), max(1, len(good) // 60)):
+        bad = bytearray(good)
+        bad[place] ^= 1
+        packed.write_bytes(bad)
+        with pytest.raises(BackupError):
+            await store_at(tmp_path).fetch(name_of(AT), tmp_path / f"at-{place}")
 
 
-def test_uploads_come_in_time_whichever_server_made_the_last(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        snapshots = store_at(tmp_path)
-        old = DirectoryStore(tmp_path / "store")
-        for days in (95, 8.0, 8.1):
-            await old.put(name_of(datetime.now(UTC) - timedelta(days=days)), b"old")
-        async with founded(server_at(tmp_path / "data")) as replica:
-            service = BackupService(replica, tmp_path / "data", tmp_path / "backups", "s1", "sqlite")
-            uploads = SnapshotUploads(snapshots, service.source, every_s=3600)
-            task = asyncio.create_task(uploads.run())
-            await until(lambda: uploads.uploaded == 1, "one is uploaded at once")
-            task.cancel()
-            # The next server to lead finds that it was done.
-            second = SnapshotUploads(snapshots, service.source, every_s=3600)
-            task = asyncio.create_task(second.run())
-            await asyncio.sleep(0.1)
-            task.cancel()
-            assert (second.uploaded, second.failed) == (0, 0)
-        names = await snapshots.names()
-        assert len(names) in (2, 3)
-        assert datetime.now(UTC) - time_of(names[0]) < timedelta(days=30)
-
-    run(scenario())
+@scenario
+async def test_uploads_come_in_time_whichever_server_made_the_last(tmp_path: Path) -> None:
+    snapshots = store_at(tmp_path)
+    old = DirectoryStore(tmp_path / "store")
+    for days in (95, 8.0, 8.1):
+        await old.put(name_of(datetime.now(UTC) - timedelta(days=days)), b"old")
+    async with founded(server_at(tmp_path / "data")) as replica:
+        service = BackupService(replica, tmp_path / "data", tmp_path / "backups", "s1", "sqlite")
+        uploads = SnapshotUploads(snapshots, service.source, every_s=3600)
+        task = asyncio.create_task(uploads.run())
+        await until(lambda: uploads.uploaded == 1, "one is uploaded at once")
+        task.cancel()
+        # The next server to lead finds that it was done.
+        second = SnapshotUploads(snapshots, service.source, every_s=3600)
+        task = asyncio.create_task(second.run())
+        await asyncio.sleep(0.1)
+        task.cancel()
+        assert (second.uploaded, second.failed) == (0, 0)
+    names = await snapshots.names()
+    assert len(names) in (2, 3)
+    assert datetime.now(UTC) - time_of(names[0]) < timedelta(days=30)
 
 
 def test_a_failed_upload_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

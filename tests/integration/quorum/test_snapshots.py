@@ -13,6 +13,7 @@ from lattice.ports.quorum.log import LogCorrupt
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshots.folders import SnapshotDamaged, SnapshotFolder, Written
+from lattice.testing import scenario
 from tests.unit.quorum.world import finish, founded, replica_at, run, running, submission, submit, until
 
 
@@ -50,50 +51,44 @@ async def reopened(folder: Path) -> tuple[str, int]:
         return replica.state.digest(), replica.counters.replayed
 
 
-def test_a_start_from_a_snapshot_gives_the_state_of_the_whole_log(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        digest = await grown(tmp_path, 1)
-        again, replayed = await reopened(tmp_path)
-        assert again == digest
-        assert replayed < 50
-        shutil.rmtree(tmp_path / "snapshots")
-        assert (await reopened(tmp_path))[0] == digest
-
-    run(scenario())
+@scenario
+async def test_a_start_from_a_snapshot_gives_the_state_of_the_whole_log(tmp_path: Path) -> None:
+    digest = await grown(tmp_path, 1)
+    again, replayed = await reopened(tmp_path)
+    assert again == digest
+    assert replayed < 50
+    shutil.rmtree(tmp_path / "snapshots")
+    assert (await reopened(tmp_path))[0] == digest
 
 
-def test_the_log_records_the_snapshot_and_is_trimmed_up_to_the_one_before(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with founded(replica_at(tmp_path, snapshot_every=100)) as replica:
-            for taken in range(7):
-                await some_work(replica, 60)
-                await snapshot_taken(replica, taken + 1)
-            kept = SnapshotFolder(tmp_path / "snapshots").indexes()
-            assert len(kept) == 5
-            pointer = replica.state.snapshot
-            assert pointer.index == kept[-1]
-            manifest = tmp_path / "snapshots" / str(pointer.index) / "manifest.json"
-            assert f'"{pointer.digest}"' in manifest.read_text()
-        log = SqliteLog(tmp_path / "log.sqlite")
-        await log.open()
-        assert (await log.bounds())[0] == kept[-2] + 1
-        await log.close()
-
-    run(scenario())
+@scenario
+async def test_the_log_records_the_snapshot_and_is_trimmed_up_to_the_one_before(tmp_path: Path) -> None:
+    async with founded(replica_at(tmp_path, snapshot_every=100)) as replica:
+        for taken in range(7):
+            await some_work(replica, 60)
+            await snapshot_taken(replica, taken + 1)
+        kept = SnapshotFolder(tmp_path / "snapshots").indexes()
+        assert len(kept) == 5
+        pointer = replica.state.snapshot
+        assert pointer.index == kept[-1]
+        manifest = tmp_path / "snapshots" / str(pointer.index) / "manifest.json"
+        assert f'"{pointer.digest}"' in manifest.read_text()
+    log = SqliteLog(tmp_path / "log.sqlite")
+    await log.open()
+    assert (await log.bounds())[0] == kept[-2] + 1
+    await log.close()
 
 
-def test_a_torn_snapshot_is_ignored_and_removed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        digest = await grown(tmp_path, 1)
-        folder = tmp_path / "snapshots"
-        (newest,) = SnapshotFolder(folder).indexes()
-        torn = folder / f".{newest + 5}.4711"
-        shutil.copytree(folder / str(newest), torn)
-        (torn / "manifest.json").unlink()
-        assert (await reopened(tmp_path))[0] == digest
-        assert not torn.exists()
-
-    run(scenario())
+@scenario
+async def test_a_torn_snapshot_is_ignored_and_removed(tmp_path: Path) -> None:
+    digest = await grown(tmp_path, 1)
+    folder = tmp_path / "snapshots"
+    (newest,) = SnapshotFolder(folder).indexes()
+    torn = folder / f".{newest + 5}.4711"
+    shutil.copytree(folder / str(newest), torn)
+    (torn / "manifest.json").unlink()
+    assert (await reopened(tmp_path))[0] == digest
+    assert not torn.exists()
 
 
 def truncate_chunk(folder: Path) -> None:
@@ -144,40 +139,34 @@ def test_a_damaged_newest_snapshot_falls_back_to_the_one_before(
     assert any("trying the one before" in r.message for r in caplog.records if r.levelno == logging.ERROR)
 
 
-def test_without_any_good_snapshot_a_trimmed_log_is_refused(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await grown(tmp_path, 3)
-        for index in SnapshotFolder(tmp_path / "snapshots").indexes():
-            change_byte(tmp_path / "snapshots" / str(index))
-        with pytest.raises(LogCorrupt, match="no good snapshot"):
-            await replica_at(tmp_path).start()
-
-    run(scenario())
+@scenario
+async def test_without_any_good_snapshot_a_trimmed_log_is_refused(tmp_path: Path) -> None:
+    await grown(tmp_path, 3)
+    for index in SnapshotFolder(tmp_path / "snapshots").indexes():
+        change_byte(tmp_path / "snapshots" / str(index))
+    with pytest.raises(LogCorrupt, match="no good snapshot"):
+        await replica_at(tmp_path).start()
 
 
-def test_a_log_that_ends_before_the_snapshot_is_refused(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await grown(tmp_path, 1)
-        for path in tmp_path.glob("log.sqlite*"):
-            path.unlink()
-        with pytest.raises(LogCorrupt, match="acknowledged entries are missing"):
-            await replica_at(tmp_path).start()
-
-    run(scenario())
+@scenario
+async def test_a_log_that_ends_before_the_snapshot_is_refused(tmp_path: Path) -> None:
+    await grown(tmp_path, 1)
+    for path in tmp_path.glob("log.sqlite*"):
+        path.unlink()
+    with pytest.raises(LogCorrupt, match="acknowledged entries are missing"):
+        await replica_at(tmp_path).start()
 
 
-def test_stop_takes_a_snapshot_when_much_happened(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with founded(replica_at(tmp_path)) as replica:
-            await some_work(replica, 900)
-            digest = replica.state.digest()
-        pointed, replayed = await reopened(tmp_path)
-        assert replayed == 1
-        assert pointed != digest
-        (index,) = SnapshotFolder(tmp_path / "snapshots").indexes()
-        assert SnapshotFolder(tmp_path / "snapshots").load(index).digest() == digest
-
-    run(scenario())
+@scenario
+async def test_stop_takes_a_snapshot_when_much_happened(tmp_path: Path) -> None:
+    async with founded(replica_at(tmp_path)) as replica:
+        await some_work(replica, 900)
+        digest = replica.state.digest()
+    pointed, replayed = await reopened(tmp_path)
+    assert replayed == 1
+    assert pointed != digest
+    (index,) = SnapshotFolder(tmp_path / "snapshots").indexes()
+    assert SnapshotFolder(tmp_path / "snapshots").load(index).digest() == digest
 
 
 class FailingFolder(SnapshotFolder):
@@ -185,18 +174,16 @@ class FailingFolder(SnapshotFolder):
         raise OSError(28, "No space left on device")
 
 
-def test_a_snapshot_that_cannot_be_written_costs_nothing_but_a_longer_log(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        full = FailingFolder(tmp_path / "snapshots")
-        async with founded(replica_at(tmp_path, snapshot_every=100, snapshots=full)) as replica:
-            await some_work(replica, 300)
-            assert await submit(replica) == 301
-            assert replica.snapshots is not None
-            assert (replica.snapshots.taken, replica.snapshots.failed) == (0, 1)
-            digest = replica.state.digest()
-        assert (await reopened(tmp_path))[0] == digest
-
-    run(scenario())
+@scenario
+async def test_a_snapshot_that_cannot_be_written_costs_nothing_but_a_longer_log(tmp_path: Path) -> None:
+    full = FailingFolder(tmp_path / "snapshots")
+    async with founded(replica_at(tmp_path, snapshot_every=100, snapshots=full)) as replica:
+        await some_work(replica, 300)
+        assert await submit(replica) == 301
+        assert replica.snapshots is not None
+        assert (replica.snapshots.taken, replica.snapshots.failed) == (0, 1)
+        digest = replica.state.digest()
+    assert (await reopened(tmp_path))[0] == digest
 
 
 def test_a_snapshot_of_a_newer_format_is_not_guessed_at(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica, ReplicaCounters
 from lattice.quorum.snapshots.folders import SnapshotFolder
+from lattice.testing import scenario
 from tests.unit.quorum.world import founded, running, submission, until
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]
@@ -44,18 +45,16 @@ async def load(replica: LogReplica, count: int, concurrency: int, prefix: str = 
 
 
 @pytest.mark.parametrize(("concurrency", "at_least"), [(1, 300), (32, 5_000), (512, 10_000)])
-def test_durable_submissions_per_second(tmp_path: Path, concurrency: int, at_least: int) -> None:
-    async def scenario() -> None:
-        latencies: list[float] = []
-        counters = ReplicaCounters(on_commit=lambda seconds, commands: latencies.append(seconds))
-        async with founded(server(tmp_path, counters)) as replica:
-            rate = await load(replica, 2_000 if concurrency == 1 else 20_000, concurrency)
-        latencies.sort()
-        p50, p99 = latencies[len(latencies) // 2], latencies[len(latencies) * 99 // 100]
-        print(f"\n{concurrency} proposers: {rate:.0f}/s, commit p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms")  # noqa: T201
-        assert rate > at_least
-
-    asyncio.run(scenario())
+@scenario
+async def test_durable_submissions_per_second(tmp_path: Path, concurrency: int, at_least: int) -> None:
+    latencies: list[float] = []
+    counters = ReplicaCounters(on_commit=lambda seconds, commands: latencies.append(seconds))
+    async with founded(server(tmp_path, counters)) as replica:
+        rate = await load(replica, 2_000 if concurrency == 1 else 20_000, concurrency)
+    latencies.sort()
+    p50, p99 = latencies[len(latencies) // 2], latencies[len(latencies) * 99 // 100]
+    print(f"\n{concurrency} proposers: {rate:.0f}/s, commit p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms")  # noqa: T201
+    assert rate > at_least
 
 
 async def longest_stall(of: asyncio.Event) -> float:

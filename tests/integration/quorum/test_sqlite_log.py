@@ -16,6 +16,7 @@ import pytest
 
 from lattice.ports.quorum.log import LogCorrupt, LogFull, LogHeld
 from lattice.quorum.logs.sqlite import SqliteLog
+from lattice.testing import scenario
 
 WRITER = """
 import asyncio, sys
@@ -125,20 +126,18 @@ def test_a_second_process_is_refused_with_the_holder_named(tmp_path: Path) -> No
     assert asyncio.run(contents(path))
 
 
-def test_a_second_log_in_the_same_process_is_refused(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        path = tmp_path / "log.sqlite"
-        first, second = SqliteLog(path), SqliteLog(path)
-        await first.open()
-        with pytest.raises(LogHeld):
-            await second.open()
-        assert await first.append(0, b"still mine") == 1
-        await first.close()
+@scenario
+async def test_a_second_log_in_the_same_process_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    first, second = SqliteLog(path), SqliteLog(path)
+    await first.open()
+    with pytest.raises(LogHeld):
         await second.open()
-        assert await second.bounds() == (1, 1)
-        await second.close()
-
-    asyncio.run(scenario())
+    assert await first.append(0, b"still mine") == 1
+    await first.close()
+    await second.open()
+    assert await second.bounds() == (1, 1)
+    await second.close()
 
 
 @contextmanager
@@ -151,23 +150,21 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_refused_write_is_log_full_and_the_next_one_with_room_succeeds(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        log = SqliteLog(tmp_path / "log.sqlite")
-        await log.open()
-        await log.append(0, b"first")
-        with largest_file(200_000):
-            with pytest.raises(LogFull):
-                await log.append(1, bytes(400_000))
-            assert await log.bounds() == (1, 1)
-            assert await log.append(1, b"small enough") == 2
-            with pytest.raises(LogFull):
-                await log.append(2, bytes(400_000))
-        assert await log.append(2, bytes(400_000)) == 3
-        await log.close()
-        assert [len(p) for p in await contents(tmp_path / "log.sqlite")] == [5, 12, 400_000]
-
-    asyncio.run(scenario())
+@scenario
+async def test_a_refused_write_is_log_full_and_the_next_one_with_room_succeeds(tmp_path: Path) -> None:
+    log = SqliteLog(tmp_path / "log.sqlite")
+    await log.open()
+    await log.append(0, b"first")
+    with largest_file(200_000):
+        with pytest.raises(LogFull):
+            await log.append(1, bytes(400_000))
+        assert await log.bounds() == (1, 1)
+        assert await log.append(1, b"small enough") == 2
+        with pytest.raises(LogFull):
+            await log.append(2, bytes(400_000))
+    assert await log.append(2, bytes(400_000)) == 3
+    await log.close()
+    assert [len(p) for p in await contents(tmp_path / "log.sqlite")] == [5, 12, 400_000]
 
 
 @pytest.mark.root
@@ -236,16 +233,14 @@ def test_the_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_trimmed_room_is_used_again(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        path = tmp_path / "log.sqlite"
-        log = SqliteLog(path)
-        await log.open()
-        for index in range(600):
-            await log.append(index, bytes(20_000))
-            if index % 50 == 49:
-                await log.trim(index - 20)
-        await log.close()
-        assert path.stat().st_size < 5_000_000
-
-    asyncio.run(scenario())
+@scenario
+async def test_trimmed_room_is_used_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    log = SqliteLog(path)
+    await log.open()
+    for index in range(600):
+        await log.append(index, bytes(20_000))
+        if index % 50 == 49:
+            await log.trim(index - 20)
+    await log.close()
+    assert path.stat().st_size < 5_000_000

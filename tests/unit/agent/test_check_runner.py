@@ -14,6 +14,7 @@ from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.options import BuiltinOptions, Check
 from lattice.agent.checks.runner import CheckRunner
 from lattice.core.model.nodes.health import CheckRule, Consequence, Outcome
+from lattice.testing import scenario
 from lattice.wire.pb import agent_pb2 as pb
 
 DEADLINE_S = 60.0
@@ -61,44 +62,41 @@ def _look(answer: Callable[[], Outcome | None]) -> builtins.Builtin:
     return lambda here, options: answer()
 
 
-def test_nothing_is_said_before_a_stream_begins_then_all_checks_at_once(
+@scenario
+async def test_nothing_is_said_before_a_stream_begins_then_all_checks_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def play() -> None:
-        stage = Stage(tmp_path, monkeypatch, good=builtins.passed, bad=lambda: builtins.failed("broken"))
-        stage.runner.start()
-        await stage.until(lambda: stage.runner.failing == 1)
-        assert stage.sent == []
-        assert stage.runner.fill(pb.Heartbeat(seq=1)).failing_checks == 1
-        stage.runner.announce()
-        assert stage.verdicts() == {"good": pb.CHECK_VERDICT_PASSED, "bad": pb.CHECK_VERDICT_FAILED}
-        assert stage.sent[-1].checks[1].text == "broken"
-        assert stage.sent[-1].checks[1].consequence == pb.CHECK_CONSEQUENCE_DEGRADE
-        stage.runner.leave()
-        await stage.runner._run_once("bad")
-        assert len(stage.sent) == 1
-        stage.runner.close()
-
-    asyncio.run(play())
+    stage = Stage(tmp_path, monkeypatch, good=builtins.passed, bad=lambda: builtins.failed("broken"))
+    stage.runner.start()
+    await stage.until(lambda: stage.runner.failing == 1)
+    assert stage.sent == []
+    assert stage.runner.fill(pb.Heartbeat(seq=1)).failing_checks == 1
+    stage.runner.announce()
+    assert stage.verdicts() == {"good": pb.CHECK_VERDICT_PASSED, "bad": pb.CHECK_VERDICT_FAILED}
+    assert stage.sent[-1].checks[1].text == "broken"
+    assert stage.sent[-1].checks[1].consequence == pb.CHECK_CONSEQUENCE_DEGRADE
+    stage.runner.leave()
+    await stage.runner._run_once("bad")
+    assert len(stage.sent) == 1
+    stage.runner.close()
 
 
-def test_checks_that_have_not_run_are_pending_and_a_change_is_told(
+@scenario
+async def test_checks_that_have_not_run_are_pending_and_a_change_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def play() -> None:
-        answers = [None, None, builtins.passed("late")]
-        stage = Stage(tmp_path, monkeypatch, late=lambda: answers.pop(0))
-        stage.runner.announce()
-        assert stage.verdicts() == {"late": pb.CHECK_VERDICT_PENDING}
-        stage.runner.start()
-        await stage.until(lambda: len(stage.sent) == 2)
-        assert stage.verdicts() == {"late": pb.CHECK_VERDICT_PASSED}
-        stage.runner.close()
-
-    asyncio.run(play())
+    answers = [None, None, builtins.passed("late")]
+    stage = Stage(tmp_path, monkeypatch, late=lambda: answers.pop(0))
+    stage.runner.announce()
+    assert stage.verdicts() == {"late": pb.CHECK_VERDICT_PENDING}
+    stage.runner.start()
+    await stage.until(lambda: len(stage.sent) == 2)
+    assert stage.verdicts() == {"late": pb.CHECK_VERDICT_PASSED}
+    stage.runner.close()
 
 
-def test_the_server_can_have_checks_run_and_an_unchanged_result_is_told_to_it_alone(
+@scenario
+async def test_the_server_can_have_checks_run_and_an_unchanged_result_is_told_to_it_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
@@ -111,17 +109,14 @@ def test_the_server_can_have_checks_run_and_an_unchanged_result_is_told_to_it_al
         ran.append("other")
         return builtins.passed()
 
-    async def play() -> None:
-        stage = Stage(tmp_path, monkeypatch, good=good, other=other)
-        stage.runner.announce()
-        answer = await stage.ask()
-        assert sorted(ran) == ["good", "other"]
-        assert len(answer.checks) == 2
-        await stage.ask("good")
-        assert sorted(ran) == ["good", "good", "other"]
-        stage.runner.close()
-
-    asyncio.run(play())
+    stage = Stage(tmp_path, monkeypatch, good=good, other=other)
+    stage.runner.announce()
+    answer = await stage.ask()
+    assert sorted(ran) == ["good", "other"]
+    assert len(answer.checks) == 2
+    await stage.ask("good")
+    assert sorted(ran) == ["good", "good", "other"]
+    stage.runner.close()
 
 
 def test_a_check_that_hangs_has_failed_is_not_started_again_and_keeps_nobody_waiting(
@@ -156,37 +151,33 @@ def test_a_check_that_hangs_has_failed_is_not_started_again_and_keeps_nobody_wai
         let_go.set()
 
 
-def test_a_check_that_breaks_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@scenario
+async def test_a_check_that_breaks_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Outcome:
         raise ZeroDivisionError
 
-    async def play() -> None:
-        stage = Stage(tmp_path, monkeypatch, broken=broken)
-        stage.runner.announce()
-        answer = await stage.ask()
-        assert (answer.checks[0].verdict, answer.checks[0].text) == (
-            pb.CHECK_VERDICT_FAILED,
-            "broke: ZeroDivisionError",
-        )
-        stage.runner.close()
-
-    asyncio.run(play())
+    stage = Stage(tmp_path, monkeypatch, broken=broken)
+    stage.runner.announce()
+    answer = await stage.ask()
+    assert (answer.checks[0].verdict, answer.checks[0].text) == (
+        pb.CHECK_VERDICT_FAILED,
+        "broke: ZeroDivisionError",
+    )
+    stage.runner.close()
 
 
-def test_acknowledgements_tell_how_far_the_clock_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play() -> None:
-        stage = Stage(tmp_path, monkeypatch, good=builtins.passed)
-        stage.runner.announce()
-        behind_ms = int(time.time() * 1000) + 100_000
-        ack = pb.HealthAck(seq=stage.sent[-1].seq, server_time_ms=behind_ms)
-        assert stage.runner.received(pb.ServerMessage(health_ack=ack))
-        reading = stage.here.clock()
-        assert reading is not None
-        assert reading.offset_s == pytest.approx(-100, abs=5)
-        assert not stage.runner.received(pb.ServerMessage(rejoin=pb.Rejoin()))
-        stage.runner.close()
-
-    asyncio.run(play())
+@scenario
+async def test_acknowledgements_tell_how_far_the_clock_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, good=builtins.passed)
+    stage.runner.announce()
+    behind_ms = int(time.time() * 1000) + 100_000
+    ack = pb.HealthAck(seq=stage.sent[-1].seq, server_time_ms=behind_ms)
+    assert stage.runner.received(pb.ServerMessage(health_ack=ack))
+    reading = stage.here.clock()
+    assert reading is not None
+    assert reading.offset_s == pytest.approx(-100, abs=5)
+    assert not stage.runner.received(pb.ServerMessage(rejoin=pb.Rejoin()))
+    stage.runner.close()
 
 
 def test_mounts_must_be_there_and_answer(tmp_path: Path) -> None:
@@ -202,45 +193,41 @@ def test_mounts_must_be_there_and_answer(tmp_path: Path) -> None:
     assert asyncio.run(play(("/proc", "/nowhere"))) == builtins.failed("nothing is mounted on /nowhere")
 
 
-def test_what_somebody_met_fails_the_check_at_once_until_it_runs_again(
+@scenario
+async def test_what_somebody_met_fails_the_check_at_once_until_it_runs_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def play() -> None:
-        stage = Stage(tmp_path, monkeypatch, disk_space=builtins.passed)
-        name = runner.DISK_SPACE
-        check = stage.runner._checks[name]
-        stage.runner._checks[name] = replace(check, rule=replace(check.rule, failures_needed=3))
-        stage.runner.announce()
-        await stage.runner.fail(name, "cannot write the run's folder")
-        assert stage.verdicts() == {name: pb.CHECK_VERDICT_FAILED}
-        assert stage.sent[-1].checks[0].text == "cannot write the run's folder"
-        await stage.runner._run_once(name)
-        assert stage.verdicts() == {name: pb.CHECK_VERDICT_PASSED}
-        stage.runner.close()
-
-    asyncio.run(play())
+    stage = Stage(tmp_path, monkeypatch, disk_space=builtins.passed)
+    name = runner.DISK_SPACE
+    check = stage.runner._checks[name]
+    stage.runner._checks[name] = replace(check, rule=replace(check.rule, failures_needed=3))
+    stage.runner.announce()
+    await stage.runner.fail(name, "cannot write the run's folder")
+    assert stage.verdicts() == {name: pb.CHECK_VERDICT_FAILED}
+    assert stage.sent[-1].checks[0].text == "cannot write the run's folder"
+    await stage.runner._run_once(name)
+    assert stage.verdicts() == {name: pb.CHECK_VERDICT_PASSED}
+    stage.runner.close()
 
 
-def test_a_check_under_way_does_not_hide_what_was_met_since_it_began(
+@scenario
+async def test_a_check_under_way_does_not_hide_what_was_met_since_it_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def play() -> None:
-        go = threading.Event()
+    go = threading.Event()
 
-        def look() -> Outcome:
-            go.wait(DEADLINE_S)
-            return builtins.passed()
+    def look() -> Outcome:
+        go.wait(DEADLINE_S)
+        return builtins.passed()
 
-        stage = Stage(tmp_path, monkeypatch, disk_space=look)
-        stage.runner.announce()
-        under_way = asyncio.create_task(stage.runner._run_once(runner.DISK_SPACE))
-        await stage.until(lambda: stage.runner._under_way)
-        await asyncio.sleep(0)
-        met = asyncio.create_task(stage.runner.fail(runner.DISK_SPACE, "no room"))
-        await asyncio.sleep(0)
-        go.set()
-        await asyncio.gather(under_way, met)
-        assert stage.verdicts() == {runner.DISK_SPACE: pb.CHECK_VERDICT_FAILED}
-        stage.runner.close()
-
-    asyncio.run(play())
+    stage = Stage(tmp_path, monkeypatch, disk_space=look)
+    stage.runner.announce()
+    under_way = asyncio.create_task(stage.runner._run_once(runner.DISK_SPACE))
+    await stage.until(lambda: stage.runner._under_way)
+    await asyncio.sleep(0)
+    met = asyncio.create_task(stage.runner.fail(runner.DISK_SPACE, "no room"))
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(under_way, met)
+    assert stage.verdicts() == {runner.DISK_SPACE: pb.CHECK_VERDICT_FAILED}
+    stage.runner.close()

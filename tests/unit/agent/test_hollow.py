@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
@@ -21,15 +20,8 @@ from lattice.agent.hollow.work import Work, parse_work
 from lattice.agent.machine.state import Cause, End, RunKey, RunOrder
 from lattice.agent.messages import NodeFacts
 from lattice.core.model.nodes.inventory import UnusableInventory
+from lattice.testing import scenario
 from lattice.wire.pb import agent_pb2 as pb
-
-
-def in_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
-    def run() -> None:
-        asyncio.run(test())
-
-    run.__name__ = test.__name__
-    return run
 
 
 def order(*argv: str, script: str = "") -> RunOrder:
@@ -179,7 +171,7 @@ class Stage:
             return message
 
 
-@in_loop
+@scenario
 async def test_a_hollow_node_registers_confirms_and_beats_with_its_session() -> None:
     stage = Stage()
     assert (await stage.said("register")).register.node_id == "hollow0001"
@@ -191,7 +183,7 @@ async def test_a_hollow_node_registers_confirms_and_beats_with_its_session() -> 
     stage.node.closed()
 
 
-@in_loop
+@scenario
 async def test_pretended_work_is_reported_until_it_is_acknowledged() -> None:
     stage = Stage()
     stage.welcome()
@@ -213,7 +205,7 @@ async def test_pretended_work_is_reported_until_it_is_acknowledged() -> None:
     stage.node.closed()
 
 
-@in_loop
+@scenario
 async def test_a_mute_node_says_nothing_and_a_slow_one_confirms_late() -> None:
     stage = Stage(misfortune=Misfortune(kind=FaultKind.SLOW_BOOT, for_s=0.02, after_s=0.0))
     stage.welcome()
@@ -230,7 +222,7 @@ async def test_a_mute_node_says_nothing_and_a_slow_one_confirms_late() -> None:
     stage.node.closed()
 
 
-@in_loop
+@scenario
 async def test_a_paused_run_stands_still_and_a_shorter_walltime_ends_it() -> None:
     ended: dict[int, End] = {}
     runs = PretendedRuns(lambda key, end: ended.update({key.number: end}))
@@ -251,7 +243,7 @@ async def test_a_paused_run_stands_still_and_a_shorter_walltime_ends_it() -> Non
         nobody(RunKey(3, 1))
 
 
-@in_loop
+@scenario
 async def test_steps_are_reported_until_acknowledged_and_known_meanwhile() -> None:
     stage = Stage()
     stage.hear(welcome=pb.Welcome(session=9, heartbeat_interval_s=60, held_by=[pb.RunKey(number=5, run=1)]))

@@ -8,6 +8,7 @@ import pytest
 from lattice.agent.connection import OUTPUT_LIMIT, Outbox
 from lattice.agent.messages import heartbeat, output_chunk
 from lattice.agent.runs.output import MAX_READERS, Readers, Reading, send_output, tail_offset
+from lattice.testing import scenario
 from lattice.wire.pb import agent_pb2 as pb
 
 
@@ -48,77 +49,63 @@ async def drained(outbox: Outbox) -> list[pb.OutputChunk]:
     return chunks
 
 
-def test_dropped_output_shows_in_the_first_offset(tmp_path: Path) -> None:
+@scenario
+async def test_dropped_output_shows_in_the_first_offset(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_bytes(b"later")
     (tmp_path / "stdout.base").write_text("1000\n")
-
-    async def scenario() -> None:
-        outbox = Outbox()
-        await send_output(Reading(reader=1, path=tmp_path / "stdout"), outbox, lambda: True)
-        (chunk,) = await drained(outbox)
-        assert (chunk.offset, chunk.data, chunk.eof) == (1000, b"later", True)
-
-    asyncio.run(scenario())
+    outbox = Outbox()
+    await send_output(Reading(reader=1, path=tmp_path / "stdout"), outbox, lambda: True)
+    (chunk,) = await drained(outbox)
+    assert (chunk.offset, chunk.data, chunk.eof) == (1000, b"later", True)
 
 
-def test_a_reader_of_nothing_gets_its_end(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        outbox = Outbox()
-        await send_output(Reading(reader=1, path=tmp_path / "nothing"), outbox, lambda: False)
-        (chunk,) = await drained(outbox)
-        assert (chunk.data, chunk.eof, chunk.error) == (b"", True, "")
-
-    asyncio.run(scenario())
+@scenario
+async def test_a_reader_of_nothing_gets_its_end(tmp_path: Path) -> None:
+    outbox = Outbox()
+    await send_output(Reading(reader=1, path=tmp_path / "nothing"), outbox, lambda: False)
+    (chunk,) = await drained(outbox)
+    assert (chunk.data, chunk.eof, chunk.error) == (b"", True, "")
 
 
-def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        outbox = Outbox()
-        await send_output(Reading(reader=1, path=tmp_path), outbox, lambda: True)
-        (chunk,) = await drained(outbox)
-        assert "directory" in chunk.error
-
-    asyncio.run(scenario())
+@scenario
+async def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    outbox = Outbox()
+    await send_output(Reading(reader=1, path=tmp_path), outbox, lambda: True)
+    (chunk,) = await drained(outbox)
+    assert "directory" in chunk.error
 
 
-def test_a_slow_server_holds_its_readers_back_and_control_passes_them(tmp_path: Path) -> None:
+@scenario
+async def test_a_slow_server_holds_its_readers_back_and_control_passes_them(tmp_path: Path) -> None:
     path = tmp_path / "stdout"
     path.write_bytes(b"x" * (64 * 1024 * OUTPUT_LIMIT * 2))
-
-    async def scenario() -> None:
-        outbox = Outbox()
-        reader = asyncio.create_task(send_output(Reading(reader=1, path=path), outbox, lambda: True))
-        await asyncio.sleep(0)
-        assert not reader.done()
-        assert outbox.post(pb.AgentMessage(heartbeat=heartbeat(1, 0, 0.0, 0)))
-        assert (await outbox.take()).HasField("heartbeat")
-        chunks = await drained(outbox)
-        assert sum(len(chunk.data) for chunk in chunks) == path.stat().st_size
-        await reader
-
-    asyncio.run(scenario())
+    outbox = Outbox()
+    reader = asyncio.create_task(send_output(Reading(reader=1, path=path), outbox, lambda: True))
+    await asyncio.sleep(0)
+    assert not reader.done()
+    assert outbox.post(pb.AgentMessage(heartbeat=heartbeat(1, 0, 0.0, 0)))
+    assert (await outbox.take()).HasField("heartbeat")
+    chunks = await drained(outbox)
+    assert sum(len(chunk.data) for chunk in chunks) == path.stat().st_size
+    await reader
 
 
-def test_control_messages_are_bounded() -> None:
-    async def scenario() -> None:
-        outbox = Outbox()
-        while outbox.post(output_chunk(1, 0)):
-            pass
-        await outbox.take()
-        assert outbox.post(output_chunk(1, 0))
-
-    asyncio.run(scenario())
+@scenario
+async def test_control_messages_are_bounded() -> None:
+    outbox = Outbox()
+    while outbox.post(output_chunk(1, 0)):
+        pass
+    await outbox.take()
+    assert outbox.post(output_chunk(1, 0))
 
 
-def test_readers_beyond_the_limit_are_told_so(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        outbox = Outbox()
-        readers = Readers(outbox)
-        for number in range(MAX_READERS + 1):
-            readers.open(Reading(reader=number, path=tmp_path / "stdout", follow=True), lambda: False)
-        (chunk,) = await drained(outbox)
-        assert chunk.reader == MAX_READERS
-        assert "readers" in chunk.error
-        readers.close_all()
-
-    asyncio.run(scenario())
+@scenario
+async def test_readers_beyond_the_limit_are_told_so(tmp_path: Path) -> None:
+    outbox = Outbox()
+    readers = Readers(outbox)
+    for number in range(MAX_READERS + 1):
+        readers.open(Reading(reader=number, path=tmp_path / "stdout", follow=True), lambda: False)
+    (chunk,) = await drained(outbox)
+    assert chunk.reader == MAX_READERS
+    assert "readers" in chunk.error
+    readers.close_all()

@@ -5,6 +5,7 @@ import asyncio
 from lattice.api.grpc.agents.links import BATCH_BYTES, OUTBOX_BYTES_MAX, AgentLinkTable, Link
 from lattice.api.grpc.agents.messages import order_message
 from lattice.ports.nodes.agents import StartOrder, StopOrder
+from lattice.testing import scenario
 from lattice.wire.pb import agent_pb2 as pb
 
 BIG = "x" * (4 << 20)
@@ -32,93 +33,79 @@ def confirmed() -> tuple[AgentLinkTable, Link]:
     return table, link
 
 
-def test_large_orders_for_an_agent_that_does_not_read_are_bounded_by_their_bytes() -> None:
-    async def scenario() -> None:
-        table, link = confirmed()
-        taken = [table.send("n1", start(number, BIG)) for number in range(1, 101)]
-        assert sum(taken) <= OUTBOX_BYTES_MAX // len(BIG) + 1
-        assert not table.send("n1", StopOrder(number=1, run=1, grace_s=0.0, why="cancelled"))
-        numbers: list[int] = []
-        while len(numbers) < sum(taken):
-            message = await link.next_message()
-            assert message is not None
-            numbers.append(message.start_run.key.number)
-        assert numbers == list(range(1, sum(taken) + 1))
-        assert table.send("n1", start(101, BIG))
-
-    asyncio.run(scenario())
+@scenario
+async def test_large_orders_for_an_agent_that_does_not_read_are_bounded_by_their_bytes() -> None:
+    table, link = confirmed()
+    taken = [table.send("n1", start(number, BIG)) for number in range(1, 101)]
+    assert sum(taken) <= OUTBOX_BYTES_MAX // len(BIG) + 1
+    assert not table.send("n1", StopOrder(number=1, run=1, grace_s=0.0, why="cancelled"))
+    numbers: list[int] = []
+    while len(numbers) < sum(taken):
+        message = await link.next_message()
+        assert message is not None
+        numbers.append(message.start_run.key.number)
+    assert numbers == list(range(1, sum(taken) + 1))
+    assert table.send("n1", start(101, BIG))
 
 
-def test_small_orders_are_bounded_by_their_number_only() -> None:
-    async def scenario() -> None:
-        table, _ = confirmed()
-        assert all(table.send("n1", start(number, "")) for number in range(1, 5001))
-
-    asyncio.run(scenario())
+@scenario
+async def test_small_orders_are_bounded_by_their_number_only() -> None:
+    table, _ = confirmed()
+    assert all(table.send("n1", start(number, "")) for number in range(1, 5001))
 
 
 def ack(number: int, seq: int = 2) -> pb.ReportAck:
     return pb.ReportAck(key=pb.RunKey(number=number, run=1), seq=seq)
 
 
-def test_what_is_ready_at_once_goes_to_an_agent_in_one_message() -> None:
-    async def scenario() -> None:
-        link = Link("n1", takes_batches=True)
-        link.put(pb.ServerMessage(welcome=pb.Welcome(session=1)))
-        link.acknowledge([ack(7), ack(8)])
-        for number in (1, 2):
-            link.put(order_message(start(number, "")))
-        link.close("moving")
-        said = [await link.next_message() for _ in range(4)]
-        assert [message and message.WhichOneof("body") for message in said] == ["welcome", "batch", "goodbye", None]
-        assert said[1] is not None
-        inside = said[1].batch.messages
-        assert [each.WhichOneof("body") for each in inside] == ["report_ack", "report_ack", "start_run", "start_run"]
-        assert [each.report_ack.key.number for each in inside[:2]] == [7, 8]
-
-    asyncio.run(scenario())
+@scenario
+async def test_what_is_ready_at_once_goes_to_an_agent_in_one_message() -> None:
+    link = Link("n1", takes_batches=True)
+    link.put(pb.ServerMessage(welcome=pb.Welcome(session=1)))
+    link.acknowledge([ack(7), ack(8)])
+    for number in (1, 2):
+        link.put(order_message(start(number, "")))
+    link.close("moving")
+    said = [await link.next_message() for _ in range(4)]
+    assert [message and message.WhichOneof("body") for message in said] == ["welcome", "batch", "goodbye", None]
+    assert said[1] is not None
+    inside = said[1].batch.messages
+    assert [each.WhichOneof("body") for each in inside] == ["report_ack", "report_ack", "start_run", "start_run"]
+    assert [each.report_ack.key.number for each in inside[:2]] == [7, 8]
 
 
-def test_large_orders_go_one_by_one() -> None:
-    async def scenario() -> None:
-        link = Link("n1", takes_batches=True)
-        for number in (1, 2, 3):
-            link.put(order_message(start(number, "x" * (BATCH_BYTES // 2))))
-        said = [await link.next_message() for _ in range(3)]
-        assert [message and message.start_run.key.number for message in said] == [1, 2, 3]
-
-    asyncio.run(scenario())
+@scenario
+async def test_large_orders_go_one_by_one() -> None:
+    link = Link("n1", takes_batches=True)
+    for number in (1, 2, 3):
+        link.put(order_message(start(number, "x" * (BATCH_BYTES // 2))))
+    said = [await link.next_message() for _ in range(3)]
+    assert [message and message.start_run.key.number for message in said] == [1, 2, 3]
 
 
-def test_an_acknowledgement_that_nothing_follows_goes_by_itself() -> None:
-    async def scenario() -> None:
-        link = Link("n1", takes_batches=True)
-        link.acknowledge([ack(7)])
-        async with asyncio.timeout(5):
-            message = await link.next_message()
-        assert message is not None
-        assert message.report_ack.key.number == 7
-
-    asyncio.run(scenario())
+@scenario
+async def test_an_acknowledgement_that_nothing_follows_goes_by_itself() -> None:
+    link = Link("n1", takes_batches=True)
+    link.acknowledge([ack(7)])
+    async with asyncio.timeout(5):
+        message = await link.next_message()
+    assert message is not None
+    assert message.report_ack.key.number == 7
 
 
-def test_an_agent_that_takes_no_batches_gets_every_message_by_itself() -> None:
-    async def scenario() -> None:
-        link = Link("n1")
-        link.acknowledge([ack(7), ack(8)])
-        link.put(order_message(start(1, "")))
-        said = [await link.next_message() for _ in range(3)]
-        bodies = [message and message.WhichOneof("body") for message in said]
-        assert bodies == ["report_ack", "report_ack", "start_run"]
-
-    asyncio.run(scenario())
+@scenario
+async def test_an_agent_that_takes_no_batches_gets_every_message_by_itself() -> None:
+    link = Link("n1")
+    link.acknowledge([ack(7), ack(8)])
+    link.put(order_message(start(1, "")))
+    said = [await link.next_message() for _ in range(3)]
+    bodies = [message and message.WhichOneof("body") for message in said]
+    assert bodies == ["report_ack", "report_ack", "start_run"]
 
 
-def test_a_lost_stream_is_sent_nothing_late() -> None:
-    async def scenario() -> None:
-        link = Link("n1", takes_batches=True)
-        link.acknowledge([ack(7)])
-        link.lose()
-        assert await link.next_message() is None
-
-    asyncio.run(scenario())
+@scenario
+async def test_a_lost_stream_is_sent_nothing_late() -> None:
+    link = Link("n1", takes_batches=True)
+    link.acknowledge([ack(7)])
+    link.lose()
+    assert await link.next_message() is None

@@ -145,34 +145,32 @@ async def test_a_node_that_boots_is_confirmed_when_its_guards_pass() -> None:
 @pytest.mark.parametrize(
     ("consequence", "state"), [(Consequence.DRAIN, NodeState.DRAINED), (Consequence.DEGRADE, NodeState.DEGRADED)]
 )
-def test_a_node_that_boots_with_a_failed_check_is_never_ready_for_a_moment(
+@scenario
+async def test_a_node_that_boots_with_a_failed_check_is_never_ready_for_a_moment(
     consequence: Consequence, state: NodeState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def boot() -> None:
-        world = World()
-        await world.prepare()
-        registry = Book(world)
-        await world.do(RegisterNode(node="n1", hardware=HARDWARE))
-        registry.registry.begin("n1")
-        registry.registry.opened("n1")
-        await registry.hear(check(consequence))
-        assert not registry.registry.is_fit("n1")
-        assert registry.state() is NodeState.BOOTING
-        world.links.open.add("n1")
-        batches: list[int] = []
-        one_by_one = world.replica.propose_many
+    world = World()
+    await world.prepare()
+    registry = Book(world)
+    await world.do(RegisterNode(node="n1", hardware=HARDWARE))
+    registry.registry.begin("n1")
+    registry.registry.opened("n1")
+    await registry.hear(check(consequence))
+    assert not registry.registry.is_fit("n1")
+    assert registry.state() is NodeState.BOOTING
+    world.links.open.add("n1")
+    batches: list[int] = []
+    one_by_one = world.replica.propose_many
 
-        async def in_one(commands: Sequence[AnyCommand], actor: str) -> list[Outcome]:
-            batches.append(len(commands))
-            return await one_by_one(commands, actor)
+    async def in_one(commands: Sequence[AnyCommand], actor: str) -> list[Outcome]:
+        batches.append(len(commands))
+        return await one_by_one(commands, actor)
 
-        monkeypatch.setattr(world.replica, "propose_many", in_one)
-        registry.registry.opened("n1")
-        await registry.registry.settle()
-        assert (registry.state(), world.node("n1").reason_by) == (state, "check/disk")
-        assert batches == [2]
-
-    asyncio.run(boot())
+    monkeypatch.setattr(world.replica, "propose_many", in_one)
+    registry.registry.opened("n1")
+    await registry.registry.settle()
+    assert (registry.state(), world.node("n1").reason_by) == (state, "check/disk")
+    assert batches == [2]
 
 
 @scenario

@@ -10,6 +10,7 @@ import pytest
 from lattice.agent.driver import Driver
 from lattice.daemons.agent.listener import listen, own_host
 from lattice.daemons.programs.agent import build_parser, build_settings
+from lattice.testing import scenario
 from lattice.wire.agents.collecting import probe
 
 
@@ -45,17 +46,15 @@ def test_others_find_the_node_where_it_says_or_where_its_way_to_the_servers_begi
     assert own_host(address, endpoints) == host
 
 
-def test_an_agent_listens_and_tells_who_it_is(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        driver = Driver(build_settings(options(state_dir=tmp_path)), None)
-        listener = await listen(driver, ("127.0.0.1:1",))
-        assert listener is not None
-        answer = await probe(driver.collector_address, 10.0)
-        assert answer is not None
-        assert (answer.node, answer.is_served) == ("n1", False)
-        listener.close()
-
-    asyncio.run(asyncio.wait_for(scenario(), 60))
+@scenario
+async def test_an_agent_listens_and_tells_who_it_is(tmp_path: Path) -> None:
+    driver = Driver(build_settings(options(state_dir=tmp_path)), None)
+    listener = await listen(driver, ("127.0.0.1:1",))
+    assert listener is not None
+    answer = await probe(driver.collector_address, 10.0)
+    assert answer is not None
+    assert (answer.node, answer.is_served) == ("n1", False)
+    listener.close()
 
 
 def test_an_agent_that_cannot_listen_works_without(tmp_path: Path) -> None:

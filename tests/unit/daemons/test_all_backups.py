@@ -1,11 +1,10 @@
 """Backups of several servers, seen from one of them."""
 
-import asyncio
-
 import pytest
 
 from lattice.daemons.quorum.backups import AllBackups
 from lattice.ports.quorum.backups import BackupMissing, BackupRecord
+from lattice.testing import scenario
 
 
 def record(server: str, hour: int) -> BackupRecord:
@@ -59,18 +58,16 @@ class Others:
         return await self._servers[name].verify(path)
 
 
-def test_all_are_listed_whoever_leads_and_checked_where_they_lie() -> None:
-    async def play() -> None:
-        elsewhere = Own(record("s3", 1), record("s3", 3))
-        shared = record("s1", 2)
-        backups = AllBackups(Own(shared), Others(s2=Own(shared), s3=elsewhere))
-        assert [each.index for each in await backups.list()] == [1, 2, 3]
-        assert (await backups.verify(shared.path)).server == "s1"
-        assert (await backups.verify("/data/s3/backup-1")).server == "s3"
-        assert (await backups.verify("backup-3")).index == 3
-        assert (await backups.verify("")).index == 3  # the newest of all
-        assert elsewhere.verified == ["/data/s3/backup-1", "/data/s3/backup-3", "/data/s3/backup-3"]
-        with pytest.raises(BackupMissing):
-            await backups.verify("/nowhere")
-
-    asyncio.run(play())
+@scenario
+async def test_all_are_listed_whoever_leads_and_checked_where_they_lie() -> None:
+    elsewhere = Own(record("s3", 1), record("s3", 3))
+    shared = record("s1", 2)
+    backups = AllBackups(Own(shared), Others(s2=Own(shared), s3=elsewhere))
+    assert [each.index for each in await backups.list()] == [1, 2, 3]
+    assert (await backups.verify(shared.path)).server == "s1"
+    assert (await backups.verify("/data/s3/backup-1")).server == "s3"
+    assert (await backups.verify("backup-3")).index == 3
+    assert (await backups.verify("")).index == 3  # the newest of all
+    assert elsewhere.verified == ["/data/s3/backup-1", "/data/s3/backup-3", "/data/s3/backup-3"]
+    with pytest.raises(BackupMissing):
+        await backups.verify("/nowhere")

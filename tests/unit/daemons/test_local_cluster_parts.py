@@ -27,7 +27,7 @@ from lattice.daemons.local.ports import choose_port
 from lattice.daemons.local.processes import Process, is_alive, process_of, role_of, stop
 from lattice.daemons.local.record import Record
 from lattice.daemons.local.restarts import LONGEST_DELAY_S, RestartPolicy
-from lattice.testing import eventually
+from lattice.testing import eventually, scenario
 
 
 @pytest.fixture
@@ -262,7 +262,8 @@ def test_tokens_hold_for_a_month_and_name_their_bearer(layout: Layout) -> None:
     assert {claims["exp"] - claims["iat"] for claims in (mine, agents)} == {30 * 86400}
 
 
-def test_tokens_are_renewed_before_they_expire(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+@scenario
+async def test_tokens_are_renewed_before_they_expire(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "TOKEN_LOOK_EVERY_S", 0.001)
     monkeypatch.setattr(cluster_module, "RENEW_BEFORE_S", LIFETIME_S + 1)
     cluster = cluster_module.Cluster(layout, Options(nodes=0, rest_port=0, grpc_port=0))
@@ -271,13 +272,10 @@ def test_tokens_are_renewed_before_they_expire(layout: Layout, monkeypatch: pyte
     def is_renewed() -> bool:
         return layout.token.stat().st_ino != before
 
-    async def renew() -> None:
-        task = asyncio.create_task(cluster._renew_tokens())
-        await asyncio.to_thread(eventually, is_renewed, "a new token", every_s=0.001)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(renew())
+    task = asyncio.create_task(cluster._renew_tokens())
+    await asyncio.to_thread(eventually, is_renewed, "a new token", every_s=0.001)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def test_a_process_that_is_not_restarted_leaves_the_record(layout: Layout) -> None:

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from lattice.quorum.head_reader import HeadReader
-from tests.unit.quorum.world import run, until
+from lattice.testing import scenario
+from tests.unit.quorum.world import until
 
 
 class Head:
@@ -26,61 +27,53 @@ class Head:
         return seen
 
 
-def test_those_who_ask_together_share_one_read() -> None:
-    async def scenario() -> None:
-        head = Head()
-        head.gate.set()
-        reader = HeadReader(head.read)
-        assert await asyncio.gather(*(reader.read() for _ in range(50))) == [0] * 50
-        assert head.reads == 1
-
-    run(scenario())
+@scenario
+async def test_those_who_ask_together_share_one_read() -> None:
+    head = Head()
+    head.gate.set()
+    reader = HeadReader(head.read)
+    assert await asyncio.gather(*(reader.read() for _ in range(50))) == [0] * 50
+    assert head.reads == 1
 
 
-def test_whoever_asks_while_a_read_is_under_way_gets_the_next_one() -> None:
-    async def scenario() -> None:
-        head = Head()
-        reader = HeadReader(head.read)
-        first = asyncio.create_task(reader.read())
-        await until(lambda: head.reads == 1, "the first read has begun")
-        head.index = 7  # acknowledged after the first read had looked
-        late = [asyncio.create_task(reader.read()) for _ in range(20)]
-        await asyncio.sleep(0)
-        assert head.reads == 1
-        head.gate.set()
-        assert await first == 0
-        assert await asyncio.gather(*late) == [7] * 20
-        assert head.reads == 2
-
-    run(scenario())
+@scenario
+async def test_whoever_asks_while_a_read_is_under_way_gets_the_next_one() -> None:
+    head = Head()
+    reader = HeadReader(head.read)
+    first = asyncio.create_task(reader.read())
+    await until(lambda: head.reads == 1, "the first read has begun")
+    head.index = 7  # acknowledged after the first read had looked
+    late = [asyncio.create_task(reader.read()) for _ in range(20)]
+    await asyncio.sleep(0)
+    assert head.reads == 1
+    head.gate.set()
+    assert await first == 0
+    assert await asyncio.gather(*late) == [7] * 20
+    assert head.reads == 2
 
 
-def test_a_failure_is_told_to_those_who_waited_for_it_and_to_nobody_else() -> None:
-    async def scenario() -> None:
-        head = Head()
-        reader = HeadReader(head.read)
-        first = asyncio.create_task(reader.read())
-        await until(lambda: head.reads == 1, "the first read has begun")
-        head.fails = True
-        head.gate.set()
-        with pytest.raises(OSError, match="no answer"):
-            await first
-        head.fails = False
-        head.index = 3
-        assert await reader.read() == 3
-
-    run(scenario())
+@scenario
+async def test_a_failure_is_told_to_those_who_waited_for_it_and_to_nobody_else() -> None:
+    head = Head()
+    reader = HeadReader(head.read)
+    first = asyncio.create_task(reader.read())
+    await until(lambda: head.reads == 1, "the first read has begun")
+    head.fails = True
+    head.gate.set()
+    with pytest.raises(OSError, match="no answer"):
+        await first
+    head.fails = False
+    head.index = 3
+    assert await reader.read() == 3
 
 
-def test_one_that_gives_up_takes_nothing_from_the_others() -> None:
-    async def scenario() -> None:
-        head = Head()
-        reader = HeadReader(head.read)
-        patient, impatient = (asyncio.create_task(reader.read()) for _ in range(2))
-        await until(lambda: head.reads == 1, "the read has begun")
-        impatient.cancel()
-        head.gate.set()
-        assert await patient == 0
-        assert impatient.cancelled() or await asyncio.gather(impatient, return_exceptions=True)
-
-    run(scenario())
+@scenario
+async def test_one_that_gives_up_takes_nothing_from_the_others() -> None:
+    head = Head()
+    reader = HeadReader(head.read)
+    patient, impatient = (asyncio.create_task(reader.read()) for _ in range(2))
+    await until(lambda: head.reads == 1, "the read has begun")
+    impatient.cancel()
+    head.gate.set()
+    assert await patient == 0
+    assert impatient.cancelled() or await asyncio.gather(impatient, return_exceptions=True)

@@ -9,7 +9,8 @@ from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.log_clock import LogClock, boot_s, clock_fault
 from lattice.quorum.logs.sqlite import SqliteLog
 from lattice.quorum.replica import LogReplica
-from tests.unit.quorum.world import founding, run, running, submit
+from lattice.testing import scenario
+from tests.unit.quorum.world import founding, running, submit
 
 NOON = 1_000_000_000
 HOUR_S = 3600.0
@@ -112,7 +113,8 @@ def test_the_middle_clock_is_right_and_of_two_the_one_that_is_behind(ahead_s: li
     assert bool(fault) == bool(said)
 
 
-def test_a_log_written_by_a_clock_that_was_ahead_does_not_stand_still(tmp_path: Path) -> None:
+@scenario
+async def test_a_log_written_by_a_clock_that_was_ahead_does_not_stand_still(tmp_path: Path) -> None:
     def replica(machine: Machine) -> LogReplica:
         return LogReplica(
             log=SqliteLog(tmp_path / "log"),
@@ -122,18 +124,15 @@ def test_a_log_written_by_a_clock_that_was_ahead_does_not_stand_still(tmp_path: 
             steady_s=boot_s,
         )
 
-    async def play() -> None:
-        fast = Machine()
-        fast.ahead_s = HOUR_S
-        async with running(replica(fast)) as first:
-            await first.propose_many(founding(), "system")
-            await submit(first)
-            ahead = first.state.last_at
-        assert ahead >= NOON + HOUR_MS
-        async with running(replica(Machine())) as second:
-            assert second.clock.now_ms() >= ahead
-            await asyncio.sleep(0.02)
-            await submit(second)
-            assert second.state.last_at > ahead
-
-    run(play())
+    fast = Machine()
+    fast.ahead_s = HOUR_S
+    async with running(replica(fast)) as first:
+        await first.propose_many(founding(), "system")
+        await submit(first)
+        ahead = first.state.last_at
+    assert ahead >= NOON + HOUR_MS
+    async with running(replica(Machine())) as second:
+        assert second.clock.now_ms() >= ahead
+        await asyncio.sleep(0.02)
+        await submit(second)
+        assert second.state.last_at > ahead
