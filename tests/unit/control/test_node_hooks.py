@@ -162,7 +162,7 @@ async def test_moves_are_in_the_log_and_those_that_raise_an_alert_as_such(caplog
         ("INFO", "Draining -> Drained, emptied: fan (by ada)", "n1"),
         (
             "ERROR",
-            "Node n2 is down, its hardware failed: PSU. After the repair: `lattice node enable n2`.",
+            "Node n2 is down, its hardware failed: PSU. After the repair, run `lattice node enable n2`.",
             "n2",
         ),
     ]
