@@ -25,12 +25,18 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Cau
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.shares import share_of
 from lattice.core.model.work.steps import StepRecord
+from lattice.core.model.work.submissions import submission_of
 from lattice.ports.nodes.agents import FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
 from lattice.ports.quorum.log import LogFull
 from lattice.testing import scenario
 from tests.unit.control.world import World
 
 SETTINGS = DispatchSettings(retry_s=2.0, grace_s=30.0, api_url="http://127.0.0.1:1")
+
+
+def stop(world: World, number: int, why: str) -> StopOrder:
+    submission = submission_of(world.allocation(number))
+    return StopOrder(number=number, run=1, grace_s=30.0, why=why, submission=submission)
 
 
 def dispatch(world: World) -> Dispatch:
@@ -64,6 +70,7 @@ async def test_a_placement_is_ordered_at_once_with_everything_the_node_needs() -
         cpus=4,
         token=f"token-{number}",
         api_url="http://127.0.0.1:1",
+        submission=submission_of(world.allocation(number)),
     )
 
 
@@ -140,11 +147,11 @@ async def test_a_cancelled_run_is_stopped_with_grace_until_it_ended() -> None:
     world.links.take()
     await world.do(CancelAllocation(number=number))
     await orders.send_due()
-    stop = StopOrder(number=number, run=1, grace_s=30.0, why="cancelled")
-    assert world.links.take() == [("n1", stop)]
+    order = stop(world, number, "cancelled")
+    assert world.links.take() == [("n1", order)]
     world.clock.pass_s(2.1)
     await orders.send_due()
-    assert world.links.take() == [("n1", stop)]
+    assert world.links.take() == [("n1", order)]
     await world.ended(number, "n1")
     world.clock.pass_s(2.1)
     await orders.send_due()
@@ -174,7 +181,7 @@ async def test_only_the_parts_that_still_live_are_stopped_when_one_failed() -> N
     world.links.take()
     await world.ended(number, "n1", exit_code=3)
     await orders.send_due()
-    assert world.links.take() == [("n2", StopOrder(number=number, run=1, grace_s=30.0, why="part_failed"))]
+    assert world.links.take() == [("n2", stop(world, number, "part_failed"))]
 
 
 @scenario
@@ -352,7 +359,7 @@ async def test_a_run_that_its_node_never_starts_is_taken_back_and_waits_again() 
     await world.place(number, "n1")
     assert await ask_until_rolled_back(world, orders, number) == SETTINGS.start_timeout_s / SETTINGS.retry_s + 1
     await orders.send_due()
-    assert world.links.take()[0] == ("n1", StopOrder(number=number, run=1, grace_s=30.0, why="rolled_back"))
+    assert world.links.take()[0] == ("n1", stop(world, number, "rolled_back"))
     report = ReportPart(number=number, run=1, node="n1", seq=1, phase=PartPhase.ENDED, stopped=True)
     await world.do(report)
     record = world.allocation(number)
