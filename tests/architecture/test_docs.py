@@ -65,6 +65,13 @@ def test_every_link_in_the_docs_leads_somewhere(document: Path) -> None:
     assert broken == []
 
 
+@pytest.mark.parametrize("document", documents(), ids=shown)
+def test_no_literal_in_the_docs_is_broken_over_lines(document: Path) -> None:
+    prose = re.sub(r"^ *```.*?^ *```", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in prose.splitlines() if not line.startswith("|")]
+    assert [line for line in lines if line.count("`") % 2] == []
+
+
 def test_the_map_of_the_readme_names_every_package() -> None:
     packages = {path.parent.name for path in (ROOT / "src" / "lattice").glob("*/__init__.py")}
     named = set(re.findall(r"`src/lattice/(\w+)`", (ROOT / "README.md").read_text(encoding="utf-8")))
