@@ -33,7 +33,7 @@ def test_a_draining_node_is_not_undrained_while_work_runs(cluster: LocalCluster)
 
 
 def test_a_disabled_node_stays_down_until_enabled(cluster: LocalCluster) -> None:
-    assert cluster.cli("node", "disable", "n1", "--reason=smoke").stdout == "n1 is Down\n"
+    assert cluster.cli("node", "disable", "n1", "--yes", "--reason=smoke").stdout == "n1 is Down\n"
     shown = json.loads(cluster.cli("node", "status", "n1", "-o", "json").stdout)
     assert (shown["state"], shown["down_cause"], shown["reason"]) == ("Down", "operator", "smoke")
     cluster.cli("node", "enable", "n1")
