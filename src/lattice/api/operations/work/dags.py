@@ -119,7 +119,7 @@ def _check_size(context: Context, request: DagSubmission) -> None:
         raise ApiError(
             "invalid",
             f"DAG exceeds maximum size ({len(request.allocations)} allocations, limit: {limit})",
-            hint="Split the workflow into smaller DAGs or increase the limit via system configuration.",
+            hint="split the workflow into smaller DAGs or increase the limit via system configuration",
         )
 
 
