@@ -19,6 +19,7 @@ from bench.figures import FIGURES, Figure, Measure
 from bench.footprint import idle_node, server_memory
 from bench.groups import group_rate, group_size
 from bench.grpc import grpc_rate
+from bench.hostile import endless_heads, half_sent, longest_hold
 from bench.launching import launch_command
 from bench.listing import squeue_command
 from bench.nodes import collected_figures, node_figures, silence_figures
@@ -55,6 +56,9 @@ MEASUREMENTS: dict[str, Measure] = {
     "nodes-silence": silence_figures,
     "cycle": cycle_figures,
     "api-beside-cycles": api_beside_cycles,
+    "longest-hold": longest_hold,
+    "endless-heads": endless_heads,
+    "half-sent": half_sent,
     "quorum-rate": quorum_rate,
     "quorum-latency": quorum_latency,
     "quorum-gap": quorum_gap,

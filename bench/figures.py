@@ -77,6 +77,11 @@ FIGURES = (
     Figure("queue_10000x100_ms", "cycle with everything reserved, 100 pending x 10,000 nodes", "ms", 400, 100),
     Figure("cycle_50k_ms", "cycle, 10,000 pending x 50,000 nodes", "ms", 2000, 500),
     Figure("cycle_changed_ms", "cycle when one submission changed, 10,000 nodes", "ms", 20, 5),
+    Figure("longest_hold_ms", "longest hold of the event loop by any single request up to its limits", "ms", 50, 10),
+    Figure(
+        "endless_heads_mb", "memory taken by 1,000 anonymous connections that send heads without end", "MB", 100, 20
+    ),
+    Figure("half_sent_percent", "REST answers while 2,000 half-sent requests are held", "%", 100, at_least=True),
     Figure("api_p99_ratio", "API p99 while cycles run, against the same without", "x", 1.5),
     Figure("quorum_rate", "durable submissions over REST, 3 servers, 64 concurrent", "/s", 600, 1200, at_least=True),
     Figure("quorum_p50_ms", "submission at 100/s, 3 servers taking turns, p50", "ms", 10, 5),

@@ -295,6 +295,10 @@ def test_an_endless_line_is_a_failure() -> None:
         ("fe80::1%eth0", False),
         ("fd00::1", False),
         ("64:ff9b::7f00:1", False),
+        ("64:ff9b:1::909:909", False),
+        ("::127.0.0.1", False),
+        ("::9.9.9.9", False),
+        ("fec0::1", False),
     ],
 )
 def test_which_addresses_are_public(address: str, public: bool) -> None:

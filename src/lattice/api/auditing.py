@@ -58,10 +58,10 @@ async def record_access(context: Context, kind: str, about: Allocation, detail: 
         await record(context, kind, about=about, detail=detail)
 
 
-def refused_login(services: Services, why: str) -> None:
-    """Takes note of a caller who could not be identified; repeats are counted, not listed."""
+def refused_login(services: Services, why: str, source: str) -> None:
+    """Takes note of a caller who could not be identified, and of his address; repeats are counted, not listed."""
     if services.audit is not None:
-        services.audit.tell(AuditNote(kind="login.refused", outcome=AuditOutcome.REFUSED, detail=why))
+        services.audit.tell(AuditNote(kind="login.refused", outcome=AuditOutcome.REFUSED, subject=source, detail=why))
 
 
 def denied(services: Services, identity: Identity, operation: str, permission: str) -> None:

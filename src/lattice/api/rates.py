@@ -31,6 +31,8 @@ CONCURRENCY = {
     "stream_logs": "stream_logs_max_concurrent",
     "stream_metrics": "stream_metrics_max_concurrent",
     "watch": "watch_max_concurrent",
+    "wait": "wait_max_concurrent",
+    "follow_step": "follow_step_max_concurrent",
 }
 DEFAULTS: Mapping[str, int] = {
     "attach_max_concurrent": 5,
@@ -44,6 +46,8 @@ DEFAULTS: Mapping[str, int] = {
     REQUESTS: 1000,
     BURST: 5000,
 }
+# These stand in the servers' configuration alone, not among the settings of the cluster.
+OF_SERVERS: Mapping[str, int] = {"wait_max_concurrent": 1000, "follow_step_max_concurrent": 1000}
 # A developer's loops and benches are not to notice them.
 GENEROUS: Mapping[str, int] = {
     **DEFAULTS,
@@ -52,6 +56,11 @@ GENEROUS: Mapping[str, int] = {
     "audit_per_minute": 0,
     REQUESTS: 0,
 }
+# Wrong tokens from one address: a burst is a mistake in a script; after it, each waits for its answer.
+LOGINS_PER_SECOND = 1.0
+LOGINS_BURST = 20
+LOGIN_DELAY_S = 1.0
+_LOGINS = "refused_logins"
 _T = TypeVar("_T")
 
 
@@ -77,7 +86,7 @@ class RateLimits:
 
     def figure(self, name: str) -> int:
         said = self._changed().get(PREFIX + name)
-        return int(said) if said is not None else self._figures.get(name, 0)
+        return int(said) if said is not None else self._figures.get(name, OF_SERVERS.get(name, 0))
 
     def spend(self, identity: Identity, operation: str) -> None:
         """Counts a request; raises ApiError with the time after which the next one is allowed."""
@@ -104,6 +113,16 @@ class RateLimits:
         if bucket.tokens < 1:
             raise _too_many_requests(name, per_second, (1 - bucket.tokens) / per_second)
         bucket.tokens -= 1
+
+    def refused(self, source: str) -> float:
+        """Counts a caller from this address whose token was no good; how long he waits for the answer."""
+        if not source:
+            return 0.0
+        try:
+            self._take(source, _LOGINS, LOGINS_PER_SECOND, LOGINS_BURST)
+        except ApiError:
+            return LOGIN_DELAY_S
+        return 0.0
 
     def _make_room(self, now: float) -> None:
         """Forgets those who have not asked for a minute, which is as good as a full bucket."""

@@ -308,6 +308,8 @@ class RateLimitsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     stream_logs_max_concurrent: Limit | None = None  # followed outputs of one user
     stream_metrics_max_concurrent: Limit | None = None  # followed metrics of one user
     watch_max_concurrent: Limit | None = None  # watched streams of changes of one user
+    wait_max_concurrent: Limit | None = None  # long polls of one user
+    follow_step_max_concurrent: Limit | None = None  # followed steps of one user
     query_metrics_per_minute: Limit | None = None  # metric queries of one user per minute
     diagnostics_per_minute: Limit | None = None  # diagnostics of one user per minute
     compare_per_minute: Limit | None = None  # comparisons of one user per minute

@@ -228,3 +228,19 @@ async def test_two_authorization_headers_are_refused(world: World) -> None:
 
     await world.app(scope, receive, send)
     assert statuses == [401]
+
+
+@in_world
+async def test_a_few_characters_that_stand_for_very_much_are_refused(world: World) -> None:
+    member = {"name": "m", "entrypoint": ["true"], "resources": {"constraints": {"nodes": "n[0-9999]"}}}
+    batch = await world.call("POST", "/allocations/batch", {"submissions": [member] * 10})
+    dag = await world.call("POST", "/dags", {"allocations": [member] * 10})
+    for answer in (batch, dag):
+        assert (answer.status, answer.error["limit"]) == (400, "20,000")
+    await world.submit(tasks="0-99999")
+    pieces = ",".join(str(number) for number in range(0, 1_000, 2))
+    many = await world.call("POST", "/allocations/cancel", {"ids": [f"a1_[{pieces}]"] * 20})
+    assert (many.status, many.error["limit"]) == (400, "5,000")
+    over = await world.call("POST", "/allocations/cancel", {"ids": ["a1_[" + "0-99999:2," * 900 + "1]"]})
+    assert over.json()["items"][0]["error"]["limit"] == "60,000"
+    assert (await world.call("POST", "/allocations/cancel", {"ids": [f"a1_[{pieces}]"]})).json()["items"][0]["ok"]

@@ -66,6 +66,18 @@ def test_no_line_is_a_failure_of_ours(line: list[str]) -> None:
 
 
 @in_world
+async def test_no_line_brings_terminal_escapes_or_lines_of_its_own(world: World) -> None:
+    for text in ("\x1b[31mred", "fine\nJobId=1 forged", "a\x07b", "\u202eabc"):
+        for option in ("--comment", "--wckey", "--output", "--reservation"):
+            answer = await ask(world, "sbatch", f"{option}={text}", "--wrap=true")
+            assert answer["code"] == 1, (option, text)
+        body = {"program": "sbatch", "script": "#!/bin/sh\ntrue\n", "script_path": f"/home/alice/{text}"}
+        answer = (await world.call("POST", "/slurm/commands", body)).json()
+        assert answer["code"] == 1
+    assert not world.state.allocations
+
+
+@in_world
 async def test_no_line_outweighs_its_job(world: World) -> None:
     long = "x" * 100_000
     for option in ("--comment", "--wckey", "--output", "--qos", "--export", "--reservation"):

@@ -98,7 +98,6 @@ def test_the_environment_names_the_gpus_and_nothing_else_does() -> None:
         "LATTICE_GPUS": "0,1",
         "CUDA_VISIBLE_DEVICES": "0,1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "ROCR_VISIBLE_DEVICES": "0,1",
     }
     assert devices.environment(devices.assign(order(2, 2), alive))["CUDA_VISIBLE_DEVICES"] == ""
     plain = build_environment(asked, ALICE, "n1", "")
@@ -112,6 +111,11 @@ def test_amd_gpus_are_named_once_because_names_are_renumbered_after_each_filter(
         DeviceTable(8, 4, "MI300X", NodeTopology(), CPUS),
     ):
         assert devices.environment(Devices(gpus=(2, 3))) == {"LATTICE_GPUS": "2,3", "ROCR_VISIBLE_DEVICES": "2,3"}
+
+
+def test_nvidia_gpus_are_named_to_cuda_alone() -> None:
+    told = table(NodeTopology(gpus=gpus(GpuVendor.NVIDIA))).environment(Devices(gpus=(2, 3)))
+    assert told == {"LATTICE_GPUS": "2,3", "CUDA_VISIBLE_DEVICES": "2,3", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def test_instances_are_named_as_their_vendor_names_them() -> None:

@@ -143,6 +143,14 @@ def test_the_directory_is_the_wanted_one_then_home_then_tmp(tmp_path: Path) -> N
     chosen, note = choose_directory("/not/there", str(home))
     assert chosen == str(home)
     assert "/not/there does not exist on this node" in note
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "there").mkdir()
+    other = Account(name="other", uid=os.getuid() + 1, gid=os.getgid() + 1, groups=(), home=str(home), shell="/bin/sh")  # noqa: S604
+    tmp_path.chmod(0o755)
+    # Those to whom it is closed cannot tell what is there from what is not.
+    for name in ("there", "not-there"):
+        assert choose_directory(str(closed / name), str(home), other) == (str(closed / name), "")
     assert choose_directory("/not/there", "/nor/there")[0] == "/tmp"
     assert choose_directory("relative", str(home))[0] == str(home)
 

@@ -13,6 +13,7 @@ from lattice.api.rest import forwarding
 from lattice.api.rest.exchange import Pool
 from lattice.api.rest.forwarding import Forwarding
 from lattice.api.rest.peers import PEER
+from lattice.ports.site.identity import Unauthenticated
 
 Answer = Callable[["Seen"], bytes]
 
@@ -156,6 +157,29 @@ def test_a_request_reaches_the_leader_as_it_is_with_a_request_id() -> None:
             await ask(app, "POST", "/v1/allocations", b"{}", (b"x-request-id", b"of the client"))
             assert leader.seen[1].headers["x-request-id"] == "of the client"
             assert leader.connections == 1
+
+    run(scenario())
+
+
+def test_a_bad_token_is_refused_before_the_body_is_read() -> None:
+    async def refuse(authorization: str, source: str) -> None:
+        raise Unauthenticated("no")
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError("the body was read")
+
+    async def scenario() -> None:
+        async with other_server(lambda seen: says("done")) as leader:
+            _pools.append(Pool())
+            app = Forwarding(local, Leading(leader.url), _pools[-1], refuse)
+            sent: list[Any] = []
+
+            async def send(message: Any) -> None:  # noqa: ANN401 - as ASGI has it
+                sent.append(message)
+
+            scope = {"type": "http", "method": "POST", "path": "/v1/allocations", "query_string": b"", "headers": []}
+            await app(scope, receive, send)
+            assert (sent[0]["status"], leader.seen) == (401, [])
 
     run(scenario())
 

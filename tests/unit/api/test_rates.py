@@ -7,7 +7,7 @@ import pytest
 
 from lattice.api.answers import EventAnswer, ServerEvent, TextAnswer, TextPiece
 from lattice.api.errors import ApiError
-from lattice.api.rates import DEFAULTS, GENEROUS, MAX_BUCKETS, RateLimits
+from lattice.api.rates import DEFAULTS, GENEROUS, LOGIN_DELAY_S, LOGINS_BURST, MAX_BUCKETS, RateLimits
 from lattice.core.model.site.settings import SETTINGS
 from lattice.ports.site.identity import Identity
 from lattice.testing import HandClock
@@ -125,3 +125,23 @@ def test_streams_count_while_they_last_however_they_end() -> None:
         raise KeyError
 
     asyncio.run(scenario())
+
+
+def test_wrong_tokens_from_one_address_wait_after_the_first_few() -> None:
+    clock = HandClock()
+    guard = limits(clock)
+    assert [guard.refused("10.0.0.1") for _ in range(LOGINS_BURST)] == [0.0] * LOGINS_BURST
+    assert guard.refused("10.0.0.1") == LOGIN_DELAY_S
+    assert guard.refused("10.0.0.2") == guard.refused("") == 0.0
+    clock.pass_s(2)
+    assert guard.refused("10.0.0.1") == 0.0
+
+
+def test_long_polls_and_followed_steps_are_counted() -> None:
+    guard = limits(HandClock(), wait_max_concurrent=1, follow_step_max_concurrent=1)
+    for operation in ("wait", "follow_step"):
+        first = guard.enter(ADA, operation)
+        with pytest.raises(ApiError, match="maximum concurrent"):
+            guard.enter(ADA, operation)
+        first.close()
+        guard.enter(ADA, operation).close()

@@ -50,7 +50,7 @@ class AccountCache:
     def meet(self, order: RunOrder) -> Account:
         """Look everything up, in a thread; raises LaunchRefused."""
         account = resolve_account(order.user, self._policy)
-        directory, note = choose_directory(order.cwd, account.home)
+        directory, note = choose_directory(order.cwd, account.home, account)
         if not note and is_local(directory):
             if len(self._known) >= MAX_REMEMBERED:
                 self._known.clear()

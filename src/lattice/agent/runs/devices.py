@@ -76,6 +76,7 @@ class DeviceTable:
         self._names = {device.index: device.uuid or str(device.index) for device in topology.gpus.gpus}
         vendors = {device.vendor for device in topology.gpus.gpus}
         self._is_amd = vendors == {GpuVendor.AMD} if vendors else bool(_AMD_TYPE.match(gpu_type))
+        self._is_nvidia = vendors == {GpuVendor.NVIDIA}
         self._held: dict[RunKey, Devices] = {}
 
     @property
@@ -122,7 +123,9 @@ class DeviceTable:
         if devices.gpus is None:
             return {}
         visible = ",".join(self._names.get(gpu, str(gpu)) for gpu in devices.gpus)
-        told = {GPUS_VARIABLE: ",".join(map(str, devices.gpus)), "ROCR_VISIBLE_DEVICES": visible}
+        told = {GPUS_VARIABLE: ",".join(map(str, devices.gpus))}
+        if not self._is_nvidia:
+            told["ROCR_VISIBLE_DEVICES"] = visible
         if not self._is_amd:
             # HIP reads CUDA's variable too, as numbers among those that ROCR's has left.
             told |= {"CUDA_VISIBLE_DEVICES": visible, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}

@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import pwd
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -133,14 +134,39 @@ def resolve_account(name: str, policy: AccountPolicy) -> Account:
     return account
 
 
-def choose_directory(wanted: str, home: str) -> tuple[str, str]:
-    """Where the run starts, and a line for its stderr when that is not where it was submitted."""
+def choose_directory(wanted: str, home: str, account: Account | None = None) -> tuple[str, str]:
+    """Where the run starts, and a line for its stderr when that is not where it was submitted.
+
+    What lies where the account cannot look is taken to be there: entering it fails for that account whether it is or not.
+    """
     for directory in (wanted, home, LAST_DIRECTORY):
-        if directory and is_directory(directory):
+        if directory and (is_directory(directory) or (account is not None and is_hidden_from(account, directory))):
             break
     if directory == wanted or not wanted:
         return directory, ""
     return directory, f"lattice: directory {wanted} does not exist on this node, using {directory}\n"
+
+
+def is_hidden_from(account: Account, path: str) -> bool:
+    """Whether a directory above is closed to the account, so that it may not learn what lies below. Root looks for it."""
+    if account.uid == 0 or not os.path.isabs(path):
+        return False
+    above = "/"
+    for name in path.split("/")[:-1]:
+        above = os.path.join(above, name)
+        try:
+            found = os.stat(above)
+        except (OSError, ValueError):
+            return False
+        if found.st_uid == account.uid:
+            may_search = found.st_mode & stat.S_IXUSR
+        elif found.st_gid == account.gid or found.st_gid in account.groups:
+            may_search = found.st_mode & stat.S_IXGRP
+        else:
+            may_search = found.st_mode & stat.S_IXOTH
+        if not may_search:
+            return True
+    return False
 
 
 def is_directory(path: str) -> bool:
@@ -264,7 +290,7 @@ def prepare(
     if not order.script and not order.argv:
         raise LaunchRefused("there is nothing to execute: neither a command nor a script")
     account = account or resolve_account(order.user, policy)
-    directory, note = choose_directory(order.cwd, account.home)
+    directory, note = choose_directory(order.cwd, account.home, account)
     try:
         folder = folders.create(order, (account.uid, account.gid), shim_id, devices)
         if note:

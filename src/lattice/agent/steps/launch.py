@@ -58,7 +58,7 @@ def prepare_step(
     """Make the step's folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
     order, key = launch.order, launch.key
     account = resolve_account(order.user, site.policy)
-    directory, _ = choose_directory(order.cwd, account.home)
+    directory, _ = choose_directory(order.cwd, account.home, account)
     spec = StepSpec(
         launch_id=launch.launch_id,
         plan=launch.plan,

@@ -1,5 +1,7 @@
 """Who may come in: the bearer token, and whether its roles reach the operation at all. The same on every wire."""
 
+import asyncio
+
 from lattice.api.auditing import denied, refused_login
 from lattice.api.auth.membership import with_membership
 from lattice.api.auth.rbac import may_at_all
@@ -13,14 +15,14 @@ from lattice.ports.site.identity import Identity, Unauthenticated, UnknownKey
 TWICE = "\0twice"
 
 
-async def admit(services: Services, operation: Operation, authorization: str) -> Identity:
-    """The caller of the operation. Raises ApiError and Unauthenticated."""
+async def admit(services: Services, operation: Operation, authorization: str, source: str = "") -> Identity:
+    """The caller of the operation, who asks from the address `source`. Raises ApiError and Unauthenticated."""
     if not services.is_ready():
         raise starting()
     try:
         identity = await authenticate(services, authorization)
     except Unauthenticated as error:
-        refused_login(services, str(error))
+        await _turn_away(services, error, source)
         raise
     if not may_at_all(identity, operation.permission):
         denied(services, identity, operation.name, str(operation.permission))
@@ -34,23 +36,59 @@ async def authenticate(services: Services, authorization: str, *, anew: bool = F
 
     With `anew`, ask the issuer whether the token is still valid.
     """
+    identity = await (_rechecked if anew else _verified)(services, authorization)
+    if identity.kind == "allocation":
+        _check_allocation(services, identity.allocation, identity.run)
+    elif identity.kind == "user":
+        return with_membership(identity, services.memberships.of(identity.user, services.replica.state.tenants))
+    return identity
+
+
+async def check_token(services: Services, authorization: str, source: str = "") -> None:
+    """Whether the token is good, before a server that follows reads what comes with it. Raises Unauthenticated.
+
+    What the state says of its bearer is for the leader to judge: this server may not know it yet.
+    """
+    try:
+        await _verified(services, authorization)
+    except Unauthenticated as error:
+        await _turn_away(services, error, source)
+        raise
+
+
+async def _turn_away(services: Services, error: Unauthenticated, source: str) -> None:
+    refused_login(services, str(error), source)
+    delay_s = services.limits.refused(source)
+    if delay_s:
+        await asyncio.sleep(delay_s)
+
+
+async def _verified(services: Services, authorization: str) -> Identity:
+    token = _token_in(authorization)
+    try:
+        return services.verifier.verify(token)
+    except UnknownKey:
+        await services.verifier.learn()
+        return services.verifier.verify(token)
+
+
+async def _rechecked(services: Services, authorization: str) -> Identity:
+    token = _token_in(authorization)
+    try:
+        return await services.verifier.recheck(token)
+    except UnknownKey:
+        await services.verifier.learn()
+        return services.verifier.verify(token)
+
+
+def _token_in(authorization: str) -> str:
     if authorization == TWICE:
         raise Unauthenticated("the Authorization header is given more than once")
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
         raise Unauthenticated("a token is needed: Authorization: Bearer TOKEN")
-    verifier = services.verifier
-    try:
-        identity = await verifier.recheck(token) if anew else verifier.verify(token)
-    except UnknownKey:
-        await verifier.learn()
-        identity = verifier.verify(token)
-    if identity.kind == "allocation":
-        _check_allocation(services, identity.allocation, identity.run)
-    elif identity.kind == "user":
-        return with_membership(identity, services.memberships.of(identity.user, services.replica.state.tenants))
-    return identity
+    return token
 
 
 def _check_allocation(services: Services, number: int | None, run: int | None) -> None:

@@ -122,7 +122,7 @@ class Call:
     ) -> tuple[object, Identity]:
         if caller.protocol:
             check_client(caller.protocol)
-        identity = await admit(services, self._operation, caller.authorization)
+        identity = await admit(services, self._operation, caller.authorization, source_of(call))
         request = await read_request(call) if given is None else given
         if len(request) > MAX_BODY_BYTES:
             raise ApiError(
@@ -147,6 +147,12 @@ class Call:
 
     def _given_id(self, services: Services) -> str:
         return f"{services.boot}-g{next(_numbers):x}"
+
+
+def source_of(context: CallContext) -> str:
+    """The address that the call came from: `ipv4:10.0.0.1:4321` without its port."""
+    kind, _, address = context.peer().partition(":")
+    return address.rpartition(":")[0].strip("[]") if kind in ("ipv4", "ipv6") else ""
 
 
 async def read_request(context: CallContext) -> bytes:

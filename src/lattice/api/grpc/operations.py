@@ -7,10 +7,10 @@ from typing import Protocol
 
 import grpc
 
-from lattice.api.access.admission import authenticate
+from lattice.api.access.admission import check_token
 from lattice.api.errors import starting
 from lattice.api.grpc.callers import Callers, checked_caller
-from lattice.api.grpc.calls import Call, CallContext, Caller, read_request, refuse
+from lattice.api.grpc.calls import Call, CallContext, Caller, read_request, refuse, source_of
 from lattice.api.grpc.contract import PACKAGE, Rpc, served_rpcs
 from lattice.api.grpc.forwarding import NOT_LEADING, LeadsHere
 from lattice.api.interface import SERVICES
@@ -108,7 +108,7 @@ class OperationServices:
         """The request, of a caller whose token is good; the leader says what he may do."""
         services = await self._ready(call, context)
         try:
-            await authenticate(services, Caller.of(context).authorization)
+            await check_token(services, Caller.of(context).authorization, source_of(context))
         except Unauthenticated as error:
             await refuse(context, error, call.rpc.operation.name, "")
             raise

@@ -16,7 +16,7 @@ from lattice.api.errors import ErrorAnswer, translated
 from lattice.api.operations.table import Operation
 from lattice.api.protocol import check_client
 from lattice.api.rest.events import send_events
-from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body
+from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body, source_of
 from lattice.api.services import Services
 from lattice.ports.site.identity import Identity
 
@@ -76,7 +76,7 @@ class Endpoint:
     async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> tuple[object, Identity]:
         if headers.protocol:
             check_client(headers.protocol)
-        identity = await admit(self._services, self._operation, headers.authorization)
+        identity = await admit(self._services, self._operation, headers.authorization, source_of(scope))
         body = await read_body(receive, headers) if self._has_body else b""
         request = self._decode(scope, headers, body)
         before_read = self._services.before_read

@@ -7,6 +7,7 @@ leader, when no answer came. A request is forwarded once: a server that another 
 import asyncio
 import secrets
 import time
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,7 +17,7 @@ from lattice.api.rest.app import choose_consistency
 from lattice.api.rest.endpoint import RETRY, STALE, send_error, send_json
 from lattice.api.rest.exchange import Exchange, LeaderLost, Pool
 from lattice.api.rest.peers import PEER
-from lattice.api.rest.requests import ClientGone, Headers, read_body
+from lattice.api.rest.requests import ClientGone, Headers, read_body, source_of
 
 NOT_LEADING = b"x-lattice-not-leading"
 GIVE_UP_S = 10.0
@@ -48,10 +49,14 @@ class Leader(Protocol):
         ...
 
 
-class Forwarding:
-    """An ASGI application; `local` answers what needs no leader."""
+CheckToken = Callable[[str, str], Awaitable[None]]
 
-    def __init__(self, local: ASGIApp, leader: Leader, pool: Pool) -> None:
+
+class Forwarding:
+    """An ASGI application; `local` answers what needs no leader, `check` looks at a token before anything else is read."""
+
+    def __init__(self, local: ASGIApp, leader: Leader, pool: Pool, check: CheckToken | None = None) -> None:
+        self._check = check
         self._local = local
         self._leader = leader
         self._pool = pool
@@ -76,7 +81,11 @@ class Forwarding:
             if PEER in scope:
                 await _refuse(send, headers)
                 return
-            body = await read_body(receive, headers) if scope["method"] not in ("GET", "HEAD") else b""
+            body = b""
+            if scope["method"] not in ("GET", "HEAD"):
+                if self._check is not None:
+                    await self._check(headers.authorization, source_of(scope))
+                body = await read_body(receive, headers)
             await self._forward(self._request(scope, body, headers), receive, send)
         except _LeadsHere as here:
             await here.app(scope, _replayed(body, receive), send)

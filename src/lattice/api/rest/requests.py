@@ -48,6 +48,12 @@ class Headers:
                 self.content_length = value.decode("latin-1")
 
 
+def source_of(scope: Scope) -> str:
+    """The address that the request came from; empty on the Unix socket."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
 def header_value(text: str) -> bytes:
     """A request id as the value of a header: what is not plain ASCII is replaced."""
     if text.isascii() and text.isprintable() and len(text) <= MAX_REQUEST_ID:

@@ -112,8 +112,9 @@ def _refused(answer: FilterAnswer) -> ApiError:
 def _unjudged(error: Exception) -> ApiError:
     if isinstance(error, BadField):
         return ApiError("internal", "the site's submit filter made a change that cannot be accepted")
+    # Not "unavailable": clients would try again for a minute and then say that there is no server.
     return ApiError(
-        "unavailable",
-        "the site's submit filter cannot be asked now; nothing was submitted or changed",
-        hint="try again later",
+        "policy",
+        "the site's submit filter failed; nothing was submitted or changed",
+        hint="try again later; if it keeps failing, tell the administrators of the site",
     )

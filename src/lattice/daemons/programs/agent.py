@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
 from lattice.agent.checks.options import Check, UnusableChecks, choose_checks
 from lattice.agent.connection import Connector
 from lattice.agent.discovery.__main__ import main as discover_here

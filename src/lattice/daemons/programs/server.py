@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
 from lattice.config.load import ConfigError, load, parse_duration
 from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig

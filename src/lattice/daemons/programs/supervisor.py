@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import lattice.observe.quiet_grpc  # noqa: F401 - comes before gRPC
 from lattice.cli.local_cluster import read_cluster
 from lattice.core.model.units import BadUnit, parse_size_mb
 from lattice.daemons.local import readiness

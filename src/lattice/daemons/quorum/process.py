@@ -4,8 +4,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from lattice.api.access.admission import check_token
 from lattice.api.errors import ApiError
 from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.grpc.forwarding import LeaderCalls
@@ -206,7 +208,7 @@ class QuorumProcess(ServerProcess):
         self._services = self._local = local
         self._offer_operations(self._grpc)
         self._hand_calls_on()
-        self._follower = Forwarding(build_app(local), self._servers, self._servers.pool)
+        self._follower = Forwarding(build_app(local), self._servers, self._servers.pool, partial(check_token, local))
         keep_what_is_loaded()
         await self._grpc.start()
         await self._open_agent_port()

@@ -69,7 +69,8 @@ def _is_open(scope: Scope) -> bool:
     if scope["method"] not in ("GET", "HEAD") or any(name == b"authorization" for name, _ in scope["headers"]):
         return False
     path: str = scope["path"].removeprefix("/api")
-    return path in _OPEN or path.startswith("/v1/nodes/")
+    # What a node is made of says much about the site: with a token only.
+    return path in _OPEN or (path.startswith("/v1/nodes/") and not path.endswith("/inventory"))
 
 
 class LocalSocket:

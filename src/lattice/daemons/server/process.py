@@ -307,7 +307,7 @@ class ServerProcess:
 
     def _agent_refused(self, why: str) -> None:
         if self._services is not None:
-            refused_login(self._services, why)
+            refused_login(self._services, why, "")
 
     def _report_rules(self) -> None:
         for problem in unknown_targets(self._rules, self._replica.state.vclusters):

@@ -20,6 +20,8 @@ from lattice.wire.work.notifications import address_of, notice_view, webhook_key
 TIMEOUT_S = 10.0
 _LONGEST_LINE = 4096
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# Addresses of a site, or another site's word for them: IPv4 inside IPv6 of old, site-local ones, local NAT64.
+_LOCAL = tuple(map(ipaddress.IPv6Network, ("::/96", "fec0::/10", "64:ff9b:1::/48")))
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Refusals that may pass: time-outs, a conflict of locks, too early, too many requests.
 _PASSING = frozenset({408, 409, 423, 425, 429})
@@ -113,6 +115,8 @@ class WebhookSender:
 def is_public(address: str) -> bool:
     """Whether it is an address of the internet at large; one that holds another is judged by both."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
+    if parsed.version == 6 and any(parsed in network for network in _LOCAL):
+        return False
     return all(each.is_global and not each.is_multicast for each in (parsed, *_inner(parsed)) if each is not None)
 
 

@@ -9,6 +9,7 @@ MAX_HOSTS = 100_000
 _NUMBERED = re.compile(r"(.*?)(?<!\d)(\d+)$", re.DOTALL | re.ASCII)
 MAX_NAME = 128
 MAX_TEXT = 1 << 20
+_RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 _OUTSIDE = re.compile(r"[\[\], \n]")
 
 
@@ -32,6 +33,17 @@ def expand(text: str, most: int = MAX_HOSTS) -> list[str]:
         if len(names) > most:
             raise _too_many(most, start)
     return names
+
+
+def most_named(text: str) -> int:
+    """How many hosts the list can name at most, from its ranges alone: nothing is listed, and nothing is an error."""
+    if len(text) > MAX_TEXT:
+        return MAX_HOSTS
+    named = text.count(",") + text.count(" ") + text.count("\n") + 1
+    for low, high in _RANGE.findall(text):
+        named += max(0, int(high) - int(low))
+    # Brackets after brackets multiply; whoever writes them is taken to mean as many as there can be.
+    return MAX_HOSTS if "][" in text or text.count("[") > text.count(",") + 1 else min(named, MAX_HOSTS)
 
 
 def _too_many(most: int, at: int) -> BadHostlist:

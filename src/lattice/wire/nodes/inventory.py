@@ -34,3 +34,11 @@ def inventory_view(node: str, known: KnownInventory) -> NodeInventoryView:
         is_stale=known.is_stale,
         inventory=msgspec.json.decode(known.document, type=InventoryDocument),
     )
+
+
+def without_boot_parameters(view: NodeInventoryView) -> NodeInventoryView:
+    """The view for those who do not manage nodes."""
+    software = msgspec.structs.replace(view.inventory.software, boot_parameters="")
+    kept = {name: value for name, value in view.components.items() if name != "boot_parameters"}
+    document = msgspec.structs.replace(view.inventory, software=software)
+    return msgspec.structs.replace(view, components=kept, inventory=document)

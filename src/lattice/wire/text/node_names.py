@@ -2,11 +2,18 @@
 
 from collections.abc import Sequence
 
+from lattice.slurm.text import hostlists
 from lattice.slurm.text.hostlists import BadHostlist, expand
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import MAX_LIST, check_names
 
 _HINT = "write n1,n[3-5,7]"
+
+
+def most_named(*given: str | Sequence[str]) -> int:
+    """How many nodes these lists can name at most, without listing them."""
+    texts = [text for each in given for text in ([each] if isinstance(each, str) else each)]
+    return sum(hostlists.most_named(text) for text in texts if text)
 
 
 def node_names(given: str | Sequence[str], field: str) -> tuple[str, ...]:

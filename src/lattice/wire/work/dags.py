@@ -15,7 +15,7 @@ from lattice.wire.text.texts import check_name
 from lattice.wire.text.times import rfc3339
 from lattice.wire.work.allocations import group_state, group_view, waiting_reason
 from lattice.wire.work.dependencies import UnresolvedClauses, UnresolvedDependency, dependencies_text, read_dependencies
-from lattice.wire.work.submissions import Submission
+from lattice.wire.work.submissions import Submission, check_together
 
 
 class DagAllocation(Submission, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,6 +128,7 @@ class SubmittedMember(Struct, frozen=True):
 
 def read_members(wanted: DagSubmission) -> list[SubmittedMember]:
     """The members of a submission. Raises BadField."""
+    check_together(wanted.allocations, "allocations")
     refs = {_ref(each) for each in wanted.allocations}
     return [_read_member(wanted, each, place, refs) for place, each in enumerate(wanted.allocations)]
 

@@ -4,7 +4,7 @@ What depends on the cluster (tenants, vClusters, quotas, nodes that exist) is ju
 said of the request alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from lattice.core.model.site.tenants import OnQuota
 from lattice.core.model.units import BadUnit, parse_duration_s, parse_size_mb
 from lattice.core.model.work.allocations import Hold, Lifecycle, Request, RequeuePolicy
 from lattice.wire.bounds import Argument, NodeSet, Short, TaskList, WholeText
-from lattice.wire.text.node_names import node_names
+from lattice.wire.text.node_names import most_named, node_names
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.tasks import TaskRange, read_tasks
 from lattice.wire.text.texts import (
@@ -37,6 +37,7 @@ TOPOLOGIES = ("", "tight", "any")
 MAX_CLASS = 10
 FIRST_UNPREEMPTED_CLASS = 7
 MAX_NODES = 1_000_000
+MAX_NAMED_TOGETHER = 20_000
 MAX_REQUEUE = 100
 DEFAULT_CLASS = 5
 SHELL = ("/bin/sh", "-c")
@@ -130,6 +131,16 @@ class Submitter(Struct, frozen=True, kw_only=True):
     account: str
     tenant: str
     vcluster: str
+
+
+def check_together(wanted: Sequence[Submission], field: str) -> None:
+    """Raises BadField when they name more nodes than one request may: a few characters can stand for thousands."""
+    rules = [each.resources.constraints for each in wanted]
+    named = sum(most_named(each.nodes, each.exclude) for each in rules)
+    if len(wanted) > 1 and named > MAX_NAMED_TOGETHER:
+        hint = "submit those that name many nodes by themselves"
+        limit = f"{MAX_NAMED_TOGETHER:,}"
+        raise BadField(field, "name too many nodes together", current=f"{named:,}", limit=limit, hint=hint)
 
 
 def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:

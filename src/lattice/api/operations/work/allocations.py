@@ -12,7 +12,7 @@ from lattice.api.errors import ApiError, translated
 from lattice.api.find.lookup import Found, find, find_hot, find_number, find_tasks, view_of
 from lattice.api.find.selection import Selection, hot_records
 from lattice.api.find.states import parse_states
-from lattice.api.limits import BULK_BATCH, DEFAULT_WAIT_S, MAX_BULK, MAX_WAIT_S
+from lattice.api.limits import BULK_BATCH, DEFAULT_WAIT_S, MAX_BULK, MAX_TASK_PIECES, MAX_WAIT_S
 from lattice.api.submit.filter import screen_update
 from lattice.core.machine.commands import (
     AnyCommand,
@@ -193,6 +193,10 @@ async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
     if len(request.ids) > MAX_BULK:
         hint = "name them in several requests, or cancel all_mine"
         raise BadField("ids", "too many", current=f"{len(request.ids):,}", limit=f"{MAX_BULK:,}", hint=hint)
+    pieces = sum(text.count(",") for text in request.ids)
+    if pieces > MAX_TASK_PIECES:
+        hint = "name tasks as ranges, or in several requests"
+        raise BadField("ids", "too many pieces", current=f"{pieces:,}", limit=f"{MAX_TASK_PIECES:,}", hint=hint)
     ids = request.ids or await _mine(context, request)
     answers: list[CancelAnswer] = []
     for start in range(0, len(ids), BULK_BATCH):

@@ -13,7 +13,7 @@ from lattice.api.limits import MAX_BATCH
 from lattice.api.operations.work.submit import submit
 from lattice.wire.text.problems import BadField
 from lattice.wire.work.allocations import AllocationView
-from lattice.wire.work.submissions import Submission
+from lattice.wire.work.submissions import Submission, check_together
 
 
 class SubmissionBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,6 +40,7 @@ async def submit_batch(context: Context, request: SubmissionBatch) -> BatchAnswe
     wanted = request.submissions
     if not 1 <= len(wanted) <= MAX_BATCH:
         raise BadField("submissions", "wrong number", current=f"{len(wanted):,}", limit=f"from 1 to {MAX_BATCH:,}")
+    check_together(wanted, "submissions")
     for place, each in enumerate(wanted):
         if each.dry_run:
             raise BadField(f"submissions[{place}].dry_run", "not in a batch", hint="ask for each one by itself")

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
+from lattice.api.limits import MAX_READ_HERE
 from lattice.api.slurm.answering import complained, printed, require
 from lattice.api.slurm.rows.cluster_config import config_values
 from lattice.api.slurm.rows.finding import (
@@ -21,7 +22,7 @@ from lattice.slurm.faults import error
 from lattice.slurm.listings import scontrol
 from lattice.slurm.listings.listing import ListingLine
 from lattice.slurm.listings.rows import JobRow
-from lattice.slurm.text.hostlists import BadHostlist, expand, fold
+from lattice.slurm.text.hostlists import BadHostlist, expand, fold, most_named
 from lattice.slurm.text.times import format_moment
 from lattice.wire.slurm.commands import SlurmAnswer, SlurmCommand
 
@@ -195,17 +196,24 @@ async def _hostnames(context: Context, command: SlurmCommand, line: ListingLine,
     text = wanted or environment.get("SLURM_JOB_NODELIST", "") or environment.get("SLURM_NODELIST", "")
     if not text:
         return complained("scontrol: error: host list is empty", code=0)
-    return printed(*_names(text))
+    return await _beside(text, lambda: printed(*_names(text)))
 
 
 async def _hostlist(context: Context, command: SlurmCommand, line: ListingLine, wanted: str) -> SlurmAnswer:
-    return printed(fold(_names(wanted))) if wanted else complained("invalid encode argument")
+    if not wanted:
+        return complained("invalid encode argument")
+    return await _beside(wanted, lambda: printed(fold(_names(wanted))))
 
 
 async def _hostlist_sorted(context: Context, command: SlurmCommand, line: ListingLine, wanted: str) -> SlurmAnswer:
     if not wanted:
         return complained("invalid encode argument")
-    return printed(fold(sorted(_names(wanted), key=lambda name: (len(name), name))))
+    return await _beside(wanted, lambda: printed(fold(sorted(_names(wanted), key=lambda name: (len(name), name)))))
+
+
+async def _beside(text: str, answer: Callable[[], SlurmAnswer]) -> SlurmAnswer:
+    """Lists of very many hosts are made in a thread, which hands the interpreter over; the event loop does not wait for them."""
+    return await asyncio.to_thread(answer) if most_named(text) > MAX_READ_HERE else answer()
 
 
 # Name, how much of it is needed at least.

@@ -158,13 +158,13 @@ def asked_of(job: Job, command: SlurmCommand, shape: Shape, words: tuple[str, ..
         array=job.array_text,
         signal=_signal_text(job),
         command=command.script_path,
-        arguments=" ".join(words)[:MAX_SHOWN],
+        arguments=_shown(" ".join(words)[:MAX_SHOWN]),
         work_dir=work_dir,
         stdin=_joined(work_dir, job.input),
         stdout=_joined(work_dir, stdout),
         stderr=_joined(work_dir, job.error),
         open_mode=job.open_mode,
-        export=job.export,
+        export=_shown(job.export),
         host=command.host,
         uid=command.uid if 0 <= command.uid <= MAX_ID else NOBODY,
         gid=command.gid if 0 <= command.gid <= MAX_ID else NOBODY,
@@ -174,11 +174,21 @@ def asked_of(job: Job, command: SlurmCommand, shape: Shape, words: tuple[str, ..
 
 
 def _bounded(asked: Asked, job: Job, program: str) -> Asked:
-    """Raises Fault for a line whose words would weigh more than the job: they stay in memory as long as it does."""
-    kept = sum(len(value) for value in to_builtins(asked).values() if isinstance(value, str))
+    """Raises Fault for a line whose words cannot be shown, or would weigh more than the job: they stay in memory as long as it does."""
+    texts = {name: value for name, value in to_builtins(asked).items() if isinstance(value, str)}
+    for name, value in {**texts, "qos": job.qos, "partition": job.partition}.items():
+        # Others see it in their listings: nothing in it may steer their terminal or look like a line of its own.
+        if not value.isprintable():
+            raise error(program, f"{SUBMISSION_FAILED}{name} contains characters that cannot be printed")
+    kept = sum(map(len, texts.values()))
     if kept + len(job.qos) + len(job.partition) > MAX_ASKED:
         raise error(program, f"{SUBMISSION_FAILED}the options are too long (limit {MAX_ASKED} characters)")
     return asked
+
+
+def _shown(text: str) -> str:
+    """Arguments and variables may hold anything; where they are listed it is replaced."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _joined(folder: str, name: str) -> str:
