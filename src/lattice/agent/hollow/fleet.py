@@ -16,7 +16,7 @@ from lattice.agent.hollow.injections import Injections
 from lattice.agent.hollow.node import HollowNode
 from lattice.core.model.nodes.inventory import UnusableInventory
 
-STREAMS_PER_CHANNEL = 500
+STREAMS_PER_CHANNEL = 200  # a server takes 256 at a time from one connection
 # Registrations under way: more of them would only wait for each other, and then be tried again.
 CONCURRENCY = 200
 TICK_S = 1.0
