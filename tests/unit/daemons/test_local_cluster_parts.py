@@ -334,5 +334,5 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir(mode=0o755)
     os.chown(folder, 12345, 12345)
-    with pytest.raises(UntrustedFolder, match="belongs to somebody else"):
+    with pytest.raises(UntrustedFolder, match="belongs to another user"):
         Layout(folder).prepare()

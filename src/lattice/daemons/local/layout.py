@@ -78,7 +78,7 @@ def check_trusted(folder: Path) -> None:
             continue
         is_own = about.st_uid == own or (place != folder and about.st_uid == 0)
         if not is_own:
-            raise UntrustedFolder(f"{place} belongs to somebody else (uid {about.st_uid}); choose another --dir")
+            raise UntrustedFolder(f"{place} belongs to another user (uid {about.st_uid}); choose another --dir")
         may_write = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         if may_write and (place == folder or not about.st_mode & stat.S_ISVTX):
             mode = stat.S_IMODE(about.st_mode)
