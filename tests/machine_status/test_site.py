@@ -143,7 +143,7 @@ def test_manager_with_debug_options_including_invalid_values(cluster: LocalClust
     for told in ("heard: heartbeat", "a cycle of "):
         wait_log(cluster, told)
     refused = cluster.cli("admin", "config", "set", "node.debug=loud", check=False)
-    assert "It takes some of init, msg, node, sched, api, all" in refused.stderr
+    assert "it takes some of init, msg, node, sched, api, all" in refused.stderr
     cluster.cli("admin", "node", "import", str(site(tmp_path, "Name=n1\n", MachStatusDebug="")))
     wait_log(cluster, "debug flags are off")
 
