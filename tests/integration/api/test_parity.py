@@ -93,7 +93,7 @@ class Twins:
 
 
 # How long ago a node was heard is another thing a moment later.
-VOLATILE = frozenset({"last_heartbeat_s"})
+VOLATILE = frozenset({"last_heartbeat_s", "last_response", "LastResponse"})
 
 
 def steady(value: Any) -> Any:  # noqa: ANN401 - any JSON
