@@ -166,13 +166,16 @@ def test_a_full_disk_of_the_leader_stops_nobody_else_and_is_shown() -> None:
                 assert code == 201, answer
             member = eventually(lambda: unhealthy(cluster, well, sick), f"{sick} is shown as unhealthy", within_s=60)
             assert "is full" in str(member["problem"])
-            shown = cluster.cli("admin", "raft", "status").stdout
-            assert f"{sick}:" in shown
-            assert "is full" in shown
+            eventually(lambda: is_shown_full(cluster, sick), "raft status says that its disk is full", within_s=30)
             eventually(lambda: leader_seen_by(cluster, well) in (well, leader), "one that has room leads", within_s=30)
             ballast.unlink()
             eventually(lambda: agree(cluster), "all three are well again", within_s=60)
             servers[sick].stop()
+
+
+def is_shown_full(cluster: LocalCluster, name: str) -> bool:
+    shown = cluster.cli("admin", "raft", "status").stdout
+    return f"{name}:" in shown and "is full" in shown
 
 
 def leader_seen_by(cluster: LocalCluster, asked: str) -> str:

@@ -37,7 +37,6 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
     settings = {"slurm.partitions": '{"main":"default","debug":"debug"}', "slurm.cluster_name": "ref"}
     shape = ["--node-cpus", "2", "--node-memory", "2000M"]
     with LocalCluster(nodes=4, arguments=shape, settings=settings) as cluster:
-        cluster.put("/vclusters/default", {"name": "default", "default_walltime": None})
         cluster.post("/vclusters", {"name": "debug", "nodes": ["n1", "n2"], "max_walltime": "30m"})
         yield Commands(cluster, folder, tmp_path_factory.mktemp("home"))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from lattice.cli.context import Context
 from lattice.cli.views.nodes import node_sheet
-from lattice_sdk.errors import NotFound
+from lattice_sdk.errors import NotAuthenticated, NotFound
 from lattice_sdk.models.inventory import Drive, Gpu, GpuLink, Inventory, MemoryDomain, Nic, NodeInventory
 from lattice_sdk.models.records import Node
 
@@ -19,10 +19,10 @@ class NodeInFull(Node, frozen=True, kw_only=True):
 
 
 def in_full(context: Context, node: Node) -> tuple[NodeInFull, Pairs]:
-    """All that is known of a node, and how it looks."""
+    """All that is known of a node, and how it looks. Without a token, on the server's own machine, there is no inventory."""
     try:
         known = context.client.get_node_inventory(node.id)
-    except NotFound:
+    except (NotFound, NotAuthenticated):
         known = None
     fields = {name: getattr(node, name) for name in node.__struct_fields__}
     return NodeInFull(**fields, inventory=known), [
