@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from lattice.cli.slurm.install import install
+from tests.conftest import require_program
 
 SECRET = "what nobody else may read"
 
@@ -62,8 +62,8 @@ def rogue(task_request: dict[str, Any]) -> Iterator[Rogue]:
 
 @pytest.fixture(scope="module", params=["compiled", "text"])
 def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if request.param == "compiled" and shutil.which("cc") is None:
-        pytest.skip("needs a C compiler")
+    if request.param == "compiled":
+        require_program("cc")
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "text":
             patch.setattr("shutil.which", lambda name: None)

@@ -329,7 +329,7 @@ def test_a_folder_below_one_in_which_others_may_write_is_refused_unless_sticky(t
     assert mode(above / "mine") == 0o700
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.root
 def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir(mode=0o755)
