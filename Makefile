@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock up down test quick check fmt bench soak coverage proto proto-check docs clean
+.PHONY: help venv lock up down test quick check fmt bench soak coverage proto proto-check docs changelog clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -13,7 +13,7 @@ venv: .venv/.stamp  ## make .venv with everything installed
 .venv/.stamp: pyproject.toml sdk/pyproject.toml constraints.txt tools/venv
 	@tools/venv
 
-lock: venv  ## write constraints.txt anew from pyproject.toml
+lock: venv  ## rewrite constraints.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --all-extras --generate-hashes \
 		--no-header --no-annotate --no-emit-package lattice-sdk --upgrade --quiet -o constraints.txt
 	@! grep -nE '://|^--(extra-)?index|^--find-links' constraints.txt
@@ -62,6 +62,9 @@ proto-check: venv  ## fail when the generated modules are not up to date
 docs: venv  ## generate docs/reference and the man pages
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/man.py
+
+changelog: venv  ## fold the fragments of changes/ into CHANGELOG.md: make changelog VERSION=0.2.0
+	@$(BIN)/python tools/changelog.py $(VERSION)
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist sdk/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov

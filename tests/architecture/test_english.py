@@ -51,7 +51,7 @@ LITERAL = re.compile(r"`[^`]{100,}`")  # cannot be broken
 
 
 def _written() -> list[Path]:
-    places = ("src/", "sdk/src/", "docs/", "README.md", "CONTRIBUTING.md")
+    places = ("src/", "sdk/src/", "docs/", "changes/", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
     kinds = {".py", ".md", ".c"}
     return [path for path in files() if path.suffix in kinds and shown(path).startswith(places)]
 
