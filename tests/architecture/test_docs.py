@@ -29,6 +29,8 @@ MODULE = re.compile(r"(?<![\w/.{}-])\w[\w/-]*\.py\b")
 EXAMPLES = {"train.py"}  # of users
 ARCHITECTURE = ROOT / "docs" / "architecture"
 REFERENCE = ROOT / "docs" / "reference"
+DECISIONS = ROOT / "docs" / "adr"
+PARTS_OF_A_DECISION = ["## Context", "## Decision", "## Consequences", "## Rejected"]
 
 
 def documents() -> list[Path]:
@@ -92,6 +94,14 @@ def test_every_architecture_page_is_listed_and_has_a_drawing() -> None:
     pages = [path for path in documents() if path.parent == ARCHITECTURE and path.name != "README.md"]
     assert [shown(path) for path in pages if f"]({path.name})" not in listed] == []
     assert [shown(path) for path in pages if not CODE.search(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("page", [each for each in documents() if each.parent == DECISIONS], ids=shown)
+def test_decisions_are_pages_of_one_form(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith(f"# {int(page.name[:4])}. ")
+    assert re.match(r"Status: (?:accepted|superseded)", lines[2])
+    assert [line for line in lines if line.startswith("## ")] == PARTS_OF_A_DECISION
 
 
 def test_every_reference_page_is_listed() -> None:

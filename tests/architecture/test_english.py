@@ -40,7 +40,6 @@ LATER = (
     "src/lattice/quorum",
     "src/lattice/slurm",
     "src/lattice/wire/pb",
-    "docs/adr",
     "docs/architecture",
     "docs/reference",
     "docs/performance.md",
