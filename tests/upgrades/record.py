@@ -10,6 +10,7 @@ A recorded folder is never written again: it stands for the clusters, agents and
     api.jsonl                          requests of clients and their answers, REST and gRPC
     audit/                             an export of the audit chain, its keys, an archived segment
     server.yaml server.json            every key of the configuration, and how it is read
+    node/                              what an agent and its shim leave on a node, and say to each other
 """
 
 import asyncio
@@ -37,6 +38,7 @@ from lattice.quorum.replica import LogReplica
 from tests.upgrades.api_examples import record_api
 from tests.upgrades.audit_files import record_audit
 from tests.upgrades.configuration import record_configuration
+from tests.upgrades.node_files import record_node
 from tests.upgrades.replicas import NOW_MS, remove_locks, replica_of
 from tests.upgrades.schema import record_schema
 from tests.upgrades.walk import record_walk
@@ -138,6 +140,7 @@ async def record(target: Path) -> None:
     record_messages(target)
     record_schema(target)
     record_configuration(target)
+    await record_node(target)
 
 
 async def record_cluster(target: Path) -> None:

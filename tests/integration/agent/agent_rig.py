@@ -24,6 +24,7 @@ from tests.integration.agent.shim_process import alive
 
 DEADLINE_S = 60.0
 TOKEN = "agent-secret"
+PROGRAM = "lattice.daemons.programs.agent"
 Key = tuple[int, int]
 Context = grpc.aio.ServicerContext[pb.AgentMessage, pb.ServerMessage]
 
@@ -189,12 +190,16 @@ class TestServer:
 class AgentProcess:
     """One agent that can be killed and started again over the same state directory."""
 
-    def __init__(self, state_dir: Path, servers: str, *options: str) -> None:
+    def __init__(
+        self, state_dir: Path, servers: str, *options: str, program: str = PROGRAM, sources: Path | None = None
+    ) -> None:
+        """`sources`: where the modules of another release lie, and `program` its agent."""
         self.state_dir = state_dir
+        self._environment = None if sources is None else {**os.environ, "PYTHONPATH": str(sources)}
         self.token_file = state_dir.parent / "token"
         self.token_file.write_text(f"{TOKEN}\n")
         self.log = state_dir.parent / "agent.log"
-        self.command = [sys.executable, "-m", "lattice.daemons.programs.agent", "--node-id", "n1"]
+        self.command = [sys.executable, "-m", program, "--node-id", "n1"]
         self.command += ["--state-dir", str(state_dir), "--servers", servers, "--token-file", str(self.token_file)]
         self.command += ["--allow-user", getpass.getuser(), *options]
         self._process: subprocess.Popen[bytes] | None = None
@@ -206,7 +211,9 @@ class AgentProcess:
 
     def start(self) -> None:
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                self.command, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
 
     def kill(self, number: int = signal.SIGKILL) -> int:
         self.process.send_signal(number)

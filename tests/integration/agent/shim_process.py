@@ -130,18 +130,27 @@ class Client:
 class ShimProcess:
     """A state directory and the shim in it, run as `uid`."""
 
-    def __init__(self, *options: str, uid: int = 0, cgroup: bool = True, descriptors: int = 0) -> None:
+    def __init__(
+        self,
+        *options: str,
+        uid: int = 0,
+        cgroup: bool = True,
+        descriptors: int = 0,
+        program: Path = SOURCES / "shim.py",
+        state_dir: Path | None = None,
+    ) -> None:
+        """`program`: that of another release."""
         self.descriptors = descriptors  # how many the shim may have open; 0 = as many as we
         self.uid = uid if os.geteuid() == 0 else os.geteuid()
         self.options = options
-        self.dir = Path(tempfile.mkdtemp(prefix="lattice-shim-"))
+        self.dir = state_dir or Path(tempfile.mkdtemp(prefix="lattice-shim-"))
         self.scratch = self.dir / "scratch"
         self.scratch.mkdir(mode=0o777)
         self.scratch.chmod(0o777)
         self.dir.chmod(0o755)
         self.cgroup_root = f"lattice/test-{self.dir.name}" if cgroup else ""
         self.python = sys.executable
-        self.program = SOURCES / "shim.py"
+        self.program = program
         if self.uid != os.geteuid():
             self._prepare_other_user()
         self._clients: list[Client] = []
