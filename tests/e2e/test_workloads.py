@@ -96,6 +96,27 @@ EATER = ["python3", "-c", "import time\nx = bytearray(400 << 20)\ntime.sleep(30)
 def test_work_that_uses_more_memory_than_it_has_is_ended_for_that(shared_nodes: LocalCluster) -> None:
     done = shared_nodes.run(EATER, resources={"nodes": 1, "cpus": 1, "memory": "64M"})
     assert (done["state"], done["cause"]) == ("Failed", "oom")
+    assert "out of memory: memory limit 64 MB, peak 6" in done["message"]
+    assert "killed python3 (pid " in done["message"]
+
+
+@pytest.mark.root
+def test_share_gets_no_more_cpu_time_than_it_asked_for(shared_nodes: LocalCluster) -> None:
+    spin = "import time\nuntil = time.monotonic() + 2\nwhile time.monotonic() < until: pass\n"
+    twins = f"import os, time\nos.fork()\n{spin}time.sleep(0)\nprint(time.process_time())"
+    done = shared_nodes.run(["python3", "-c", twins], resources={"nodes": 1, "cpus": 1, "memory": "256M"})
+    used = sum(float(line) for line in shared_nodes.logs(done["id"]).split())
+    assert used < 2.4  # two processes, one CPU, two seconds
+
+
+@pytest.mark.root
+def test_fork_bomb_is_held_and_its_node_goes_on(shared_nodes: LocalCluster) -> None:
+    wanted = {"nodes": 1, "cpus": 1, "memory": "512M", "constraints": {"nodes": ["n1"]}}
+    bomb = "import os, time\nmade = 0\ntry:\n    while True:\n        if os.fork() == 0: time.sleep(60)\n        made += 1\n"
+    bomb += "except OSError: print(made)"
+    done = shared_nodes.run(["python3", "-c", bomb], resources=wanted)
+    assert 0 < int(shared_nodes.logs(done["id"])) < 512
+    assert shared_nodes.run(["true"], resources=wanted)["state"] == "Completed"
 
 
 @pytest.mark.root

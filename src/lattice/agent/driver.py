@@ -145,6 +145,8 @@ class Driver:
             node_id=facts.node_id,
             programs=self._programs,
             grace_s=settings.grace_s,
+            size=settings.node_size,
+            limits=settings.limits,
         )
         self._steps = StepDriver(
             site,

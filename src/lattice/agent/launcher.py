@@ -15,6 +15,7 @@ from lattice.agent.runs.account_cache import AccountCache
 from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeCannotWrite, prepare
+from lattice.agent.runs.limits import run_limits
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
 
@@ -103,7 +104,10 @@ class Launcher:
         account = account or self._accounts.meet(order)
         node_id, policy = self._settings.facts.node_id, self._settings.policy
         variables = self._devices.environment(devices)
-        return prepare(order, self._folders, policy, node_id, shim_id, self._programs, devices, variables, account)
+        request = prepare(order, self._folders, policy, node_id, shim_id, self._programs, devices, variables, account)
+        settings = self._settings
+        limits = run_limits(settings.limits, settings.node_size, order.cpus, order.memory_mb, devices.cpus)
+        return request | limits
 
     def _answered(self, order: RunOrder, answer: ShimMessage) -> None:
         if answer.ok:

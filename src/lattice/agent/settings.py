@@ -12,6 +12,7 @@ from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
 from lattice.agent.runs.devices import NodeTopology
 from lattice.agent.runs.launch import AccountPolicy
+from lattice.agent.runs.limits import LimitSettings, NodeSize
 from lattice.core.model.nodes.inventory import Inventory
 
 
@@ -25,9 +26,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     output_limit: int
     grace_s: float
     topology: NodeTopology = NodeTopology()
+    limits: LimitSettings = LimitSettings()
     hooks: SiteHooks = SiteHooks()
     collector_port: int | None = 0  # 0 = any, None = this node is never a collector
     checks: tuple[Check, ...] = ()
     inventory: Inventory = Inventory()
     hardware: HardwareFile | None = None
     look_every_s: float = LOOK_EVERY_S
+
+    @property
+    def node_size(self) -> NodeSize:
+        return NodeSize(cpus=self.facts.cpus, memory_mb=self.facts.memory_mb)

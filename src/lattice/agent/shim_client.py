@@ -48,7 +48,7 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
         return RunKey(self.number, self.run)
 
     def end(self) -> End:
-        message = self.error or (f"stopped: {self.why}" if self.why else "")
+        message = self.error or (self._why() if self.why else "")
         try:
             cause = Cause(self.cause)
         except ValueError:
@@ -62,6 +62,9 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
             peak_memory_mb=round(self.peak_memory_mb),
             elapsed_s=self.elapsed_s,
         )
+
+    def _why(self) -> str:
+        return f"out of memory: {self.why}" if self.cause == Cause.OOM.value else f"stopped: {self.why}"
 
 
 class ShimMessage(ShimRecord, frozen=True, kw_only=True):

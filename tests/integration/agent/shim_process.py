@@ -253,7 +253,7 @@ class ShimProcess:
             return []
         root = find_hierarchies()
         found = []
-        for top in (root.unified, root.memory_v1):
+        for top in (root.unified, *root.v1.values()):
             folder = Path(f"{top}/{self.cgroup_root}")
             if top and folder.is_dir():
                 found += [path.name for path in folder.iterdir() if path.is_dir()]

@@ -192,7 +192,7 @@ def test_what_a_killed_agent_left_is_found_by_the_next(fenced: Bench, tmp_path: 
 
 def test_one_that_cannot_be_killed_is_not_started_again(tmp_path: Path) -> None:
     bench = Bench(tmp_path, groups=False)
-    stuck = Fence("mark", None, None)
+    stuck = Fence("mark", None)
     stuck.is_empty = lambda: False  # type: ignore[method-assign]
     bench.runner._stuck["check"] = stuck
     outcome = bench.run('touch "$0.ran"')

@@ -220,6 +220,7 @@ def test_memory_over_the_limit_is_an_oom(root_shim: ShimProcess) -> None:
     event = agent.ended(1)
     assert (event["cause"], event["signal"]) == ("oom", signal.SIGKILL)
     assert 40 < event["peak_memory_mb"] <= 64.5
+    assert str(event["why"]).startswith("memory limit 64 MB, peak 6")
     # The shell survives its command and reports 128 + 9.
     shell = root_shim.request(2, "sh", "-c", '"$0" -S -c "$1"; exit $?', sys.executable, script)
     agent.ask("start", **{**shell, "memory_mb": 64})
@@ -227,6 +228,19 @@ def test_memory_over_the_limit_is_an_oom(root_shim: ShimProcess) -> None:
     agent.ask("start", **root_shim.request(3, sys.executable, "-S", "-c", script))
     assert agent.ended(3)["cause"] == "exit"
     wait_for(lambda: root_shim.groups() == [], "the cgroups to be removed")
+
+
+@pytest.mark.root
+def test_limits_hold_every_process_of_a_run_and_are_accounted(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    bomb = "import os, time\nfor _ in range(40):\n    try: os.fork() or time.sleep(60)\n    except OSError: pass\n"
+    limits = {"cpus": 0.5, "pids": 10, "cpuset": [0]}
+    agent.ask("start", **root_shim.request(1, sys.executable, "-S", "-c", bomb, memory_mb=64), limits=limits)
+    assert agent.ask("list")["runs"][0]["held"] == ["memory", "cpu", "pids", "cpuset"]
+    event = agent.ended(1)
+    assert event["refused_forks"] > 0
+    assert event["throttled_s"] >= 0
+    wait_for(lambda: root_shim.groups() == [], "the cgroups to be removed in every hierarchy")
 
 
 @pytest.mark.root

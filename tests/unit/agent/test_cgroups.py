@@ -9,15 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.shim.cgroups import (
-    Cgroup,
-    CgroupRoot,
-    Hierarchies,
-    find_hierarchies,
-    open_root,
-    parse_mountinfo,
-    read_key,
-)
+from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, open_root
+from lattice.agent.shim.hierarchies import Hierarchies, find_hierarchies, parse_mountinfo, read_key
+from lattice.agent.shim.limits import Limits
 
 HYBRID = """\
 25 20 0:22 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -25,38 +19,43 @@ HYBRID = """\
 27 25 0:24 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
 28 25 0:25 / /sys/fs/cgroup/unified rw,relatime shared:10 - cgroup2 cgroup2 rw
 """
+JOINED = """\
+26 25 0:23 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+27 25 0:24 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
+28 25 0:25 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,xattr,name=systemd
+"""
 PURE = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+NO_LIMITS = Limits()
 ODD_PLACE = "30 23 0:26 / /mnt/control\\040groups rw - cgroup2 none rw\n"
 
 
 @pytest.mark.parametrize(
-    ("mountinfo", "unified", "memory_v1"),
+    ("mountinfo", "unified", "v1"),
     [
-        (HYBRID, "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"),
-        (PURE, "/sys/fs/cgroup", None),
-        (ODD_PLACE, "/mnt/control groups", None),
-        ("25 20 0:22 / / rw - ext4 /dev/vda rw\n", None, None),
+        (HYBRID, "/sys/fs/cgroup/unified", {"cpu": "/sys/fs/cgroup/cpu", "memory": "/sys/fs/cgroup/memory"}),
+        (JOINED, None, {"cpu": "/sys/fs/cgroup/cpu,cpuacct", "pids": "/sys/fs/cgroup/pids"}),
+        (PURE, "/sys/fs/cgroup", {}),
+        (ODD_PLACE, "/mnt/control groups", {}),
+        ("25 20 0:22 / / rw - ext4 /dev/vda rw\n", None, {}),
     ],
 )
-def test_hierarchies_are_found_where_they_are_mounted(
-    mountinfo: str, unified: str | None, memory_v1: str | None
-) -> None:
+def test_hierarchies_are_found_where_they_are_mounted(mountinfo: str, unified: str | None, v1: dict[str, str]) -> None:
     found = parse_mountinfo(mountinfo)
-    assert (found.unified, found.memory_v1) == (unified, memory_v1)
+    assert (found.unified, found.v1) == (unified, v1)
 
 
 def test_root_without_a_v2_hierarchy_is_refused() -> None:
     with pytest.raises(OSError, match="no cgroup v2"):
-        CgroupRoot("lattice/n1", Hierarchies(None, "/sys/fs/cgroup/memory"))
+        CgroupRoot("lattice/n1", Hierarchies(None, {"memory": "/sys/fs/cgroup/memory"}))
 
 
 @pytest.mark.parametrize("name", ["", "/", "..", "lattice/..", "lattice//n1", "/lattice", "a\0b"])
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="not a cgroup name"):
-        CgroupRoot(name, Hierarchies(str(tmp_path), None))
-    root = CgroupRoot("lattice", Hierarchies(str(tmp_path), None))
+        CgroupRoot(name, Hierarchies(str(tmp_path)))
+    root = CgroupRoot("lattice", Hierarchies(str(tmp_path)))
     with pytest.raises(ValueError, match="not a cgroup name"):
-        root.create(name, 0)
+        root.create(name, NO_LIMITS)
 
 
 def test_figures_that_are_missing_count_as_nothing(tmp_path: Path) -> None:
@@ -74,35 +73,51 @@ def test_usage_is_read_from_either_generation(tmp_path: Path) -> None:
     (tmp_path / "memory.max_usage_in_bytes").write_text(f"{5 << 20}\n")
     (tmp_path / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
     path = str(tmp_path)
-    v2 = Cgroup(path, None, v2_memory=True).usage()
+    v2 = Cgroup(path, held=("memory",)).usage()
     assert (v2.cpu_s, v2.peak_memory_mb, v2.oom_kills) == (2.5, 3, 1)
-    v1 = Cgroup(path, path, v2_memory=False).usage()
+    v1 = Cgroup(path, {"memory": path}, ("memory",)).usage()
     assert (v1.cpu_s, v1.peak_memory_mb, v1.oom_kills) == (2.5, 5, 2)
-    bare = Cgroup(path, None, v2_memory=False).usage()
+    bare = Cgroup(path).usage()
     assert (bare.cpu_s, bare.peak_memory_mb, bare.oom_kills) == (2.5, None, 0)
 
 
-def test_limits_of_pure_v2_land_in_the_same_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in (tmp_path, tmp_path / "lattice", tmp_path / "lattice" / "n1"):
+V2_FILES = ("memory.max", "memory.swap.max", "cpu.max", "pids.max", "cpuset.cpus")
+
+
+def as_v2_kernel(monkeypatch: pytest.MonkeyPatch, top: Path, handed_down: str) -> None:
+    """A tree of folders that looks like pure v2 to its reader."""
+    for folder in (top, top / "lattice", top / "lattice" / "n1"):
         folder.mkdir(exist_ok=True)
-        (folder / "cgroup.subtree_control").write_text("")
+        (folder / "cgroup.subtree_control").write_text(handed_down)
     make = os.mkdir
 
     def mkdir_as_the_kernel(path: str, mode: int = 0o777) -> None:
         make(path, mode)
-        for name in ("memory.max", "memory.swap.max"):
-            Path(path, name).write_text("max")
+        for name in V2_FILES:
+            Path(path, name).touch()
 
-    root = CgroupRoot("lattice/n1", Hierarchies(str(tmp_path), None))
     monkeypatch.setattr(os, "mkdir", mkdir_as_the_kernel)
-    group = root.create("alloc-7.1", 100)
-    folder = tmp_path / "lattice" / "n1" / "alloc-7.1"
-    assert group.limited
-    assert group.folder == str(folder)
-    assert (folder / "memory.max").read_text() == str(100 << 20)
-    assert (folder / "memory.swap.max").read_text().startswith("0")
+
+
+def test_controller_that_a_limit_needs_is_handed_down_on_pure_v2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_v2_kernel(monkeypatch, tmp_path, "")
+    group = CgroupRoot("lattice/n1", Hierarchies(str(tmp_path))).create("alloc-7.1", Limits(memory_mb=100))
+    assert group.held == ("memory",)
     for above in (tmp_path, tmp_path / "lattice", tmp_path / "lattice" / "n1"):
         assert (above / "cgroup.subtree_control").read_text() == "+memory"
+
+
+def test_limits_of_pure_v2_land_in_the_same_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_v2_kernel(monkeypatch, tmp_path, "memory cpu pids cpuset")
+    limits = Limits(memory_mb=100, cpus=1.5, pids=64, cpuset=(0, 2))
+    group = CgroupRoot("lattice/n1", Hierarchies(str(tmp_path))).create("alloc-7.1", limits)
+    folder = tmp_path / "lattice" / "n1" / "alloc-7.1"
+    assert group.held == ("memory", "cpu", "pids", "cpuset")
+    assert group.folder == str(folder)
+    assert group.join_files == ()
+    assert [(folder / name).read_text() for name in V2_FILES] == [str(100 << 20), "0", "150000 100000", "64", "0,2"]
 
 
 @pytest.fixture
@@ -122,7 +137,7 @@ def start_in(group: Cgroup, script: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.root
 def test_group_tracks_signals_and_kills_all_its_processes(root: CgroupRoot) -> None:
-    group = root.create("alloc-1.1", 0)
+    group = root.create("alloc-1.1", NO_LIMITS)
     assert not group.populated()
     with start_in(group, "setsid sleep 300 >/dev/null & echo go; exec sleep 300") as process:
         assert process.stdout is not None
@@ -141,18 +156,60 @@ def test_group_tracks_signals_and_kills_all_its_processes(root: CgroupRoot) -> N
 
 @pytest.mark.root
 def test_memory_limit_is_set_where_the_kernel_keeps_it(root: CgroupRoot) -> None:
-    if not root.can_limit_memory():
+    if not root.can_limit("memory"):
         pytest.fail("this machine has root but no memory controller")
-    group = root.create("alloc-1.1", 64)
-    name = "memory.limit_in_bytes" if group.memory else "memory.max"
-    assert int(Path(group.memory or group.path, name).read_text()) == 64 << 20
-    assert group.limited
-    assert not root.create("alloc-2.1", 0).limited
+    group = root.create("alloc-1.1", Limits(memory_mb=64))
+    memory = group.twins.get("memory")
+    name = "memory.limit_in_bytes" if memory else "memory.max"
+    assert int(Path(memory or group.path, name).read_text()) == 64 << 20
+    assert group.held == ("memory",)
+    assert root.create("alloc-2.1", NO_LIMITS).held == ()
+
+
+@pytest.mark.root
+def test_share_of_the_cpus_is_not_exceeded(root: CgroupRoot) -> None:
+    group = root.create("alloc-1.1", Limits(cpus=0.2))
+    if "cpu" not in group.held:
+        pytest.skip("this kernel has no cpu controller")
+    spin = "echo go; exec python3 -c 'import time\nwhile time.process_time() < 0.3: pass'"
+    with start_in(group, spin) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        began = time.monotonic()
+        assert process.wait(60) == 0
+    assert time.monotonic() - began > 1.0  # 0.3 s of CPU at a fifth of one
+    throttled_s = group.usage().throttled_s
+    assert throttled_s is not None
+    assert throttled_s > 0
+
+
+@pytest.mark.root
+def test_processes_beyond_the_limit_are_refused_and_counted(root: CgroupRoot) -> None:
+    group = root.create("alloc-1.1", Limits(pids=8))
+    assert group.held == ("pids",)
+    bomb = "exec python3 -c 'import os\nfor _ in range(50): os.fork() or os.pause' 2>/dev/null"
+    with start_in(group, bomb) as process:
+        process.wait(30)
+    usage = group.usage()
+    assert usage.refused_forks > 0
+    assert usage.peak_pids is None or usage.peak_pids <= 8
+    group.kill()
+
+
+@pytest.mark.root
+def test_work_stays_on_the_cpus_it_was_given(root: CgroupRoot) -> None:
+    group = root.create("alloc-1.1", Limits(cpuset=(0,)))
+    if "cpuset" not in group.held:
+        pytest.skip("this kernel has no cpuset controller")
+    escape = "exec python3 -c 'import os\ntry: os.sched_setaffinity(0, {0, 1})\nexcept OSError: pass\nprint(os.sched_getaffinity(0))'"
+    with start_in(group, escape) as process:
+        assert process.stdout is not None
+        assert process.stdout.read() == b"{0}\n"
 
 
 @pytest.mark.root
 def test_folders_that_processes_made_below_are_removed_with_the_group(root: CgroupRoot) -> None:
-    group = root.create("alloc-1.1", 0)
+    group = root.create("alloc-1.1", NO_LIMITS)
     os.makedirs(f"{group.path}/own/deeper")
     assert group.remove()
     assert not os.path.exists(group.path)
@@ -160,7 +217,7 @@ def test_folders_that_processes_made_below_are_removed_with_the_group(root: Cgro
 
 @pytest.mark.root
 def test_sweep_ends_what_another_shim_left(root: CgroupRoot) -> None:
-    group = root.create("alloc-1.1", 64)
+    group = root.create("alloc-1.1", Limits(memory_mb=64, pids=50, cpus=1.0))
     with start_in(group, "trap '' TERM; echo go; while :; do sleep 300; done") as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -169,18 +226,18 @@ def test_sweep_ends_what_another_shim_left(root: CgroupRoot) -> None:
         assert time.monotonic() - began < 5
         assert process.wait(10) == -signal.SIGKILL
     hierarchies = find_hierarchies()
-    for top in (hierarchies.unified, hierarchies.memory_v1):
+    for top in (hierarchies.unified, *hierarchies.v1.values()):
         assert not os.path.exists(f"{top}/{root.name}/alloc-1.1")
 
 
 @pytest.mark.root
 def test_name_in_use_is_refused_and_a_stale_folder_is_not(root: CgroupRoot) -> None:
-    first = root.create("alloc-1.1", 0)
-    assert root.create("alloc-1.1", 0).path == first.path
+    first = root.create("alloc-1.1", NO_LIMITS)
+    assert root.create("alloc-1.1", NO_LIMITS).path == first.path
     with start_in(first, "echo go; exec sleep 300") as process:
         assert process.stdout is not None
         process.stdout.readline()
         with pytest.raises(FileExistsError):
-            root.create("alloc-1.1", 0)
+            root.create("alloc-1.1", NO_LIMITS)
         assert first.populated()
         first.kill()

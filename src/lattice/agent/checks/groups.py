@@ -9,17 +9,9 @@ import signal
 import time
 from pathlib import Path
 
-from lattice.agent.shim.cgroups import (
-    MOUNTINFO,
-    TOP,
-    Cgroup,
-    CgroupRoot,
-    enclosing_group,
-    open_root,
-    read_bytes,
-    remove_folders,
-    write_text,
-)
+from lattice.agent.shim.cgroups import TOP, Cgroup, CgroupRoot, open_root
+from lattice.agent.shim.hierarchies import read_bytes, write_text
+from lattice.agent.shim.limits import Limits
 from lattice.agent.shim.signals import signal_members
 
 MARK = "LATTICE_CHECK_RUN"
@@ -33,10 +25,9 @@ _POLL_S = 0.01
 class Fence:
     """What one run of one check may not get out of; `mark` is unique to it."""
 
-    def __init__(self, mark: str, group: Cgroup | None, pids: str | None) -> None:
+    def __init__(self, mark: str, group: Cgroup | None) -> None:
         self.mark = mark
         self._group = group
-        self._pids = pids
 
     @property
     def is_group(self) -> bool:
@@ -46,8 +37,7 @@ class Fence:
         """Puts a process, which has no children yet, inside. Raises OSError."""
         if self._group is None:
             return
-        joined = [*self._group.all_join_files, *([f"{self._pids}/cgroup.procs"] if self._pids else [])]
-        for path in joined:
+        for path in self._group.all_join_files:
             write_text(path, str(pid))
 
     def members(self) -> list[int]:
@@ -81,8 +71,6 @@ class Fence:
         """Takes the empty fence down."""
         if self._group is not None:
             self._group.remove()
-        if self._pids is not None:
-            remove_folders(self._pids)
 
 
 class Fences:
@@ -93,7 +81,6 @@ class Fences:
         self._tag = f"{folder.st_dev:x}-{folder.st_ino:x}"
         self._name = f"{TOP}/checks-{self._tag}"
         self._root: CgroupRoot | None = open_root(self._name)
-        self._pids_v1 = _pids_hierarchy() if self._root is not None and not enclosing_group() else None
         self._count = 0
 
     @property
@@ -102,10 +89,7 @@ class Fences:
 
     def sweep(self) -> list[str]:
         """Ends what an earlier agent left behind; names of what would not go. Blocks."""
-        stuck = self._root.sweep(SWEEP_S) if self._root is not None else []
-        if self._pids_v1 is not None:
-            remove_folders(f"{self._pids_v1}/{self._name}")
-        return stuck
+        return self._root.sweep(SWEEP_S) if self._root is not None else []
 
     def close(self) -> None:
         """Takes down what this agent made; what still hangs stays for the next one."""
@@ -119,34 +103,8 @@ class Fences:
         name = f"{check}.{os.getpid()}.{self._count}"
         mark = f"{self._tag}.{name}"
         if self._root is None:
-            return Fence(mark, None, None)
-        group = self._root.create(name, MAX_MEMORY_MB)
-        try:
-            pids = self._limit_processes(group, name)
-        except OSError:
-            group.remove()
-            raise
-        return Fence(mark, group, pids)
-
-    def _limit_processes(self, group: Cgroup, name: str) -> str | None:
-        if self._pids_v1 is not None:
-            folder = f"{self._pids_v1}/{self._name}/{name}"
-            os.makedirs(folder, exist_ok=True)
-            write_text(f"{folder}/pids.max", str(MAX_PROCESSES))
-            return folder
-        if self._root is not None and self._root.hand_down("pids"):
-            write_text(f"{group.path}/pids.max", str(MAX_PROCESSES))
-        return None
-
-
-def _pids_hierarchy() -> str | None:
-    """Where the old hierarchy of the process counter is mounted, if it is."""
-    for line in read_bytes(MOUNTINFO).decode("utf-8", "replace").splitlines():
-        mount, _, source = line.partition(" - ")
-        fields, kind = mount.split(), source.split()
-        if len(fields) > 4 and len(kind) > 2 and kind[0] == "cgroup" and "pids" in kind[2].split(","):
-            return fields[4]
-    return None
+            return Fence(mark, None)
+        return Fence(mark, self._root.create(name, Limits(memory_mb=MAX_MEMORY_MB, pids=MAX_PROCESSES)))
 
 
 def marked(mark: str) -> list[int]:

@@ -311,7 +311,6 @@ def prepare(
         "gid": account.gid,
         "groups": list(account.groups),
         "cgroup": f"alloc-{order.key}",
-        "memory_mb": order.memory_mb,
         "walltime_s": order.walltime_s,
         "grace_s": order.grace_s,
         "umask": order.umask,

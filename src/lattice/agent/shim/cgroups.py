@@ -1,10 +1,10 @@
-"""Control groups: which hierarchies this machine has, and one group per run.
+"""Control groups: one group per run, in every hierarchy that holds one of its limits.
 
 A run's group lies at ROOT/NAME in the v2 hierarchy, wherever that is mounted (pure v2 at
-/sys/fs/cgroup, hybrid at /sys/fs/cgroup/unified). It serves tracking, signals and kill. Memory is
-limited in the same folder on pure v2, in a twin folder of the v1 memory hierarchy otherwise, and
-only for runs that ask for it. A group is gone when `populated()` is false: then no process of the
-run is left, however it forked or changed its session.
+/sys/fs/cgroup, hybrid at /sys/fs/cgroup/unified). It serves tracking, signals and kill. Limits are
+written to the same folder on pure v2, to twin folders in the v1 hierarchies of their controllers
+otherwise, and only for runs that ask for them. A group is gone when `populated()` is false: then no
+process of the run is left, however it forked or changed its session.
 
 ROOT belongs to exactly one shim: `sweep` kills everything below it.
 Standard library only, and no module that is slow to import: the shim lives on this.
@@ -18,96 +18,38 @@ import select
 import signal
 import time
 
+from lattice.agent.shim.hierarchies import (
+    READ_BYTES,
+    Hierarchies,
+    find_hierarchies,
+    read_bytes,
+    read_figure,
+    read_key,
+    write_text,
+)
+from lattice.agent.shim.limits import Limits, fill_parent_v1
 from lattice.agent.shim.signals import signal_members
 
-MOUNTINFO = "/proc/self/mountinfo"
-READ_BYTES = 1 << 16
 # The folder at the top of the v2 hierarchy below which all nodes of a machine have theirs.
 TOP = "lattice"
 
 
 class Usage:
-    """What a run has used; None where it was not measured."""
+    """What a run has used; None where it was not measured. `throttled_s` is how long it had to wait for its share of the CPUs."""
 
-    __slots__ = ("cpu_s", "oom_kills", "peak_memory_mb")
+    __slots__ = ("cpu_s", "oom_kills", "peak_memory_mb", "peak_pids", "refused_forks", "throttled_s")
 
     def __init__(self, cpu_s: float | None = None, peak_memory_mb: float | None = None, oom_kills: int = 0) -> None:
         self.cpu_s = cpu_s
         self.peak_memory_mb = peak_memory_mb
         self.oom_kills = oom_kills
-
-
-class Hierarchies:
-    """Mount points of the hierarchies in use; None where there is none."""
-
-    __slots__ = ("memory_v1", "unified")
-
-    def __init__(self, unified: str | None, memory_v1: str | None) -> None:
-        self.unified = unified
-        self.memory_v1 = memory_v1
-
-
-def parse_mountinfo(text: str) -> Hierarchies:
-    unified: str | None = None
-    memory_v1: str | None = None
-    for line in text.splitlines():
-        mount, _, source = line.partition(" - ")
-        fields, kind = mount.split(), source.split()
-        if len(fields) < 5 or len(kind) < 3:
-            continue
-        point = fields[4].encode().decode("unicode_escape")
-        if kind[0] == "cgroup2" and unified is None:
-            unified = point
-        elif kind[0] == "cgroup" and "memory" in kind[2].split(",") and memory_v1 is None:
-            memory_v1 = point
-    return Hierarchies(unified, memory_v1)
-
-
-def find_hierarchies() -> Hierarchies:
-    with open(MOUNTINFO, encoding="utf-8", errors="replace") as file:
-        return parse_mountinfo(file.read())
+        self.throttled_s: float | None = None
+        self.peak_pids: int | None = None
+        self.refused_forks = 0
 
 
 def is_plain_name(name: str) -> bool:
     return bool(name) and "/" not in name and "\0" not in name and name not in {".", ".."}
-
-
-def read_bytes(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts = []
-        while part := os.read(fd, READ_BYTES):
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(fd)
-
-
-def write_text(path: str, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
-
-
-def read_key(path: str, key: bytes) -> int:
-    """The figure behind `key` in a file of "key value" lines; 0 where file or key is missing."""
-    try:
-        words = read_bytes(path).split()
-    except OSError:
-        return 0
-    try:
-        return int(words[words.index(key) + 1])
-    except (ValueError, IndexError):
-        return 0
-
-
-def read_figure(path: str) -> int:
-    try:
-        return int(read_bytes(path))
-    except (OSError, ValueError):
-        return 0
 
 
 def subfolders(path: str) -> list[str]:
@@ -138,15 +80,14 @@ def remove_folders(path: str) -> bool:
 
 
 class Cgroup:
-    """One run's group."""
+    """One run's group. `twins` are its folders in v1 hierarchies by controller, `held` the controllers whose limits hold it."""
 
-    __slots__ = ("limited", "memory", "path", "v2_memory")
+    __slots__ = ("held", "path", "twins")
 
-    def __init__(self, path: str, memory: str | None, *, v2_memory: bool) -> None:
+    def __init__(self, path: str, twins: dict[str, str] | None = None, held: tuple[str, ...] = ()) -> None:
         self.path = path
-        self.memory = memory
-        self.v2_memory = v2_memory
-        self.limited = memory is not None or v2_memory
+        self.twins = twins or {}
+        self.held = held
 
     @property
     def folder(self) -> str:
@@ -156,7 +97,7 @@ class Cgroup:
     @property
     def join_files(self) -> tuple[str, ...]:
         """Files into which a process born in `folder` writes 0 to become a full member."""
-        return () if self.memory is None else (f"{self.memory}/cgroup.procs",)
+        return tuple(f"{folder}/cgroup.procs" for folder in dict.fromkeys(self.twins.values()))
 
     @property
     def all_join_files(self) -> tuple[str, ...]:
@@ -204,29 +145,42 @@ class Cgroup:
 
     def usage(self) -> Usage:
         cpu_us = read_key(f"{self.path}/cpu.stat", b"usage_usec")
-        cpu_s = cpu_us / 1e6 if cpu_us else None
-        if self.memory is not None:
-            peak = read_figure(f"{self.memory}/memory.max_usage_in_bytes")
-            kills = read_key(f"{self.memory}/memory.oom_control", b"oom_kill")
-        elif self.v2_memory:
-            peak = read_figure(f"{self.path}/memory.peak")
-            kills = read_key(f"{self.path}/memory.events", b"oom_kill")
+        usage = Usage(cpu_us / 1e6 if cpu_us else None)
+        if "memory" in self.held:
+            self._read_memory(usage)
+        if "cpu" in self.held:
+            self._read_throttling(usage)
+        if "pids" in self.held:
+            folder = self.twins.get("pids", self.path)
+            usage.peak_pids = read_figure(f"{folder}/pids.peak") or None
+            usage.refused_forks = read_key(f"{folder}/pids.events", b"max")
+        return usage
+
+    def _read_memory(self, usage: Usage) -> None:
+        if "memory" in self.twins:
+            peak = read_figure(f"{self.twins['memory']}/memory.max_usage_in_bytes")
+            usage.oom_kills = read_key(f"{self.twins['memory']}/memory.oom_control", b"oom_kill")
         else:
-            return Usage(cpu_s)
-        return Usage(cpu_s, peak / (1 << 20) if peak else None, kills)
+            peak = read_figure(f"{self.path}/memory.peak")
+            usage.oom_kills = read_key(f"{self.path}/memory.events", b"oom_kill")
+        usage.peak_memory_mb = peak / (1 << 20) if peak else None
+
+    def _read_throttling(self, usage: Usage) -> None:
+        if "cpu" in self.twins:
+            usage.throttled_s = read_key(f"{self.twins['cpu']}/cpu.stat", b"throttled_time") / 1e9
+        else:
+            usage.throttled_s = read_key(f"{self.path}/cpu.stat", b"throttled_usec") / 1e6
 
     def remove(self) -> bool:
         """True when no folder is left. Never kills."""
-        gone = remove_folders(self.path)
-        if self.memory is not None:
-            gone = remove_folders(self.memory) and gone
-        return gone
+        gone = [remove_folders(folder) for folder in (self.path, *dict.fromkeys(self.twins.values()))]
+        return all(gone)
 
 
 class CgroupRoot:
     """The folder below which one shim keeps the groups of its runs."""
 
-    __slots__ = ("_v2_memory_on", "hierarchies", "memory_root", "name", "unified_root")
+    __slots__ = ("_usable", "hierarchies", "name", "roots", "unified_root")
 
     def __init__(self, name: str, hierarchies: Hierarchies) -> None:
         if hierarchies.unified is None:
@@ -236,26 +190,28 @@ class CgroupRoot:
         self.name = name
         self.hierarchies = hierarchies
         self.unified_root = f"{hierarchies.unified}/{name}"
-        v1 = hierarchies.memory_v1
-        self.memory_root = None if v1 is None else f"{v1}/{name}"
-        self._v2_memory_on = False
+        self.roots = {controller: f"{point}/{name}" for controller, point in hierarchies.v1.items()}
+        self._usable: dict[str, bool] = {}  # by controller, once it was tried
         os.makedirs(self.unified_root, exist_ok=True)
 
-    def can_limit_memory(self) -> bool:
-        if self.memory_root is None:
-            return self._enable_v2_memory()
+    def can_limit(self, controller: str) -> bool:
+        """Whether groups below the root can be limited by the controller; tried once."""
+        known = self._usable.get(controller)
+        if known is None:
+            in_v1 = controller in self.roots
+            known = self._usable[controller] = self._open_v1(controller) if in_v1 else self.hand_down(controller)
+        return known
+
+    def _open_v1(self, controller: str) -> bool:
+        folder = self.hierarchies.v1[controller]
         try:
-            os.makedirs(self.memory_root, exist_ok=True)
+            for part in self.name.split("/"):
+                folder = f"{folder}/{part}"
+                os.makedirs(folder, exist_ok=True)
+                fill_parent_v1(controller, folder)
         except OSError:
             return False
         return True
-
-    def _enable_v2_memory(self) -> bool:
-        """Hand the memory controller down to the runs' folders (pure v2)."""
-        if self._v2_memory_on:
-            return True
-        self._v2_memory_on = self.hand_down("memory")
-        return self._v2_memory_on
 
     def hand_down(self, controller: str) -> bool:
         """Whether the groups below have the controller; only in a hierarchy that is the only one."""
@@ -269,33 +225,25 @@ class CgroupRoot:
             return False
         return True
 
-    def create(self, name: str, memory_mb: int) -> Cgroup:
-        """A new, empty group, limited in memory where that is asked for and possible
-        (`limited` of the result tells). OSError when it cannot be made or the name is in use."""
+    def create(self, name: str, limits: Limits) -> Cgroup:
+        """A new, empty group with those of the limits that are possible here (`held` of the result tells).
+        OSError when it cannot be made or the name is in use."""
         if not is_plain_name(name):
             raise ValueError(f"not a cgroup name: {name!r}")
-        limit = memory_mb << 20 if memory_mb > 0 and self.can_limit_memory() else 0
-        group = Cgroup(
-            f"{self.unified_root}/{name}",
-            f"{self.memory_root}/{name}" if limit and self.memory_root is not None else None,
-            v2_memory=self._v2_memory_on,
-        )
+        held = tuple(controller for controller in limits.controllers() if self.can_limit(controller))
+        twins = {controller: f"{self.roots[controller]}/{name}" for controller in held if controller in self.roots}
+        group = Cgroup(f"{self.unified_root}/{name}", twins, held)
         try:
-            self._make(group.path)
-            if group.memory is not None:
-                self._make(group.memory)
-                # The limit of memory plus swap may never be below that of memory alone.
-                write_text(f"{group.memory}/memory.limit_in_bytes", str(limit))
-                if os.path.exists(f"{group.memory}/memory.memsw.limit_in_bytes"):
-                    write_text(f"{group.memory}/memory.memsw.limit_in_bytes", str(limit))
-            elif limit:
-                write_text(f"{group.path}/memory.max", str(limit))
-                if os.path.exists(f"{group.path}/memory.swap.max"):
-                    write_text(f"{group.path}/memory.swap.max", "0")
+            for folder in dict.fromkeys((group.path, *twins.values())):
+                self._make(folder)
+            for controller in held:
+                if controller in twins:
+                    limits.write_v1(controller, twins[controller])
+                else:
+                    limits.write_v2(controller, group.path)
         except OSError:
             group.remove()
             raise
-        group.limited = limit > 0
         return group
 
     @staticmethod
@@ -310,17 +258,17 @@ class CgroupRoot:
 
     def leftovers(self) -> list[Cgroup]:
         """Groups that exist, in whichever hierarchy."""
-        names = {os.path.basename(path) for path in subfolders(self.unified_root)}
-        if self.memory_root is not None:
-            names.update(os.path.basename(path) for path in subfolders(self.memory_root))
+        names = {os.path.basename(path) for root in self._all_roots() for path in subfolders(root)}
         return [
             Cgroup(
                 f"{self.unified_root}/{name}",
-                None if self.memory_root is None else f"{self.memory_root}/{name}",
-                v2_memory=False,
+                {controller: f"{root}/{name}" for controller, root in self.roots.items()},
             )
             for name in sorted(names)
         ]
+
+    def _all_roots(self) -> tuple[str, ...]:
+        return (self.unified_root, *dict.fromkeys(self.roots.values()))
 
     def sweep(self, timeout_s: float) -> list[str]:
         """Kill and remove every group below the root; names of those that are still there when
@@ -335,18 +283,16 @@ class CgroupRoot:
             _wait_until_empty(group, until)
             while not group.remove() and time.monotonic() < until:
                 time.sleep(0.005)
-            if os.path.isdir(group.path) or (group.memory and os.path.isdir(group.memory)):
+            if any(os.path.isdir(folder) for folder in (group.path, *group.twins.values())):
                 left.append(os.path.basename(group.path))
         return left
 
     def remove(self) -> None:
         """Remove the root and, when no other shim uses them, the folders above it."""
-        for root, top in (
-            (self.unified_root, self.hierarchies.unified),
-            (self.memory_root, self.hierarchies.memory_v1),
-        ):
+        tops = {self.hierarchies.unified, *self.hierarchies.v1.values()}
+        for root in self._all_roots():
             folder = root
-            while folder is not None and folder != top:
+            while folder not in tops:
                 try:
                     os.rmdir(folder)
                 except FileNotFoundError:
@@ -389,7 +335,7 @@ def open_root(name: str) -> CgroupRoot | None:
         hierarchies = find_hierarchies()
         if outer := enclosing_group():
             name = f"{outer}/{name}"
-            hierarchies = Hierarchies(hierarchies.unified, None)
+            hierarchies = Hierarchies(hierarchies.unified)
         root = CgroupRoot(name, hierarchies)
         # Moving into a group is refused unless the common ancestor can be written, too.
         for folder in (root.unified_root, hierarchies.unified):

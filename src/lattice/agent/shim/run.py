@@ -52,6 +52,7 @@ class Run:
         "finish_code",
         "grace_s",
         "group",
+        "held",
         "key",
         "kill_at",
         "kill_timer",
@@ -59,7 +60,7 @@ class Run:
         "launch",
         "lost",
         "main_gone",
-        "memory_limited",
+        "memory_limit_mb",
         "paused_at",
         "paused_s",
         "phase",
@@ -72,6 +73,7 @@ class Run:
         "started_boot_s",
         "streams",
         "usage",
+        "victim",
         "waiters",
         "wall_timer",
         "walltime_s",
@@ -114,7 +116,9 @@ class Run:
         self.rusage = (0.0, 0.0)
         self.usage = Usage()
         self.lost = {"stdout": 0, "stderr": 0}
-        self.memory_limited = False
+        self.held: tuple[str, ...] = ()  # controllers whose limits hold the group
+        self.memory_limit_mb = 0
+        self.victim = ""  # whom the kernel killed at the memory limit, where its log says so
         self.started_boot_s = boot_now()
         self.started_at = time.time()
         self.ended_boot_s = 0.0
@@ -175,9 +179,22 @@ class Run:
             "why": self.why,
             "output_lost": self.lost,
         }
+        if self.usage.throttled_s is not None:
+            outcome["throttled_s"] = round(self.usage.throttled_s, 6)
+        if self.usage.peak_pids is not None:
+            outcome["peak_pids"] = self.usage.peak_pids
+        if self.usage.refused_forks:
+            outcome["refused_forks"] = self.usage.refused_forks
+        if self.cause == "oom":
+            outcome["why"] = self._out_of_memory()
         if self.error:
             outcome["error"] = self.error
         return outcome
+
+    def _out_of_memory(self) -> str:
+        peak = self.usage.peak_memory_mb
+        used = f", peak {peak:.0f} MB" if peak is not None else ""
+        return f"memory limit {self.memory_limit_mb} MB{used}{f', killed {self.victim}' if self.victim else ''}"
 
     def status(self) -> dict[str, object]:
         record: dict[str, object] = {
@@ -188,7 +205,8 @@ class Run:
             "started_boot_s": self.started_boot_s,
             "started_at": self.started_at,
             "stopping": self.ending,
-            "memory_limited": self.memory_limited,
+            "memory_limited": "memory" in self.held,
+            "held": list(self.held),
         }
         if self.over:
             record["ended_at"] = self.ended_at

@@ -17,6 +17,7 @@ import termios
 
 from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.fork import fork_into, unblock_signals
+from lattice.agent.shim.limits import MAX_CPUS, MAX_MEMORY_MB, MAX_PIDS, Limits
 from lattice.agent.shim.tree import ProcessTree
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
@@ -80,6 +81,22 @@ def seconds(request: dict[str, object], key: str, default: float) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MAX_S:
         raise ValueError(f"{key} is not a number of seconds: {value!r}")
     return float(value)
+
+
+def limits_of(request: dict[str, object]) -> Limits:
+    """What the run may take, as the request says it; agents from before `limits` name the memory alone."""
+    asked = request.get("limits") or {}
+    if not isinstance(asked, dict):
+        raise ValueError("limits is not an object")
+    cpus = asked.get("cpus") or 0.0
+    if not isinstance(cpus, int | float) or isinstance(cpus, bool) or not 0 <= cpus <= MAX_CPUS:
+        raise ValueError(f"limits.cpus is not a number of CPUs: {cpus!r}")
+    return Limits(
+        memory_mb=integer(request, "memory_mb", 0, MAX_MEMORY_MB),
+        cpus=float(cpus),
+        pids=integer(asked, "pids", 0, MAX_PIDS),
+        cpuset=tuple(_integers(asked, "cpuset", MAX_CPU)),
+    )
 
 
 def _texts(request: dict[str, object], key: str) -> list[str]:

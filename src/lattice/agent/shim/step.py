@@ -20,17 +20,24 @@ END_OF_INPUT = b"\x04"  # what a terminal takes for it
 
 
 class StepCgroup(Cgroup):
-    """A group inside the allocation's own, so that a step can be killed and measured alone. Memory is the allocation's."""
+    """A group inside the allocation's own, so that a step can be killed and measured alone. The limits are the allocation's."""
 
     __slots__ = ("_parent",)
 
     def __init__(self, parent: Cgroup, name: str) -> None:
-        super().__init__(f"{parent.path}/{name}", None, v2_memory=False)
+        memory = parent.twins.get("memory")
+        super().__init__(f"{parent.path}/{name}", {"memory": f"{memory}/{name}"} if memory else {})
+        self.held = tuple(self.twins)
         self._parent = parent
 
     @property
     def join_files(self) -> tuple[str, ...]:
-        return self._parent.join_files
+        folders = {**self._parent.twins, **self.twins}
+        return tuple(f"{folder}/cgroup.procs" for folder in dict.fromkeys(folders.values()))
+
+    def make(self) -> None:
+        for folder in (self.path, *self.twins.values()):
+            os.makedirs(folder, 0o755, exist_ok=True)
 
 
 class StepTrees:

@@ -21,12 +21,13 @@ import struct
 import termios
 from collections.abc import Callable
 
-from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, write_text
+from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
+from lattice.agent.shim.hierarchies import write_text
 from lattice.agent.shim.journal import STDERR, STDOUT
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.output import CHUNK_BYTES, DRAIN_BYTES
 from lattice.agent.shim.run import Run
-from lattice.agent.shim.spawn import Inheritance, Launch, Wiring, describe_failure, integer, seconds, spawn
+from lattice.agent.shim.spawn import Inheritance, Launch, Wiring, describe_failure, integer, limits_of, seconds, spawn
 from lattice.agent.shim.step import END_OF_INPUT, Step, StepCgroup, StepKey, StepTrees, Task
 from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
 
@@ -177,12 +178,12 @@ class StepTable:
             parent = run.group
         else:
             if key[:2] not in self._holders:
-                memory_mb = integer(request, "memory_mb", 0)
-                self._holders[key[:2]] = (self._tracker.create(f"alloc-{key[0]}.{key[1]}", memory_mb), set())
+                group = self._tracker.create(f"alloc-{key[0]}.{key[1]}", limits_of(request))
+                self._holders[key[:2]] = (group, set())
             parent, steps = self._holders[key[:2]]
             steps.add(key)
         group = StepCgroup(parent, name)
-        os.makedirs(group.path, 0o755, exist_ok=True)
+        group.make()
         return group
 
     def _start_tasks(self, step: Step, tasks: list[object], request: Body) -> None:

@@ -14,9 +14,11 @@ import select
 import signal
 from collections.abc import Callable
 
-from lattice.agent.shim.cgroups import CgroupRoot
+from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
 from lattice.agent.shim.files import MAX_S, Files, lay
+from lattice.agent.shim.hierarchies import CONTROLLERS
 from lattice.agent.shim.interventions import Interventions, early_signal
+from lattice.agent.shim.kernel_log import KernelLog
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.output import RingFile, Stream
 from lattice.agent.shim.run import Group, Key, Run
@@ -25,6 +27,7 @@ from lattice.agent.shim.spawn import (
     Launch,
     describe_failure,
     integer,
+    limits_of,
     seconds,
     spawn,
 )
@@ -68,6 +71,7 @@ class RunTable:
         self._live: dict[Key, Run] = {}
         self._farewells: list[tuple[int, object]] = []
         self._closing = False
+        self._kernel_log = KernelLog()
         self._steps = StepTable(
             loop, tracker, inheritance, output_limit, tell=tell, run_of=self._runs.get, emptied=self._step_ended
         )
@@ -146,7 +150,8 @@ class RunTable:
             "runs": [run.status() for run in self._runs.values()],
             "steps": self._steps.statuses(),
             "cgroup": isinstance(self._tracker, CgroupRoot),
-            "memory_limit": self._tracker.can_limit_memory(),
+            "memory_limit": self._tracker.can_limit("memory"),
+            "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
             "pid": os.getpid(),
             "protocol": list(PROTOCOL),
         }
@@ -192,7 +197,7 @@ class RunTable:
             walltime_s = seconds(request, "walltime_s", 0.0)
             run.early = early_signal(request)
             run.group = self._make_group(run, request)
-            run.memory_limited = run.group.limited
+            run.held = run.group.held
             self._fork(run, run.launch, run.group, Files(request))
         except (OSError, ValueError) as error:
             run.error = str(error)
@@ -209,12 +214,13 @@ class RunTable:
         return run
 
     def _make_group(self, run: Run, request: Body) -> Group:
-        memory_mb = integer(request, "memory_mb", 0)
+        limits = limits_of(request)
+        run.memory_limit_mb = limits.memory_mb
         if isinstance(self._tracker, Forest):
             if run.launch is not None:
                 run.launch.env[MARKER.encode()] = os.fsencode(run.directory)
             return self._tracker.create(run.directory)
-        return self._tracker.create(str(request.get("cgroup") or f"alloc-{run.name}"), memory_mb)
+        return self._tracker.create(str(request.get("cgroup") or f"alloc-{run.name}"), limits)
 
     def _fork(self, run: Run, launch: Launch, group: Group, files: Files) -> None:
         self._inheritance.check_room(len(self._live))
@@ -409,6 +415,8 @@ class RunTable:
         self._release(run)
         group, run.group = run.group, None
         usage = group.usage() if group is not None else run.usage
+        if usage.oom_kills and isinstance(group, Cgroup):
+            run.victim = self._victim(group)
         if group is not None:
             self._remove_group(group, REMOVE_TRIES)
         run.judge(usage)
@@ -420,6 +428,11 @@ class RunTable:
             number, attempt = run.key
             self._tell({"event": "ended", "number": number, "run": attempt, **run.outcome()})
         self._stop_if_done()
+
+    def _victim(self, group: Cgroup) -> str:
+        """The last process that the kernel killed in the group, in the words of the message."""
+        found = self._kernel_log.victims_in(os.path.basename(group.path))
+        return f"{found[-1].name} (pid {found[-1].pid})" if found else ""
 
     def _release(self, run: Run) -> None:
         run.cancel_limits()

@@ -15,7 +15,8 @@ import select
 import signal
 import time
 
-from lattice.agent.shim.cgroups import Usage, read_bytes
+from lattice.agent.shim.cgroups import Usage
+from lattice.agent.shim.hierarchies import read_bytes
 from lattice.agent.shim.signals import open_pidfds, send_signals, signal_members
 
 MARKER = "LATTICE_RUN_DIR"
@@ -61,13 +62,14 @@ def own_children() -> list[int]:
 class ProcessTree:
     """One run's processes."""
 
-    __slots__ = ("_cpu_s", "_forest", "directory", "limited", "main", "session")
+    __slots__ = ("_cpu_s", "_forest", "directory", "main", "session")
+
+    held: tuple[str, ...] = ()  # the tree of processes limits nothing
 
     def __init__(self, forest: Forest, directory: str) -> None:
         self._forest = forest
         self._cpu_s = 0.0
         self.directory = directory
-        self.limited = False
         self.main: int | None = None
         self.session = 0
 
@@ -127,7 +129,7 @@ class Forest:
         self._claims: dict[int, ProcessTree] = {}
         self._spared: set[int] = set()
 
-    def can_limit_memory(self) -> bool:
+    def can_limit(self, _controller: str) -> bool:
         return False
 
     def create(self, directory: str) -> ProcessTree:

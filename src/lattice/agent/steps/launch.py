@@ -10,6 +10,7 @@ from lattice.agent.machine.step_status import StepKey
 from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import TOKEN
 from lattice.agent.runs.launch import AccountPolicy, build_environment, choose_directory, refusal_of, resolve_account
+from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
 from lattice.agent.steps.folders import StepFolders, StepSpec
 
 
@@ -50,6 +51,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     node_id: str
     programs: str
     grace_s: float
+    size: NodeSize
+    limits: LimitSettings = LimitSettings()
 
 
 def prepare_step(
@@ -90,7 +93,6 @@ def prepare_step(
         "gid": account.gid,
         "groups": list(account.groups),
         "umask": order.umask,
-        "memory_mb": order.memory_mb,
         "grace_s": order.grace_s or site.grace_s,
         "time_s": launch.time_s,
         "rows": launch.rows,
@@ -99,7 +101,8 @@ def prepare_step(
     }
     if devices.cpus:
         request["cpus"] = list(devices.cpus)
-    return request
+    # For a node where the allocation has no run: the step brings its group along.
+    return request | run_limits(site.limits, site.size, order.cpus, order.memory_mb, devices.cpus)
 
 
 def _step_variables(launch: StepLaunch) -> dict[str, str]:

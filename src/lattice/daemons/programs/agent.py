@@ -19,11 +19,14 @@ from lattice.agent.connection import Connector
 from lattice.agent.discovery.__main__ import main as discover_here
 from lattice.agent.discovery.figures import measure_figures
 from lattice.agent.discovery.keeper import LOOK_EVERY_S
+from lattice.agent.discovery.processors import read_meminfo
+from lattice.agent.discovery.tree import Tree
 from lattice.agent.driver import Driver
 from lattice.agent.hooks.site_programs import DEFAULT_TIMEOUT_S, SiteHooks
 from lattice.agent.machine.state import Retention
 from lattice.agent.messages import NodeFacts
 from lattice.agent.runs.launch import DEFAULT_MIN_UID, AccountPolicy, own_account
+from lattice.agent.runs.limits import DEFAULT_PIDS_PER_CPU, DEFAULT_RESERVE_MB, LimitSettings
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimUnavailable
 from lattice.daemons.agent.choices import CannotStart, choose_credentials, split_list
@@ -119,6 +122,20 @@ def _add_runs(add: Callable[..., argparse.Action]) -> None:
         default=DEFAULT_MIN_UID,
         metavar="UID",
         help="lowest uid whose work may run (default: %(default)s)",
+    )
+    add(
+        "--pids-per-cpu",
+        type=_natural,
+        default=DEFAULT_PIDS_PER_CPU,
+        metavar="N",
+        help="processes and threads that a run may have for each of its CPUs; 0 = no limit (default: %(default)s)",
+    )
+    add(
+        "--memory-reserve-mb",
+        type=_natural,
+        default=DEFAULT_RESERVE_MB,
+        metavar="MB",
+        help="memory kept back for the system from runs that use the whole node (default: %(default)s)",
     )
     add("--object-store", type=Path, metavar="DIR", help="directory to store final output in")
     add(
@@ -231,6 +248,11 @@ def build_settings(options: argparse.Namespace) -> Settings:
         grace_s=options.grace,
         collector_port=options.collector_port,
         topology=machine.topology,
+        limits=LimitSettings(
+            pids_per_cpu=options.pids_per_cpu,
+            reserve_mb=options.memory_reserve_mb,
+            machine_memory_mb=read_meminfo(Tree()).get("MemTotal", 0) >> 10,
+        ),
         inventory=machine.inventory,
         hardware=machine.file,
         look_every_s=max(1.0, options.inventory_every),
