@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import lattice.agent.shim
-from lattice.agent.shim.cgroups import CgroupRoot, find_hierarchies, open_root
+from lattice.agent.shim.cgroups import CgroupRoot, open_root
+from lattice.agent.shim.hierarchies import find_hierarchies
 
 NOBODY = 65534
 DEADLINE_S = 60.0
