@@ -1,28 +1,33 @@
 """The client that awaits: for services, agents and notebooks, where a loop runs already."""
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-import httpx
 import msgspec
 
 from lattice_sdk.async_session import AsyncSession
 from lattice_sdk.async_streams import AsyncEventReader, AsyncStepStream, changes, chunks, lines
 from lattice_sdk.calls.allocations import EVERYTHING
 from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
-from lattice_sdk.calls.audit import audit_query
 from lattice_sdk.calls.every import Calls
-from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, log_query, source_of_token
+from lattice_sdk.calls.streams import (
+    audit_export_request,
+    dropped_counter,
+    logs_request,
+    site_from,
+    step_request,
+    url_from,
+    watch_request,
+)
+from lattice_sdk.client import DEFAULT_TIMEOUT_S, PAGE_SIZE, source_of_token
 from lattice_sdk.models.audit import AuditFilter
-from lattice_sdk.models.records import Allocation, AllocationFilter, Event, LogChunk, LogLine
-from lattice_sdk.operation import Awaiting, Steps, at
+from lattice_sdk.models.records import Allocation, AllocationFilter, Event, LogChunk, LogLine, Page
+from lattice_sdk.operation import Awaiting, Steps
 from lattice_sdk.protocol import HEADER as PROTOCOL
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
-from lattice_sdk.session import PREFIX, Request
-from lattice_sdk.streams import watch_query
-from lattice_sdk.transport import SAYS_YES, Endpoint, parse_endpoints
+from lattice_sdk.transport import Endpoint, parse_endpoints
 
 T = TypeVar("T")
 
@@ -68,17 +73,7 @@ class LatticeClient(Awaiting, Calls):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "LatticeClient":
         """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT, LATTICE_CA_FILE and LATTICE_INSECURE_HTTP say."""
-        url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
-        if not url:
-            raise ValueError("LATTICE_API_URL is not set")
-        return cls(
-            url,
-            token=environment.get("LATTICE_TOKEN") or None,
-            token_file=environment.get("LATTICE_TOKEN_FILE") or None,
-            tenant=environment.get("LATTICE_TENANT", ""),
-            ca_file=environment.get("LATTICE_CA_FILE") or None,
-            insecure_http=environment.get("LATTICE_INSECURE_HTTP", "").lower() in SAYS_YES,
-        )
+        return cls(url_from(environment), **site_from(environment))
 
     async def __aenter__(self) -> "LatticeClient":
         return self
@@ -116,27 +111,17 @@ class LatticeClient(Awaiting, Calls):
             found.append(allocation)
         return found
 
-    async def iter_allocations(
+    def iter_allocations(
         self, wanted: AllocationFilter = EVERYTHING, *, page_size: int = PAGE_SIZE
     ) -> AsyncGenerator[Allocation, None]:
         """All of them, newest first, page by page."""
-        cursor: str | None = ""
-        while cursor is not None:
-            page = await self.page_of_allocations(wanted, limit=page_size, cursor=cursor)
-            for allocation in page.items:
-                yield allocation
-            cursor = page.next_cursor or None
+        return _all(lambda cursor: self.page_of_allocations(wanted, limit=page_size, cursor=cursor))
 
-    async def iter_history(
+    def iter_history(
         self, wanted: AllocationFilter = EVERYTHING, *, page_size: int = PAGE_SIZE
     ) -> AsyncGenerator[Allocation, None]:
         """Everything that has ended, newest first, page by page."""
-        cursor: str | None = ""
-        while cursor is not None:
-            page = await self.history(wanted, limit=page_size, cursor=cursor)
-            for allocation in page.items:
-                yield allocation
-            cursor = page.next_cursor or None
+        return _all(lambda cursor: self.history(wanted, limit=page_size, cursor=cursor))
 
     async def logs(
         self,
@@ -162,20 +147,12 @@ class LatticeClient(Awaiting, Calls):
         dropped: Callable[[int], None] | None = None,
     ) -> AsyncIterator[bytes]:
         """The same in pieces, for output that may be larger than memory; `dropped` hears how many bytes of its beginning are gone."""
-        path = PREFIX + at("allocations", allocation_id, "logs")
-
-        def began(headers: httpx.Headers) -> None:
-            count = headers.get("x-lattice-dropped-bytes", "")
-            if dropped is not None and count.isdigit():
-                dropped(int(count))
-
-        request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
-        return self._session.pieces(request, began)
+        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run)
+        return self._session.pieces(request, dropped_counter(dropped))
 
     def export_audit(self, wanted: AuditFilter = WHOLE_AUDIT) -> AsyncIterator[bytes]:
         """The audit chain with its signatures, in pieces, for `lattice_sdk.audit_export.verify_export`."""
-        request = Request(method="GET", path=PREFIX + "/audit/export", query=audit_query(wanted))
-        return self._session.pieces(request, lambda headers: None)
+        return self._session.pieces(audit_export_request(wanted), lambda headers: None)
 
     def stream_logs(
         self,
@@ -200,14 +177,12 @@ class LatticeClient(Awaiting, Calls):
         restarted: Callable[[int], None] | None = None,
     ) -> AsyncGenerator[LogChunk, None]:
         """Output as it comes, byte for byte; `restarted` hears of each new run."""
-        path = PREFIX + at("allocations", allocation_id, "logs", "stream")
-        request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
+        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, follow=True)
         return chunks(AsyncEventReader(self._session, request), restarted)
 
     def follow_step(self, allocation_id: str, step: int) -> AsyncStepStream:
         """What the tasks of a step write as they write it, until they have ended."""
-        path = PREFIX + at("allocations", allocation_id, "steps", str(step), "stream")
-        return AsyncStepStream(AsyncEventReader(self._session, Request(method="GET", path=path)))
+        return AsyncStepStream(AsyncEventReader(self._session, step_request(allocation_id, step)))
 
     async def watch(
         self,
@@ -225,8 +200,8 @@ class LatticeClient(Awaiting, Calls):
         Of named allocations the first events, of the kind NOW, say how they stand, and the watch ends when all of them have ended.
         """
         names = [allocation_ids] if isinstance(allocation_ids, str) else list(allocation_ids)
-        query = watch_query(names, since, tags, what, user=user, tenant=tenant, project=project)
-        reader = AsyncEventReader(self._session, Request(method="GET", path=PREFIX + "/events", query=query))
+        request = watch_request(names, since, tags, what, user=user, tenant=tenant, project=project)
+        reader = AsyncEventReader(self._session, request)
         await reader.begin()
         living: set[str] = set()
         try:
@@ -245,6 +220,15 @@ class LatticeClient(Awaiting, Calls):
                         return
         finally:
             await reader.close()
+
+
+async def _all(page: Callable[[str], Awaitable[Page[T]]]) -> AsyncGenerator[T, None]:
+    cursor: str | None = ""
+    while cursor is not None:
+        part = await page(cursor)
+        for item in part.items:
+            yield item
+        cursor = part.next_cursor or None
 
 
 def _standing(allocation: Allocation) -> Event:

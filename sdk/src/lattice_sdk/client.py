@@ -8,17 +8,25 @@ from typing import TypeVar
 from lattice_sdk.auth import KeptLogin, TokenSource, given_token, no_token, token_file
 from lattice_sdk.calls.allocations import EVERYTHING
 from lattice_sdk.calls.audit import EVERYTHING as WHOLE_AUDIT
-from lattice_sdk.calls.audit import audit_query
 from lattice_sdk.calls.every import Calls
+from lattice_sdk.calls.streams import (
+    audit_export_request,
+    dropped_counter,
+    logs_request,
+    site_from,
+    step_request,
+    url_from,
+    watch_request,
+)
 from lattice_sdk.models.audit import AuditFilter
 from lattice_sdk.models.records import Allocation, AllocationFilter, Page
-from lattice_sdk.operation import Blocking, Steps, at, given, new_request_id
+from lattice_sdk.operation import Blocking, Steps, new_request_id
 from lattice_sdk.protocol import HEADER as PROTOCOL
 from lattice_sdk.retry import DEFAULT_RETRY_FOR_S, RetryPolicy, silent
-from lattice_sdk.session import PREFIX, Request, Session
+from lattice_sdk.session import Session
 from lattice_sdk.step_streams import StepStream
-from lattice_sdk.streams import EventReader, LogStream, Watch, watch_query
-from lattice_sdk.transport import SAYS_YES, Endpoint, parse_endpoints
+from lattice_sdk.streams import EventReader, LogStream, Watch
+from lattice_sdk.transport import Endpoint, parse_endpoints
 
 T = TypeVar("T")
 
@@ -73,17 +81,7 @@ class Client(Blocking, Calls):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Client":
         """A client for what LATTICE_API_URL, LATTICE_TOKEN, LATTICE_TOKEN_FILE, LATTICE_TENANT, LATTICE_CA_FILE and LATTICE_INSECURE_HTTP say."""
-        url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
-        if not url:
-            raise ValueError("LATTICE_API_URL is not set")
-        return cls(
-            url,
-            token=environment.get("LATTICE_TOKEN") or None,
-            token_file=environment.get("LATTICE_TOKEN_FILE") or None,
-            tenant=environment.get("LATTICE_TENANT", ""),
-            ca_file=environment.get("LATTICE_CA_FILE") or None,
-            insecure_http=environment.get("LATTICE_INSECURE_HTTP", "").lower() in SAYS_YES,
-        )
+        return cls(url_from(environment), **site_from(environment))
 
     def __enter__(self) -> "Client":
         return self
@@ -149,19 +147,12 @@ class Client(Blocking, Calls):
         dropped: Callable[[int], None] | None = None,
     ) -> Iterator[bytes]:
         """The same in pieces, for output that may be larger than memory; `dropped` hears how many bytes of its beginning are gone."""
-        path = PREFIX + at("allocations", allocation_id, "logs")
-        request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
-
-        def began(headers: dict[str, str]) -> None:
-            count = headers.get("x-lattice-dropped-bytes", "")
-            if dropped is not None and count.isdigit():
-                dropped(int(count))
-
-        return self._session.pieces(request, began)
+        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run)
+        return self._session.pieces(request, dropped_counter(dropped))
 
     def export_audit(self, wanted: AuditFilter = WHOLE_AUDIT) -> Iterator[bytes]:
         """The audit chain with its signatures, in pieces, for `lattice_sdk.audit_export.verify_export`."""
-        return self._session.pieces(Request(method="GET", path=PREFIX + "/audit/export", query=audit_query(wanted)))
+        return self._session.pieces(audit_export_request(wanted))
 
     def stream_logs(
         self,
@@ -174,14 +165,12 @@ class Client(Blocking, Calls):
         restarted: Callable[[int], None] | None = None,
     ) -> LogStream:
         """Output as it comes, until the allocation has ended; `restarted` hears of each new run."""
-        path = PREFIX + at("allocations", allocation_id, "logs", "stream")
-        request = Request(method="GET", path=path, query=log_query(stream, tail, node, run))
+        request = logs_request(allocation_id, stream=stream, tail=tail, node=node, run=run, follow=True)
         return LogStream(EventReader(self._session, request), restarted=restarted)
 
     def follow_step(self, allocation_id: str, step: int) -> StepStream:
         """What the tasks of a step write as they write it, until they have ended."""
-        path = PREFIX + at("allocations", allocation_id, "steps", str(step), "stream")
-        return StepStream(EventReader(self._session, Request(method="GET", path=path)))
+        return StepStream(EventReader(self._session, step_request(allocation_id, step)))
 
     def watch(
         self,
@@ -198,8 +187,7 @@ class Client(Blocking, Calls):
 
         When the connection is lost, it is taken up again where it was, at the next server if need be.
         """
-        query = watch_query(allocation_ids, since, tags, what, user=user, tenant=tenant, project=project)
-        request = Request(method="GET", path=PREFIX + "/events", query=query)
+        request = watch_request(allocation_ids, since, tags, what, user=user, tenant=tenant, project=project)
         return Watch(EventReader(self._session, request))
 
 
@@ -221,8 +209,3 @@ def _all(page: Callable[[str], Page[T]]) -> Iterator[T]:
         part = page(cursor)
         yield from part.items
         cursor = part.next_cursor or None
-
-
-def log_query(stream: str, tail: int | None, node: str, run: int | None) -> list[tuple[str, str]]:
-    """Which output, as parameters of a request."""
-    return given(stream=stream, tail=tail, run=run, node=node)

@@ -2,7 +2,7 @@
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -139,16 +139,6 @@ def carried_event_error(data: str) -> LatticeError:
         return carried_error(carried.get("error", carried) if isinstance(carried, dict) else carried)
     except msgspec.MsgspecError:
         return BadAnswer(f"the stream ended with an error: {data[:200]}")
-
-
-def watch_query(
-    allocation_ids: Sequence[str], since: int | None, tags: Sequence[str], what: Sequence[str], **filters: str
-) -> list[tuple[str, str]]:
-    """The parameters of a watch."""
-    query = [("ids", ",".join(allocation_ids))] if allocation_ids else []
-    query += [("since", str(since))] if since is not None else []
-    query += [("tag", tag) for tag in tags] + [("what", word) for word in what]
-    return query + [(key, value) for key, value in filters.items() if value]
 
 
 class Watch:

@@ -1,17 +1,23 @@
 """One order for several things: each is tried, each refusal is printed, and the worst one is the exit code."""
 
+import argparse
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
+from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.errors import OK, describe, exit_code
 from lattice.cli.output import structured
+from lattice_sdk.client import Client
 from lattice_sdk.errors import ApiError, NotAuthenticated, Unavailable
 from lattice_sdk.models.records import Allocation
 
 R = TypeVar("R")
 
+TASKS = "allocation, task group, or tasks of a group: a17_3, a17_[3-7,9]"
+ONE_TASK = "allocation, or task of a group: a17, a17_3"
 _SEVERAL = re.compile(r"a?\d+_.*[^\d].*")
 _DAG = re.compile(r"d(ag-)?\d+", re.ASCII)
 
@@ -67,3 +73,28 @@ def order_allocations(
         for name, allocation in results:
             context.say(f"{name if names_several(name) else allocation.id} {told(allocation)}")
     return code
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderOptions:
+    ids: tuple[str, ...] = ()
+
+
+def allocation_order(
+    word: str, told: str, order: Callable[[Client], Callable[[str], Allocation]], takes: str
+) -> Command[OrderOptions]:
+    """A command that gives one order for each allocation it names: `lattice hold a17 a18`."""
+
+    def fill(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("ids", nargs="+", metavar="ID", help=takes)
+
+    def run(options: OrderOptions, context: Context) -> int:
+        return order_allocations(options.ids, order(context.client), lambda _: told, context)
+
+    several = (f"lattice {word} 'a17_[3-7,9]'",) if takes is TASKS else ()
+    return Command(
+        options=OrderOptions,
+        fill=fill,
+        run=run,
+        examples=(f"lattice {word} a17", *several, f"lattice {word} a17 a18 -o json"),
+    )

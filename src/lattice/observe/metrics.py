@@ -196,14 +196,18 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class _StateFigures(Collector):
+class _Figures(Collector):
+    """Figures that are read when somebody asks for them, not when the collector is registered."""
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+
+class _StateFigures(_Figures):
     """Counts that the state keeps anyway."""
 
     def __init__(self, read: Callable[[], State]) -> None:
         self._read = read
-
-    def describe(self) -> Iterator[Metric]:
-        yield from ()
 
     def collect(self) -> Iterator[Metric]:
         state = self._read()
@@ -236,15 +240,12 @@ class _StateFigures(Collector):
         )
 
 
-class _LoopFigures(Collector):
+class _LoopFigures(_Figures):
     """Loops that continue after a failure, and so would fail unseen."""
 
     def __init__(self, failures: Callable[[], Mapping[str, int]], repeats: Callable[[], Mapping[str, int]]) -> None:
         self._failures = failures
         self._repeats = repeats
-
-    def describe(self) -> Iterator[Metric]:
-        yield from ()
 
     def collect(self) -> Iterator[Metric]:
         failed = CounterMetricFamily(
@@ -263,14 +264,11 @@ class _LoopFigures(Collector):
         yield again
 
 
-class _InventoryFigures(Collector):
+class _InventoryFigures(_Figures):
     """Inventories by outcome."""
 
     def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
         self._read = read
-
-    def describe(self) -> Iterator[Metric]:
-        yield from ()
 
     def collect(self) -> Iterator[Metric]:
         family = CounterMetricFamily(
@@ -284,14 +282,11 @@ class _InventoryFigures(Collector):
         yield family
 
 
-class _Refusals(Collector):
+class _Refusals(_Figures):
     """Agents that are not who they say."""
 
     def __init__(self, read: Callable[[], int]) -> None:
         self._read = read
-
-    def describe(self) -> Iterator[Metric]:
-        yield from ()
 
     def collect(self) -> Iterator[Metric]:
         yield CounterMetricFamily(
@@ -301,7 +296,7 @@ class _Refusals(Collector):
         )
 
 
-class _HeartbeatFigures(Collector):
+class _HeartbeatFigures(_Figures):
     """Heartbeats that were heard, and those that were not believed."""
 
     _OUTCOMES: Mapping[str, str] = {
@@ -313,9 +308,6 @@ class _HeartbeatFigures(Collector):
 
     def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
         self._read = read
-
-    def describe(self) -> Iterator[Metric]:
-        yield from ()
 
     def collect(self) -> Iterator[Metric]:
         counts = self._read()
@@ -329,15 +321,12 @@ class _HeartbeatFigures(Collector):
         yield heard
 
 
-class _CollectorFigures(Collector):
+class _CollectorFigures(_Figures):
     """Heartbeats that came through collectors, and their shares."""
 
     def __init__(self, beats: Callable[[], Mapping[str, int]], shares: Callable[[], Mapping[str, int]]) -> None:
         self._beats = beats
         self._shares = shares
-
-    def describe(self) -> Iterator[Metric]:
-        yield from ()
 
     def collect(self) -> Iterator[Metric]:
         counts = self._beats()
@@ -366,14 +355,11 @@ class _CollectorFigures(Collector):
         yield members
 
 
-class _ClockFigures(Collector):
+class _ClockFigures(_Figures):
     """The clocks of other servers, as the one that leads measures them."""
 
     def __init__(self, read: Callable[[], Mapping[str, float]]) -> None:
         self._read = read
-
-    def describe(self) -> Iterator[Metric]:
-        yield from ()
 
     def collect(self) -> Iterator[Metric]:
         ahead = GaugeMetricFamily(
@@ -386,14 +372,11 @@ class _ClockFigures(Collector):
         yield ahead
 
 
-class _ScriptFigures(Collector):
+class _ScriptFigures(_Figures):
     """Runs of the site's script for node events by outcome, and events that it never heard of."""
 
     def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
         self._read = read
-
-    def describe(self) -> Iterator[Metric]:
-        yield from ()
 
     def collect(self) -> Iterator[Metric]:
         counts = self._read()

@@ -59,13 +59,6 @@ def build_parser() -> argparse.ArgumentParser:
         default=CONCURRENCY,
         help="maximum number of concurrent registrations (default: %(default)s)",
     )
-    add("--servers", default="", metavar="LIST", help="[https://]host:port[,...] (default: $LATTICE_AGENT_ENDPOINTS)")
-    add(
-        "--token-file",
-        default="",
-        metavar="FILE",
-        help="file with the token (default: $LATTICE_AGENT_TOKEN_FILE, or the token in $LATTICE_AGENT_TOKEN)",
-    )
     add_options(add)
     add("--cpus", type=int, default=64, help="CPUs of each node (default: %(default)s)")
     add("--memory-mb", type=int, default=256 << 10, help="memory of each node (default: %(default)s)")

@@ -59,6 +59,14 @@ class Credentials:
 
 
 def add_options(add: Callable[..., argparse.Action]) -> None:
+    """Which servers, and who this node is to them."""
+    add("--servers", default="", metavar="LIST", help="[https://]host:port[,...] (default: $LATTICE_AGENT_ENDPOINTS)")
+    add(
+        "--token-file",
+        default="",
+        metavar="FILE",
+        help="file with the token (default: $LATTICE_AGENT_TOKEN_FILE, or the token in $LATTICE_AGENT_TOKEN)",
+    )
     add(
         "--enroll-servers",
         default="",

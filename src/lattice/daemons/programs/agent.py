@@ -57,13 +57,6 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--node-id", required=True, metavar="NAME", help="name of this node in the cluster")
     add("--state-dir", required=True, type=Path, metavar="DIR", help="directory for run records and the shim's socket")
-    add("--servers", default="", metavar="LIST", help="[https://]host:port[,...] (default: $LATTICE_AGENT_ENDPOINTS)")
-    add(
-        "--token-file",
-        default="",
-        metavar="FILE",
-        help="file with the token (default: $LATTICE_AGENT_TOKEN_FILE, or the token in $LATTICE_AGENT_TOKEN)",
-    )
     add_options(add)
     _add_machine(add)
     _add_runs(add)

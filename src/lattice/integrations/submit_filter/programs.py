@@ -23,7 +23,21 @@ from lattice.ports.site.submit_filter import FilterFailed
 MAX_ANSWER_BYTES = 1 << 20
 
 
-class ProgramFilter:
+class _Filter:
+    """What both kinds have: a limit of time, and of questions asked at the same time."""
+
+    def __init__(self, *, timeout_s: float, at_once: int, accepts_on_failure: bool) -> None:
+        self._timeout_s = timeout_s
+        self._turns = asyncio.Semaphore(at_once)
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="submit-filter")
+        self._accepts_on_failure = accepts_on_failure
+
+    @property
+    def accepts_on_failure(self) -> bool:
+        return self._accepts_on_failure
+
+
+class ProgramFilter(_Filter):
     """Implements `SubmitFilter` by a command that is started for each submission.
 
     From a thread: the event loop's own way forks, which a process full of gRPC's threads should not.
@@ -33,14 +47,7 @@ class ProgramFilter:
         self, command: Sequence[str], *, timeout_s: float, at_once: int, accepts_on_failure: bool = False
     ) -> None:
         self._command = tuple(command)
-        self._timeout_s = timeout_s
-        self._turns = asyncio.Semaphore(at_once)
-        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="submit-filter")
-        self._accepts_on_failure = accepts_on_failure
-
-    @property
-    def accepts_on_failure(self) -> bool:
-        return self._accepts_on_failure
+        super().__init__(timeout_s=timeout_s, at_once=at_once, accepts_on_failure=accepts_on_failure)
 
     async def ask(self, question: bytes) -> bytes:
         began = time.monotonic()
@@ -78,20 +85,13 @@ class ProgramFilter:
         return answer
 
 
-class PythonFilter:
+class PythonFilter(_Filter):
     """Implements `SubmitFilter` by `module:function`, called in a thread. Raises FilterFailed when it cannot be imported."""
 
     def __init__(self, place: str, *, timeout_s: float, at_once: int, accepts_on_failure: bool = False) -> None:
         self._place = place
         self._function = _imported(place)
-        self._timeout_s = timeout_s
-        self._turns = asyncio.Semaphore(at_once)
-        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="submit-filter")
-        self._accepts_on_failure = accepts_on_failure
-
-    @property
-    def accepts_on_failure(self) -> bool:
-        return self._accepts_on_failure
+        super().__init__(timeout_s=timeout_s, at_once=at_once, accepts_on_failure=accepts_on_failure)
 
     async def ask(self, question: bytes) -> bytes:
         try:

@@ -18,6 +18,7 @@ import grpc
 import grpc.aio
 
 from lattice.quorum.trust.certificates import CertificateFolder
+from lattice.wire.channels import server_channel
 from lattice.wire.pb import etcd_pb2 as pb
 from lattice.wire.pb import etcd_pb2_grpc as stubs
 
@@ -27,20 +28,8 @@ _FAREWELL_S = 5.0
 _LOOK_HOME_EVERY_S = 5.0
 # A stream ends when its member has lost the majority, instead of staying silent.
 _NEEDS_LEADER = grpc.aio.Metadata(("hasleader", "true"))
-_OPTIONS: tuple[tuple[str, int], ...] = (
-    # A member ends connections that ping more often than every 5 s.
-    ("grpc.keepalive_time_ms", 7_000),
-    ("grpc.keepalive_timeout_ms", 3_000),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1_000),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.enable_retries", 0),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-)
+# A member ends connections that ping more often than every 5 s.
+_OPTIONS = server_channel(ping_every_s=7.0, give_up_s=3.0, max_message_bytes=MAX_MESSAGE_BYTES)
 _T = TypeVar("_T")
 
 

@@ -14,6 +14,7 @@ from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.agents.session import GOODBYE_WITHIN_S, SessionLost, StreamRefused
 from lattice.api.grpc.relay.frames import MAX_MESSAGE_BYTES, WINDOW_BYTES, FrameQueue, check_greeting, greeting
 from lattice.core.model.site.protocols import NoCommonVersion
+from lattice.wire.channels import server_channel
 from lattice.wire.pb import relay_pb2 as pb
 from lattice.wire.pb.relay_pb2_grpc import RelayServiceStub
 
@@ -23,20 +24,8 @@ ANSWER_WITHIN_S = 5.0
 PAUSE_S = 0.1
 LOOK_EVERY_S = 0.5
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
-CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
-    # A leader that hangs must be noticed before its nodes are given up.
-    ("grpc.keepalive_time_ms", 3_000),
-    ("grpc.keepalive_timeout_ms", 3_000),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1_000),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.enable_retries", 0),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-)
+# A leader that hangs must be noticed before its nodes are given up.
+CHANNEL_OPTIONS = server_channel(ping_every_s=3.0, give_up_s=3.0, max_message_bytes=MAX_MESSAGE_BYTES)
 
 Call = grpc.aio.StreamStreamCall[pb.RelayFrames, pb.RelayFrames]
 

@@ -37,24 +37,24 @@ KEY_COLUMNS: tuple[Column[AuditKey], ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryOptions:
+class FilterOptions:
+    """Which entries."""
+
     user: str = ""
     alloc: str = ""
     node: str = ""
     type: str = ""
     since: str = ""
     until: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions(FilterOptions):
     limit: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions:
-    user: str = ""
-    alloc: str = ""
-    node: str = ""
-    type: str = ""
-    since: str = ""
-    until: str = ""
+class ExportOptions(FilterOptions):
     to: str = ""
 
 
@@ -99,7 +99,7 @@ def fill_verify(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _filter(options: QueryOptions | ExportOptions, context: Context) -> AuditFilter:
+def _filter(options: FilterOptions, context: Context) -> AuditFilter:
     now = context.clock.now()
     return AuditFilter(
         user=options.user,

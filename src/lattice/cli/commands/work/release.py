@@ -1,31 +1,5 @@
 """`lattice release`: release held allocations."""
 
-import argparse
-from dataclasses import dataclass
+from lattice.cli.each import TASKS, allocation_order
 
-from lattice.cli.command import Command
-from lattice.cli.context import Context
-from lattice.cli.each import order_allocations
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    ids: tuple[str, ...] = ()
-
-
-def fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "ids", nargs="+", metavar="ID", help="allocation, task group, or tasks of a group: a17_3, a17_[3-7,9]"
-    )
-
-
-def run(options: Options, context: Context) -> int:
-    return order_allocations(options.ids, context.client.release, lambda _: "released", context)
-
-
-COMMAND = Command(
-    options=Options,
-    fill=fill,
-    run=run,
-    examples=("lattice release a17", "lattice release 'a17_[3-7,9]'", "lattice release a17 a18 -o json"),
-)
+COMMAND = allocation_order("release", "released", lambda client: client.release, TASKS)

@@ -9,6 +9,7 @@ from lattice.cli.command import Command
 from lattice.cli.context import Context
 from lattice.cli.each import for_each, names_several
 from lattice.cli.errors import OK, UsageError
+from lattice.cli.input.selection import Selection, add_selection, selected
 from lattice.cli.output import encoded_yaml, sheet, show_line, show_list, structured
 from lattice.cli.recent import remember
 from lattice.cli.times import parse_duration_s
@@ -22,35 +23,20 @@ SHORTEST_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Selection):
     ids: tuple[str, ...] = ()
-    state: tuple[str, ...] = ()
-    user: str = ""
-    name: str = ""
-    project: str = ""
-    tag: tuple[str, ...] = ()
-    all: bool = False
-    tasks: bool = False
     count: bool = False
     watch: bool = False
     interval: float = REFRESH_S
-    limit: int | None = None
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("ids", nargs="*", metavar="ID", help="show only these, including archived ones; a17_[3-7,9] = tasks of a group")
-    add("--state", action="append", metavar="STATE", help="show only these states (comma-separated)")
-    add("--user", metavar="NAME", help="show this user's allocations instead of yours")
-    add("--name", metavar="NAME", help="show only allocations with this name")
-    add("--project", metavar="NAME", help="show only allocations of this project")
-    add("--tag", action="append", metavar="KEY=VALUE", help="show only allocations with this tag; may be repeated")
-    add("--all", action="store_true", help="show all users' allocations you may see")
-    add("--tasks", action="store_true", help="show each task of task groups")
+    add_selection(add)
     add("--count", action="store_true", help="show only the number in each state")
     add("--watch", action="store_true", help="refresh until interrupted")
     add("--interval", type=parse_duration_s, metavar="S", help="refresh interval in seconds (default: 5)")
-    add("--limit", type=int, metavar="N", help="show only the newest N")
 
 
 def run(options: Options, context: Context) -> int:
@@ -121,21 +107,8 @@ def _found(options: Options, group: str, context: Context) -> list[Allocation]:
 
 
 def _filter(options: Options, group: str, context: Context) -> AllocationFilter:
-    user = options.user
-    if not user and not options.all and not group:
-        user = context.client.whoami().user
-    return AllocationFilter(
-        states=tuple(part for text in options.state for part in text.split(",") if part),
-        user=user,
-        tenant=context.flags.tenant or "",
-        vcluster=context.flags.vcluster or "",
-        name=options.name,
-        project=options.project,
-        group=group,
-        tags=options.tag,
-        is_unfolded=options.tasks,
-        is_archive_included=bool(group),
-    )
+    wanted = selected(options, context, is_anyone=bool(group))
+    return msgspec.structs.replace(wanted, group=group, is_archive_included=bool(group))
 
 
 def _show_count(options: Options, context: Context) -> int:

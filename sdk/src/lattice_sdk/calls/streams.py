@@ -1,0 +1,76 @@
+"""The requests behind streams and long answers, shared by the client that waits and the client that awaits."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypedDict
+
+from lattice_sdk.calls.audit import audit_query
+from lattice_sdk.models.audit import AuditFilter
+from lattice_sdk.operation import at, given
+from lattice_sdk.session import PREFIX, Request
+from lattice_sdk.transport import SAYS_YES
+
+
+class Site(TypedDict):
+    """What the environment says about the cluster, in the words of a client's constructor."""
+
+    token: str | None
+    token_file: str | None
+    tenant: str
+    ca_file: str | None
+    insecure_http: bool
+
+
+def url_from(environment: Mapping[str, str]) -> str:
+    """The addresses in LATTICE_API_URL. Raises ValueError when it is not set."""
+    url = environment.get("LATTICE_API_URL") or environment.get("LATTICE_ENDPOINT")
+    if not url:
+        raise ValueError("LATTICE_API_URL is not set")
+    return url
+
+
+def site_from(environment: Mapping[str, str] = os.environ) -> Site:
+    return Site(
+        token=environment.get("LATTICE_TOKEN") or None,
+        token_file=environment.get("LATTICE_TOKEN_FILE") or None,
+        tenant=environment.get("LATTICE_TENANT", ""),
+        ca_file=environment.get("LATTICE_CA_FILE") or None,
+        insecure_http=environment.get("LATTICE_INSECURE_HTTP", "").lower() in SAYS_YES,
+    )
+
+
+def logs_request(
+    allocation_id: str, *, stream: str, tail: int | None, node: str, run: int | None, follow: bool = False
+) -> Request:
+    """Output written so far, or with `follow` also what is written from now on."""
+    path = at("allocations", allocation_id, "logs", *(["stream"] if follow else []))
+    return Request(method="GET", path=PREFIX + path, query=given(stream=stream, tail=tail, run=run, node=node))
+
+
+def dropped_counter(dropped: Callable[[int], None] | None) -> Callable[[Mapping[str, str]], None]:
+    """Tells `dropped` how many bytes of the beginning are gone, once the headers of an answer are here."""
+
+    def began(headers: Mapping[str, str]) -> None:
+        count = headers.get("x-lattice-dropped-bytes", "")
+        if dropped is not None and count.isdigit():
+            dropped(int(count))
+
+    return began
+
+
+def audit_export_request(wanted: AuditFilter) -> Request:
+    return Request(method="GET", path=PREFIX + "/audit/export", query=audit_query(wanted))
+
+
+def step_request(allocation_id: str, step: int) -> Request:
+    return Request(method="GET", path=PREFIX + at("allocations", allocation_id, "steps", str(step), "stream"))
+
+
+def watch_request(
+    allocation_ids: Sequence[str], since: int | None, tags: Sequence[str], what: Sequence[str], **filters: str
+) -> Request:
+    query = [("ids", ",".join(allocation_ids))] if allocation_ids else []
+    query += [("since", str(since))] if since is not None else []
+    query += [("tag", tag) for tag in tags] + [("what", word) for word in what]
+    query += [(key, value) for key, value in filters.items() if value]
+    return Request(method="GET", path=PREFIX + "/events", query=query)
