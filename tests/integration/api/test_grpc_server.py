@@ -1,7 +1,8 @@
 """The gRPC server as it is set up: certificates, health that follows the server, calls before anything is served."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -10,9 +11,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from lattice.api.grpc.operations import OperationServices
 from lattice.api.grpc.public import UnusableCertificate, offer, tls_credentials
+from lattice.api.grpc.strangers import READ_AT_ONCE
 from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
 from lattice.wire.pb import admin_pb2 as pb
 from lattice.wire.pb import admin_pb2_grpc as stubs
+from lattice.wire.pb import allocations_pb2
 from tests.integration.api.world import World, in_world
 
 Status = health_pb2.HealthCheckResponse.ServingStatus
@@ -119,3 +122,67 @@ async def test_a_caller_without_a_token_is_refused_before_the_request_is_read(wo
             assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
     finally:
         await server.stop(0)
+
+
+@asynccontextmanager
+async def public_server(world: World) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel to all that a server offers to everybody."""
+    operations = OperationServices()
+    operations.serve(world.services)
+    server = grpc.aio.server(options=(("grpc.max_receive_message_length", 16 << 20),))
+    health = offer(server, operations)
+    await health.set(is_serving=True)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with asyncio.timeout(60), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield channel
+    finally:
+        await server.stop(0)
+
+
+def half_call(channel: grpc.aio.Channel, path: str) -> "grpc.aio.StreamUnaryCall[bytes, bytes]":
+    """A call of which nothing is sent but the metadata."""
+    return channel.stream_unary(path)()  # type: ignore[call-arg]
+
+
+@in_world
+async def test_strangers_that_send_nothing_keep_nobody_from_health_checks(world: World) -> None:
+    async with public_server(world) as channel:
+        held = [half_call(channel, "/grpc.health.v1.Health/Check") for _ in range(READ_AT_ONCE)]
+        checks = health_pb2_grpc.HealthStub(channel)
+        unknown = health_pb2.HealthCheckRequest(service="nothing")
+        while True:  # until the slots are taken: names are not looked at then
+            with suppress(grpc.aio.AioRpcError):
+                assert (await checks.Check(unknown)).status == Status.SERVING
+                break
+        await asyncio.gather(*(call.code() for call in held))  # given up, with an answer
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await checks.Check(unknown)
+        assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+@in_world
+async def test_strangers_send_small_requests_alone(world: World) -> None:
+    large = health_pb2.HealthCheckRequest(service="x" * (15 << 20))
+    async with public_server(world) as channel:
+        checks = health_pb2_grpc.HealthStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError, match="longer than 4,096 bytes"):
+            await checks.Check(large)
+        with pytest.raises(grpc.aio.AioRpcError, match="longer than 4,096 bytes"):
+            await anext(aiter(checks.Watch(large)))
+        reflect = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")  # type: ignore[call-arg]
+        with pytest.raises(grpc.aio.AioRpcError, match="longer than 4,096 bytes"):
+            await anext(aiter(reflect(iter([b"x" * 5000]))))
+
+
+@in_world
+async def test_a_message_of_very_many_small_ones_is_not_parsed(world: World) -> None:
+    async with public_server(world) as channel:
+        number = allocations_pb2.SubmitDagRequest.DESCRIPTOR.fields_by_name["allocations"].number
+        submit = channel.unary_unary("/lattice.v1.AllocationService/SubmitDag")  # type: ignore[call-arg]
+        with pytest.raises(grpc.aio.AioRpcError, match="too many messages") as refused:
+            await submit(
+                bytes((number << 3 | 2, 0)) * (2 << 20), metadata=(("authorization", f"Bearer {world.alice}"),)
+            )
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -1,13 +1,22 @@
 """An agent with good credentials that lies about foreign work, over a real stream."""
 
+from typing import Any
+
+import grpc
+
+from lattice.api.auth.node_certificates import NodeAuthority, NodeNames
+from lattice.api.auth.tokens import TokenVerifier
+from lattice.api.grpc.agents.certificates import CertificateIssuer
+from lattice.control.nodes.admission import NodeAdmissions
 from lattice.control.steps.plan import StepPlan, encode_plan
 from lattice.core.machine.commands import AdmitNode, RevokeNode, SetSetting
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.core.model.work.allocations import AllocationState
 from lattice.core.model.work.layout import Layout, TaskRequest
+from lattice.ports.clock import SystemClock
 from lattice.ports.nodes.steps import LaunchRequest
 from lattice.wire.pb import agent_pb2 as pb
-from tests.integration.control.rig import FakeAgent, Rig, agent_token, served
+from tests.integration.control.rig import SECRET, FakeAgent, Rig, agent_token, served
 
 
 async def begun(rig: Rig, agent: FakeAgent) -> int:
@@ -99,5 +108,48 @@ def test_an_unknown_agent_gets_no_work_before_it_is_admitted() -> None:
             assert agent.orders.empty()
         async with FakeAgent("stranger", rig.endpoint).connected() as agent:
             assert (await agent.order()).HasField("start_run")
+
+    served(scenario)
+
+
+def test_two_tokens_are_none() -> None:
+    async def scenario(rig: Rig) -> None:
+        token = ("authorization", f"Bearer {agent_token()}")
+        async with grpc.aio.insecure_channel(rig.endpoint) as channel:
+            connect: Any = channel.stream_stream("/lattice.v1.AgentService/Connect")  # type: ignore[call-arg]
+            assert await connect(metadata=(token, token)).code() is grpc.StatusCode.UNAUTHENTICATED
+
+    served(scenario)
+
+
+def test_a_message_of_very_many_small_ones_ends_the_session() -> None:
+    async def scenario(rig: Rig) -> None:
+        async with FakeAgent("n1", rig.endpoint).connected() as agent:
+            await agent.send(run_reports=pb.RunReports(reports=[pb.RunReport()] * 70_000))
+            await agent.until(agent.closed.is_set)
+            assert agent.error is not None
+            assert agent.error.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    served(scenario)
+
+
+def test_a_certificate_is_asked_for_by_name_before_the_request_is_read() -> None:
+    """Nothing is sent but the metadata: an answer can only come from somebody who does not wait for more."""
+
+    async def scenario(rig: Rig) -> None:
+        clock = SystemClock()
+        authority = NodeAuthority(SECRET, NodeNames("", ""), 3600)
+        server = grpc.aio.server()
+        CertificateIssuer(authority, clock, NodeAdmissions(rig.replica), verifier=TokenVerifier(SECRET, clock)).add_to(
+            server
+        )
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        try:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                sign: Any = channel.stream_unary("/lattice.v1.CertificateService/SignNodeCertificate")  # type: ignore[call-arg]
+                assert await sign().code() is grpc.StatusCode.UNAUTHENTICATED
+        finally:
+            await server.stop(0)
 
     served(scenario)

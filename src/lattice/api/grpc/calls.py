@@ -17,8 +17,9 @@ from lattice.api.access.revalidation import StreamAuthorization
 from lattice.api.answers import Drawn, EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
-from lattice.api.grpc.contract import Rpc, message_class
+from lattice.api.grpc.contract import PACKAGE, Rpc, message_class
 from lattice.api.grpc.convert import answer_writer, event_writer, request_reader
+from lattice.api.grpc.elements import Elements, Malformed, TooMany
 from lattice.api.grpc.statuses import REQUEST_ID, status_of, trailers
 from lattice.api.limits import MAX_BODY_BYTES
 from lattice.api.protocol import HEADER, check_client
@@ -66,6 +67,7 @@ class Call:
         self.rpc = rpc
         self._operation = rpc.operation
         self._decode = request_reader(rpc.request, rpc.request_message)
+        self._elements = Elements(message_class(rpc.request_message))
         response = rpc.response
         if response.kind == "events":
             self._encode_event = event_writer(response)
@@ -132,12 +134,28 @@ class Call:
                 limit=f"{MAX_BODY_BYTES:,} bytes",
                 hint="put large data into files that the script reads",
             )
+        await self._check_elements(request)
         record = self._decode(request)
         if services.before_read is not None and self._operation.method == "GET" and not caller.is_stale_enough:
             await services.before_read()
         context = Context(services, identity, caller.tenant, caller.request_id)
         lease = services.limits.enter(identity, self._operation.name)
         return await lease.around(self._operation.handle(context, record)), identity
+
+    async def _check_elements(self, request: bytes) -> None:
+        if not self._elements.is_suspect(request):
+            return
+        try:
+            await asyncio.to_thread(self._elements.check, request)
+        except TooMany as error:
+            raise ApiError(
+                "invalid",
+                f"the request has too many {error.what}",
+                limit=f"{error.most:,}",
+                hint="send it in several requests",
+            ) from None
+        except Malformed:
+            raise ApiError("invalid", f"the request is not a {PACKAGE}.{self.rpc.request_message}") from None
 
     def _encoded_piece(self, piece: TextPiece) -> bytes:
         return self._piece(data=piece.data, dropped=piece.dropped or None).SerializeToString()

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from lattice.api.grpc.contract import PACKAGE
 from lattice.api.grpc.operations import OperationServices
+from lattice.api.grpc.strangers import OpenHealth, OpenReflection, SlowReads
 
 _AGENTS = f"{PACKAGE}.AgentService"
 Status = health_pb2.HealthCheckResponse.ServingStatus
@@ -24,8 +25,8 @@ class Health:
         self._names = ("", _AGENTS, *names)
         self._servicer = health.aio.HealthServicer()  # type: ignore[attr-defined] # the stubs lack it
 
-    def add_to(self, server: grpc.aio.Server) -> None:
-        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+    def add_to(self, server: grpc.aio.Server, reads: SlowReads) -> None:
+        OpenHealth(self._servicer, reads).add_to(server)
 
     async def set(self, *, is_serving: bool) -> None:
         status = Status.SERVING if is_serving else Status.NOT_SERVING
@@ -37,9 +38,10 @@ def offer(server: grpc.aio.Server, operations: OperationServices) -> Health:
     """Adds everything to the server; the health says "not serving" until it is switched on."""
     operations.add_to(server)
     checks = Health(operations.names)
-    checks.add_to(server)
+    reads = SlowReads()
+    checks.add_to(server, reads)
     names = (_AGENTS, *operations.names, health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)
+    OpenReflection(names, reads).add_to(server)
     return checks
 
 

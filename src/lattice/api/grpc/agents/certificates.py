@@ -11,22 +11,22 @@ from hashlib import sha256
 from typing import Protocol
 
 import grpc
+from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
 from lattice.api.auth.node_certificates import NodeAuthority, NotANode, ShownCertificate, key_digest
-from lattice.api.grpc.agents.service import AgentService
+from lattice.api.grpc.agents.service import AgentService, bearer_token
 from lattice.core.model.nodes.admission import Enrolment
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Unauthenticated, Verifier
 from lattice.wire.pb import certificates_pb2 as pb
-from lattice.wire.pb.certificates_pb2_grpc import CertificateServiceServicer, add_CertificateServiceServicer_to_server
 
 _log = logging.getLogger(__name__)
 
 StreamContext = grpc.aio.ServicerContext[bytes, bytes]
-SignContext = grpc.aio.ServicerContext[pb.SignNodeRequest, pb.SignNodeAnswer]
+MAX_REQUEST_BYTES = 64 << 10
 # a token for the agent that has shown a certificate
 Vouch = Callable[[ShownCertificate], str]
 # Called with the reason of a refusal.
@@ -80,8 +80,11 @@ class CertifiedAgents:
         )
 
 
-class CertificateIssuer(CertificateServiceServicer):
-    """Signs for agents with a token (`verifier`), or without one for those whose connection shows a certificate."""
+class CertificateIssuer:
+    """Signs for agents with a token (`verifier`), or without one for those whose connection shows a certificate.
+
+    The request is read when it is known who sends it; to the caller the method is an ordinary one.
+    """
 
     def __init__(
         self,
@@ -99,11 +102,17 @@ class CertificateIssuer(CertificateServiceServicer):
         self._verifier = verifier
 
     def add_to(self, server: grpc.aio.Server) -> None:
-        add_CertificateServiceServicer_to_server(self, server)
+        handler = grpc.stream_unary_rpc_method_handler(self.sign)
+        methods = {"SignNodeCertificate": handler}
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler("lattice.v1.CertificateService", methods),)
+        )
 
-    async def SignNodeCertificate(self, request: pb.SignNodeRequest, context: SignContext) -> pb.SignNodeAnswer:
+    async def sign(self, _requests: AsyncIterator[bytes], context: StreamContext) -> bytes:
         try:
-            certificate = await self._signed(request, context)
+            caller = self._identified(context)
+            request = await _read(context)
+            certificate = await self._signed(request, *caller)
         except Unauthenticated as error:
             self._refused(f"a node's certificate: {error}")
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
@@ -115,12 +124,13 @@ class CertificateIssuer(CertificateServiceServicer):
                 grpc.StatusCode.UNAVAILABLE, "this server cannot record the enrolment; ask the next one"
             )
         _log.info("a certificate was issued", extra={"node_id": request.node_id})
-        return pb.SignNodeAnswer(certificate=certificate, authority=self._authority.pem)
+        return pb.SignNodeAnswer(certificate=certificate, authority=self._authority.pem).SerializeToString()
 
-    async def _signed(self, request: pb.SignNodeRequest, context: SignContext) -> bytes:
+    async def _signed(
+        self, request: pb.SignNodeRequest, bound: str | None, issued_at_s: int, enrolment: Enrolment | None
+    ) -> bytes:
         """The certificate. A token is used up before it is issued. Raises NotANode, Unauthenticated, LogError, ReplicaStopped."""
         node = request.node_id
-        bound, issued_at_s, enrolment = self._identified(context)
         if bound is not None and bound != node:
             raise NotANode(f"you are known as node {bound}, not as {node!r}")
         refusal = self._admissions.refusal(node, issued_at_s)
@@ -136,18 +146,26 @@ class CertificateIssuer(CertificateServiceServicer):
             raise NotANode(refusal)
         return certificate
 
-    def _identified(self, context: SignContext) -> tuple[str | None, int, Enrolment | None]:
+    def _identified(self, context: StreamContext) -> tuple[str | None, int, Enrolment | None]:
         """The node that the caller is, None for a token that names none; when its credentials were issued; and the token to use."""
         if self._verifier is None:
             shown = self._authority.shown(context.auth_context())
             return shown.node, shown.begins_at, None
-        said = dict(context.invocation_metadata() or ())
-        scheme, _, token = str(said.get("authorization", "")).partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            raise Unauthenticated("no token: send authorization: Bearer TOKEN")
-        identity = self._verifier.verify(token.strip())
+        token = bearer_token(context)
+        identity = self._verifier.verify(token)
         if identity.kind != "agent":
             raise NotANode("this token is not an agent's token")
-        digest = sha256(token.strip().encode()).hexdigest()
+        digest = sha256(token.encode()).hexdigest()
         enrolment = Enrolment(token=digest, node="", key="", expires_at=identity.expires_at * 1000)
         return identity.node, identity.issued_at, enrolment
+
+
+async def _read(context: StreamContext) -> pb.SignNodeRequest:
+    """Raises NotANode."""
+    request: object = await context.read()
+    try:
+        if isinstance(request, bytes) and len(request) <= MAX_REQUEST_BYTES:
+            return pb.SignNodeRequest.FromString(request)
+    except DecodeError:
+        _log.debug("a request for a certificate cannot be read", extra={"peer": context.peer()})
+    raise NotANode("this is no request for a certificate")

@@ -126,17 +126,14 @@ class AgentService:
 
     async def _identify(self, context: Context) -> str:
         """The token, verified before anything is read from the stream."""
-        metadata = dict(context.invocation_metadata() or ())
-        scheme, _, token = str(metadata.get("authorization", "")).partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            raise StreamRefused(grpc.StatusCode.UNAUTHENTICATED, "no token: send authorization: Bearer TOKEN")
         try:
-            identity = await self._verified(token.strip())
+            token = bearer_token(context)
+            identity = await self._verified(token)
         except Unauthenticated as error:
             raise StreamRefused(grpc.StatusCode.UNAUTHENTICATED, str(error)) from error
         if identity.kind != "agent":
             raise StreamRefused(grpc.StatusCode.PERMISSION_DENIED, "this token is not an agent's token")
-        return token.strip()
+        return token
 
     async def _verified(self, token: str) -> Identity:
         try:
@@ -144,6 +141,17 @@ class AgentService:
         except UnknownKey:
             await self._verifier.learn()
             return self._verifier.verify(token)
+
+
+def bearer_token(context: Context) -> str:
+    """The one token of the call; raises Unauthenticated."""
+    said = [str(value) for key, value in context.invocation_metadata() or () if key == "authorization"]
+    if len(said) > 1:
+        raise Unauthenticated("several authorization headers: send one")
+    scheme, _, token = (said[0] if said else "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Unauthenticated("no token: send authorization: Bearer TOKEN")
+    return token.strip()
 
 
 class _Stream:

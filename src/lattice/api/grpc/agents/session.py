@@ -19,6 +19,7 @@ from lattice.api.grpc.agents.links import AgentLinkTable, Link
 from lattice.api.grpc.agents.messages import registration_of, report_of, welcome
 from lattice.api.grpc.agents.steps import step_report_of
 from lattice.api.grpc.agents.values import BadMessage
+from lattice.api.grpc.elements import Elements, Malformed, TooMany
 from lattice.ports.nodes.agents import AgentSink, Greeting, Registration, RegistrationRefused, Report
 from lattice.ports.quorum.log import LogError
 from lattice.ports.quorum.replica import ReplicaStopped
@@ -36,6 +37,8 @@ REPORTS_MAX = 20_000
 PAUSE_AFTER_FAILURE_S = 0.5
 # Between two messages of an agent that floods the server with heartbeats; what it sends meanwhile stays with it.
 SLOWED_DOWN_S = 0.1
+# One message may tell of every run of a node, or bring the heartbeats of many nodes.
+_ELEMENTS = Elements(pb.AgentMessage, messages=65_536, values=262_144)
 
 
 class StreamRefused(Exception):
@@ -99,9 +102,14 @@ def checked_registration(verifier: Verifier, token: str, message: bytes) -> Regi
 
 
 def parsed(message: bytes) -> pb.AgentMessage:
+    """Raises BadMessage."""
     try:
+        if _ELEMENTS.is_suspect(message):
+            _ELEMENTS.check(message)
         return pb.AgentMessage.FromString(message)
-    except DecodeError as error:
+    except TooMany as error:
+        raise BadMessage(str(error)) from error
+    except (DecodeError, Malformed) as error:
         raise BadMessage("not a message of an agent") from error
 
 
