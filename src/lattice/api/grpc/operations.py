@@ -13,6 +13,7 @@ from lattice.api.grpc.callers import Callers, checked_caller
 from lattice.api.grpc.calls import Call, CallContext, Caller, read_request, refuse, source_of
 from lattice.api.grpc.contract import PACKAGE, Rpc, served_rpcs
 from lattice.api.grpc.forwarding import NOT_LEADING, LeadsHere
+from lattice.api.grpc.release import released, released_stream
 from lattice.api.interface import SERVICES
 from lattice.api.services import Services
 from lattice.ports.site.identity import Unauthenticated
@@ -61,8 +62,8 @@ class OperationServices:
         On the wire there is no difference.
         """
         if call.rpc.response.is_stream:
-            return grpc.stream_stream_rpc_method_handler(self._streaming(call, peers))
-        return grpc.stream_unary_rpc_method_handler(self._single(call, peers))
+            return grpc.stream_stream_rpc_method_handler(released_stream(self._streaming(call, peers)))
+        return grpc.stream_unary_rpc_method_handler(released(self._single(call, peers)))
 
     async def _who_answers(self, call: Call, peers: Callers | None, context: CallContext) -> Leader | None:
         """The way to the leader, or None to answer here. A call that came from another server is not forwarded again."""

@@ -5,6 +5,7 @@ import grpc
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.relay.frames import MAX_MESSAGE_BYTES
 from lattice.api.grpc.relay.service import RelayService
+from lattice.api.grpc.release import released
 from lattice.wire.pb.relay_pb2_grpc import add_RelayServiceServicer_to_server
 
 _KEEPALIVE = (
@@ -43,7 +44,7 @@ def build_server(
     """A server bound to `listen` (host:port, port 0 = a free one) and its port; raises BindFailed."""
     server = grpc.aio.server(options=_OPTIONS)
     # Without a serializer messages come and go as bytes: those that are only forwarded are never decoded.
-    connect = grpc.stream_stream_rpc_method_handler(service.Connect)
+    connect = grpc.stream_stream_rpc_method_handler(released(service.Connect))
     handler = grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": connect})
     server.add_generic_rpc_handlers((handler,))
     return server, _bound(server, listen, credentials)

@@ -1,4 +1,4 @@
-"""Requests of callers whom nobody knows: health checks and reflection.
+"""Requests of callers without a token: health checks and reflection.
 
 The library takes messages of up to 16 MiB and knows no smaller limit for single methods, so few of these are read at the same time.
 Slots are given back when the library has let go of the message, not when the caller lost his patience or we ours.
@@ -13,7 +13,9 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-READ_AT_ONCE = 4
+from lattice.api.grpc.release import released, released_stream
+
+READ_CONCURRENCY = 4
 READ_WITHIN_S = 2.0
 MAX_REQUEST_BYTES = 4096
 MAX_WATCHERS = 1024
@@ -26,8 +28,8 @@ _HEALTH, _REFLECTION = health_pb2.HealthCheckRequest, reflection_pb2.ServerRefle
 class SlowReads:
     """Reads of one server; `read` gives None at the end, and when there is no room or no message in time."""
 
-    def __init__(self, at_once: int = READ_AT_ONCE, within_s: float = READ_WITHIN_S) -> None:
-        self._most = at_once
+    def __init__(self, concurrency: int = READ_CONCURRENCY, within_s: float = READ_WITHIN_S) -> None:
+        self._most = concurrency
         self._within_s = within_s
         self._reading: set[asyncio.Future[object]] = set()
 
@@ -41,7 +43,7 @@ class SlowReads:
         reading: asyncio.Future[object] = asyncio.ensure_future(_read(context))
         self._reading.add(reading)
         reading.add_done_callback(self._reading.discard)
-        # Never cancelled: the library goes on reading all the same, until the call is over.
+        # Never cancelled: the library reads it all the same, until the call is over.
         await asyncio.wait((reading,), timeout=self._within_s)
         message = reading.result() if reading.done() else None
         return message if isinstance(message, bytes) else None
@@ -55,7 +57,7 @@ async def _read(context: CallContext) -> object:
 
 
 class OpenHealth:
-    """grpc.health.v1, all of whose names have the same status: a caller that cannot be read is told that of the server."""
+    """grpc.health.v1. All services have the same status, so a caller whose request cannot be read gets that of the server."""
 
     def __init__(self, servicer: health.aio.HealthServicer, reads: SlowReads) -> None:  # type: ignore[name-defined]
         self._servicer = servicer
@@ -65,8 +67,8 @@ class OpenHealth:
     def add_to(self, server: grpc.aio.Server) -> None:
         encode: Callable[[object], bytes] = health_pb2.HealthCheckResponse.SerializeToString
         methods = {
-            "Check": grpc.stream_unary_rpc_method_handler(self._check, response_serializer=encode),
-            "Watch": grpc.stream_stream_rpc_method_handler(self._watch, response_serializer=encode),
+            "Check": grpc.stream_unary_rpc_method_handler(released(self._check), response_serializer=encode),
+            "Watch": grpc.stream_stream_rpc_method_handler(released(self._watch), response_serializer=encode),
         }
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(health.SERVICE_NAME, methods),))
 
@@ -96,7 +98,7 @@ class OpenReflection:
 
     def add_to(self, server: grpc.aio.Server) -> None:
         encode: Callable[[object], bytes] = reflection_pb2.ServerReflectionResponse.SerializeToString
-        handler = grpc.stream_stream_rpc_method_handler(self._info, response_serializer=encode)
+        handler = grpc.stream_stream_rpc_method_handler(released_stream(self._info), response_serializer=encode)
         methods = {"ServerReflectionInfo": handler}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(reflection.SERVICE_NAME, methods),))
 

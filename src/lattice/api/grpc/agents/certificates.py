@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from lattice.api.auth.node_certificates import NodeAuthority, NotANode, ShownCertificate, key_digest
 from lattice.api.grpc.agents.service import AgentService, bearer_token
+from lattice.api.grpc.release import released
 from lattice.core.model.nodes.admission import Enrolment
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.log import LogError
@@ -74,7 +75,7 @@ class CertifiedAgents:
         await self._agents.connect_as(messages, context, self._vouch(shown))
 
     def add_to(self, server: grpc.aio.Server) -> None:
-        handler = grpc.stream_stream_rpc_method_handler(self.connect)
+        handler = grpc.stream_stream_rpc_method_handler(released(self.connect))
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": handler}),)
         )
@@ -102,7 +103,7 @@ class CertificateIssuer:
         self._verifier = verifier
 
     def add_to(self, server: grpc.aio.Server) -> None:
-        handler = grpc.stream_unary_rpc_method_handler(self.sign)
+        handler = grpc.stream_unary_rpc_method_handler(released(self.sign))
         methods = {"SignNodeCertificate": handler}
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("lattice.v1.CertificateService", methods),)
