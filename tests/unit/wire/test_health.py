@@ -36,6 +36,9 @@ def test_what_makes_no_sense_is_left_out_cut_or_taken_for_the_worst() -> None:
     assert len(heard.checks[0].text) == MAX_TEXT
     assert heard.checks[0].age_s == 0
     assert (heard.checks[1].verdict, heard.checks[1].consequence) == (Verdict.FAILED, Consequence.WARN)
+    endless = pb.CheckStanding(name="endless", age_s=float("inf"), duration_s=float("nan"))
+    (heard_endless,) = checks_of(pb.HealthReport(checks=[endless])).checks
+    assert (heard_endless.age_s, heard_endless.duration_s) == (0, 0)
     many = pb.HealthReport(checks=[pb.CheckStanding(name=f"c{number}") for number in range(10_000)])
     assert len(checks_of(many).checks) == MAX_CHECKS
 

@@ -1,5 +1,6 @@
 """Reports of checks on the agents' stream, both ways, and as the API shows them."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +11,7 @@ from lattice.core.model.nodes.observations import Beat
 from lattice.wire.pb import agent_pb2 as pb
 
 MAX_CHECKS = 64
+MAX_SECONDS = 1e10  # three centuries
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VERDICTS = {
     Verdict.PENDING: pb.CHECK_VERDICT_PENDING,
@@ -43,6 +45,10 @@ def health_report(standings: Iterable[CheckStanding], *, seq: int, tickets: Sequ
     return pb.AgentMessage(health_report=pb.HealthReport(checks=checks, seq=seq, tickets=tickets))
 
 
+def _seconds(value: float) -> float:
+    return min(max(value, 0.0), MAX_SECONDS) if math.isfinite(value) else 0.0
+
+
 def checks_of(message: pb.HealthReport) -> HealthReport:
     """The report, cut to what a report may hold; names that make no sense are left out."""
     checks: dict[str, CheckStanding] = {}
@@ -55,8 +61,8 @@ def checks_of(message: pb.HealthReport) -> HealthReport:
                 consequence=_CONSEQUENCE_OF.get(each.consequence, Consequence.WARN),
                 required_for_ready=each.required_for_ready,
                 failures=each.failures,
-                age_s=max(0.0, each.age_s),
-                duration_s=max(0.0, each.duration_s),
+                age_s=_seconds(each.age_s),
+                duration_s=_seconds(each.duration_s),
             )
     return HealthReport(checks=tuple(checks.values()), seq=message.seq, tickets=tuple(message.tickets[:MAX_CHECKS]))
 
