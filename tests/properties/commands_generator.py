@@ -116,6 +116,7 @@ class CommandGenerator:
             head=registry.link_at(last) or "",
             key=rnd.choice((AUDIT_KEY.id, AUDIT_KEY.id, AUDIT_KEY.id, "unknown")),
             sealed_at=self.at,
+            signature="",
         )
         return rnd.choice(
             (

@@ -3,9 +3,13 @@
 An export is lines of JSON: a head, entries with seals between them, an end. Of a complete one every line counts: each entry is bound to
 all before it by SHA-256, each seal signs the link of its last entry, and the end signs every byte before it. A selection is signed by
 its end alone. Any change, removal or addition of a byte is detected, unless its author has the key.
+
+Restoring a backup takes a chain back to an earlier entry. The first entry of the restored history says so, and seals carry the epoch,
+which rises with every restore: an epoch that rises without such an entry, or falls, is refused. `after` demands that the chain goes on
+from an entry that is known from elsewhere.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import TypeVar
 
@@ -14,6 +18,8 @@ from msgspec import Struct
 
 from lattice_sdk.errors import LatticeError
 
+VERSIONS = (1, 2)  # 2: seals may carry an epoch
+RESTORED = "backup.restored"
 SEAL_PREFIX = b"lattice audit seal 1\n"
 END_PREFIX = b"lattice audit export 1\n"
 T = TypeVar("T", bound=Struct)
@@ -24,8 +30,21 @@ class AuditBroken(LatticeError):
     """The export is not what was exported; the text says where."""
 
 
+class ChainHead(Struct, frozen=True):
+    """An entry of the chain and its link: what a later export has to continue from."""
+
+    seq: int
+    link: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.link}"
+
+
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What was verified. `keys` are the ids of the keys that signed; `trusted` says whether the caller had named them."""
+    """What was verified. `keys` are the ids of the keys that signed; `trusted` says whether the caller had named them.
+
+    `link` is that of the last entry, empty for a selection; `restores` are the entries that say that a backup was restored.
+    """
 
     entries: int
     first: int
@@ -36,6 +55,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
     exported_by: str
     keys: list[str]
     trusted: bool
+    link: str = ""
+    epoch: int = 0
+    restores: list[int] = []
 
 
 class _Key(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,7 +81,7 @@ class _Head(Struct, frozen=True, kw_only=True):
     selection: dict[str, str]
 
 
-class _Seal(Struct, frozen=True, kw_only=True):
+class _Seal(Struct, frozen=True, kw_only=True, omit_defaults=True):
     first: int
     last: int
     previous: str
@@ -67,6 +89,7 @@ class _Seal(Struct, frozen=True, kw_only=True):
     key: str
     sealed_at: int
     signature: str
+    epoch: int = 0
 
 
 class _End(Struct, frozen=True, kw_only=True):
@@ -90,23 +113,31 @@ class _EndLine(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Place(Struct, frozen=True):
     seq: int
+    kind: str = ""
+    actor: str = ""
+    detail: str = ""
 
 
-def verify_export(lines: Iterable[bytes], trusted: Mapping[str, str] | None = None) -> Verdict:
+def verify_export(
+    lines: Iterable[bytes], trusted: Mapping[str, str] | None = None, after: ChainHead | None = None
+) -> Verdict:
     """Verifies the lines of an export, each with its line break; raises AuditBroken.
 
     `trusted` are public keys in hex by their id; without them the keys in the export itself are taken, which shows damage but not a
-    forgery that brings its own key.
+    forgery that brings its own key. With `after` the export has to continue the chain from that entry.
     """
-    check = _Check(trusted)
+    check = _Check(trusted, after)
     for line in lines:
         check.take(line)
     return check.verdict()
 
 
 class _Check:
-    def __init__(self, trusted: Mapping[str, str] | None) -> None:
+    def __init__(self, trusted: Mapping[str, str] | None, after: ChainHead | None) -> None:
         self._trusted = trusted
+        self._continuation = None if after is None else _Continuation(after)
+        self._restores: list[_Place] = []
+        self._epoch = 0
         self._digest = sha256()
         self._lines = 0
         self._head: _Head | None = None
@@ -145,6 +176,8 @@ class _Check:
                 raise self._broken("the head names other entries than there are")
         if head.entries != self._entries:
             raise self._broken(f"there are {self._entries} entries, the head says {head.entries}")
+        if self._continuation is not None:
+            self._continuation.finish(head, self._restores)
         return Verdict(
             entries=self._entries,
             first=head.first,
@@ -155,11 +188,14 @@ class _Check:
             exported_by=head.exported_by,
             keys=list(self._used),
             trusted=self._trusted is not None,
+            link=self._link if head.complete else "",
+            epoch=self._epoch,
+            restores=[entry.seq for entry in self._restores],
         )
 
     def _take_head(self, text: bytes) -> None:
         head = self._read(text, _HeadLine).audit
-        if head.version != 1:
+        if head.version not in VERSIONS:
             raise self._broken(f"version {head.version} is not known here")
         self._head = head
         for key in head.keys:
@@ -168,13 +204,15 @@ class _Check:
             self._keys[key.id] = key.public
         self._link = self._sealed_link = head.previous
         self._seq = self._sealed = head.first - 1
+        if self._continuation is not None and head.complete:
+            self._continuation.reach(self._seq, self._link, self._restores)
 
     def _take_entry(self, text: bytes) -> None:
         try:
-            seq = msgspec.json.decode(text, type=_Place).seq
+            entry = msgspec.json.decode(text, type=_Place)
         except (msgspec.MsgspecError, ValueError):
             raise self._broken("the line is no entry") from None
-        head = self._head
+        seq, head = entry.seq, self._head
         if head is not None and head.complete:
             if seq != self._seq + 1:
                 raise self._broken(f"entry {seq} follows entry {self._seq}")
@@ -183,6 +221,10 @@ class _Check:
             raise self._broken(f"entry {seq} follows entry {self._seq}")
         self._seq = seq
         self._entries += 1
+        if entry.kind == RESTORED:
+            self._restores.append(entry)
+        if self._continuation is not None and head is not None and head.complete:
+            self._continuation.reach(seq, self._link, self._restores)
 
     def _take_seal(self, text: bytes) -> None:
         seal = self._read(text, _SealLine).seal
@@ -192,8 +234,19 @@ class _Check:
             raise self._broken(f"the entries {seal.first} to {seal.last} are not those that were sealed")
         bare = msgspec.structs.replace(seal, signature="")
         self._verify(seal.key, SEAL_PREFIX + _encode(bare), seal.signature)
+        self._take_epoch(seal)
         self._sealed, self._sealed_link = seal.last, seal.head
         self._seals += 1
+
+    def _take_epoch(self, seal: _Seal) -> None:
+        if self._epoch and seal.epoch < self._epoch:
+            raise self._broken(f"the seal is of epoch {seal.epoch}, the one before it of the later epoch {self._epoch}")
+        is_told = any(seal.first <= entry.seq <= seal.last for entry in self._restores)
+        if self._epoch and seal.epoch > self._epoch and not is_told:
+            raise self._broken(
+                f"a backup was restored between the entries {seal.first} and {seal.last}, and no entry says so"
+            )
+        self._epoch = seal.epoch
 
     def _take_end(self, text: bytes) -> None:
         end = self._read(text, _EndLine).end
@@ -224,6 +277,39 @@ class _Check:
 
     def _broken(self, what: str) -> AuditBroken:
         return AuditBroken(f"line {self._lines + 1}: {what}")
+
+
+class _Continuation:
+    """Whether the chain passes through an entry that is known from elsewhere."""
+
+    def __init__(self, after: ChainHead) -> None:
+        self._after = after
+        self._is_reached = False
+
+    def reach(self, seq: int, link: str, restores: Sequence[_Place]) -> None:
+        if seq != self._after.seq:
+            return
+        if link != self._after.link:
+            raise AuditBroken(f"entry {seq} is not the one that was known earlier: {_rewound(restores)}")
+        self._is_reached = True
+
+    def finish(self, head: _Head, restores: Sequence[_Place]) -> None:
+        if self._is_reached:
+            return
+        if not head.complete:
+            raise AuditBroken("a selection cannot show that the chain was continued; export the whole chain")
+        if head.last < self._after.seq:
+            raise AuditBroken(
+                f"the chain ends at entry {head.last}, earlier it reached entry {self._after.seq}: {_rewound(restores)}"
+            )
+        raise AuditBroken(
+            f"the export begins at entry {head.first}, behind entry {self._after.seq}: it does not show what lies between"
+        )
+
+
+def _rewound(restores: Sequence[_Place]) -> str:
+    told = [f"entry {entry.seq} by {entry.actor}: {entry.detail}" for entry in restores]
+    return "; ".join(("the chain was taken back", *told[-3:]))
 
 
 def _fingerprint(public: str) -> str:

@@ -9,10 +9,11 @@ import pytest
 
 from lattice.control.audit.keys import Signer
 from lattice.control.audit.sealing import Auditing, AuditSettings
-from lattice.core.machine.commands import SetTenant, SetVcluster
+from lattice.core.machine.commands import RaiseLevel, RecordAudit, SetTenant, SetVcluster
+from lattice.core.model.site.audit import AuditNote
 from lattice.core.model.site.tenants import SENSITIVE, Tenant, Vcluster
 from lattice.integrations.directory.store import DirectoryStore
-from lattice_sdk.audit_export import AuditBroken, verify_export
+from lattice_sdk.audit_export import AuditBroken, ChainHead, verify_export
 from tests.integration.api.world import World, in_world
 
 SETTINGS = AuditSettings(seal_every_s=0, keep=4, archive_after_s=1e9)
@@ -204,3 +205,57 @@ async def test_what_cannot_be_recorded_is_not_done(world: World) -> None:
         assert refused.status == 503
         assert str(world.state.nodes["n1"].state) == "Ready"
         assert world.state.audit.head.last == 1
+
+
+@in_world
+async def test_an_export_continues_an_earlier_one_or_says_why_not(world: World) -> None:
+    async with auditing(world):
+        await drain(world, "n1")
+        early = verify_export(lines(await export(world)))
+        await drain(world, "n2")
+        late = await export(world)
+        assert verify_export(lines(late), after=ChainHead(early.last, early.link)).last > early.last
+        with pytest.raises(AuditBroken, match=f"entry {early.last} is not the one that was known earlier"):
+            verify_export(lines(late), after=ChainHead(early.last, "0" * 64))
+        with pytest.raises(AuditBroken, match="earlier it reached entry 999"):
+            verify_export(lines(late), after=ChainHead(999, early.link))
+        part = await export(world, "?type=node")
+        with pytest.raises(AuditBroken, match="a selection cannot show"):
+            verify_export(lines(part), after=ChainHead(early.last, early.link))
+
+
+@in_world
+async def test_seals_carry_the_epoch_and_one_that_rises_needs_the_entry_of_a_restore(world: World) -> None:
+    async with auditing(world) as first:
+        await drain(world, "n1")
+        await first.seal()
+        assert {seal.epoch for seal in world.state.audit.seals.values()} == {0}  # a server of before would not read it
+        await world.do(RaiseLevel(level=2))
+        signer, objects = first._signer, first._objects  # the key of the same server
+        for epoch, notes in ((5, ()), (7, (AuditNote(kind="backup.restored", actor="root"),)), (9, ())):
+            later = Auditing(world.replica, world.clock, signer, objects, SETTINGS, epoch)
+            world.services.audit = later
+            if notes:
+                await world.do(RecordAudit(notes=notes))
+            await drain(world, "n2")
+            await later.seal()
+            data = lines(await export(world))
+            assert world.state.audit.seals[world.state.audit.head.sealed].epoch == epoch
+            if epoch == 9:
+                with pytest.raises(AuditBroken, match="and no entry says so"):
+                    verify_export(data)
+            else:
+                assert verify_export(data).epoch == epoch
+
+
+@in_world
+async def test_an_epoch_that_falls_is_refused(world: World) -> None:
+    async with auditing(world) as first:
+        await world.do(RaiseLevel(level=2))
+        for epoch in (9, 5):
+            service = Auditing(world.replica, world.clock, first._signer, first._objects, SETTINGS, epoch)
+            world.services.audit = service
+            await drain(world, "n1")
+            await service.seal()
+        with pytest.raises(AuditBroken, match="of the later epoch 9"):
+            verify_export(lines(await export(world)))

@@ -175,8 +175,8 @@ def test_a_restore_on_request_keeps_what_was_there(made: tuple[Path, str, int], 
             await submit(replica, "will be set aside")
             service = step_service_of(replica, data)
             with pytest.raises(BackupError):
-                await service.restore_at_start(str(tmp_path / "nowhere"))
-            await service.restore_at_start(str(source))
+                await service.restore_at_start(str(tmp_path / "nowhere"), "root")
+            await service.restore_at_start(str(source), "root")
             former = replica.epoch
         done = await asyncio.to_thread(restore.carry_out_request, data)
         assert done is not None

@@ -39,7 +39,7 @@ class Own:
                 return each
         raise BackupMissing(f"{path}: no such backup")
 
-    async def restore_at_start(self, path: str) -> BackupRecord:
+    async def restore_at_start(self, path: str, actor: str) -> BackupRecord:
         return self.records[0]
 
 

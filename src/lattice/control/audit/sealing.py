@@ -33,6 +33,7 @@ REPEAT_MS = 60_000
 MAX_DIFFERENT = 64
 TRIES = 5
 RETENTION_EVERY_MS = 3_600_000
+EPOCHS_SINCE_LEVEL = 2
 
 _log = logging.getLogger(__name__)
 
@@ -68,17 +69,43 @@ class Refusals:
         return tuple(replace(note, count=self._counts.pop(note)) for note in chosen)
 
 
+def signed_seal(registry: AuditRegistry, last: int, signer: Signer, now_ms: int, epoch: int) -> AuditSeal:
+    """The seal over everything behind the newest one up to the entry `last`; raises AuditError."""
+    bare = AuditSeal(
+        first=registry.head.sealed + 1,
+        last=last,
+        previous=registry.head.sealed_link,
+        head=registry.entries[last].link,
+        key=signer.id,
+        sealed_at=now_ms,
+        signature="",
+        epoch=epoch,
+    )
+    message = seal_message(bare)
+    signature = signer.sign(message)
+    if not is_signed(signer.public, message, signature):
+        raise AuditError("the audit key makes signatures that do not verify")
+    return replace(bare, signature=signature)
+
+
 class Auditing:
     """Implements `AuditService`; `begin` has to come before anything is served."""
 
     def __init__(
-        self, replica: Replica, clock: Clock, signer: Signer, objects: ObjectStore | None, settings: AuditSettings
+        self,
+        replica: Replica,
+        clock: Clock,
+        signer: Signer,
+        objects: ObjectStore | None,
+        settings: AuditSettings,
+        epoch: int = 0,
     ) -> None:
         self._replica = replica
         self._clock = clock
         self._signer = signer
         self._objects = objects
         self._settings = settings
+        self._epoch = epoch
         self._refusals = Refusals()
         self._sealing = asyncio.Lock()
         self._looked_for_old_at = 0
@@ -164,19 +191,9 @@ class Auditing:
         last = min(head.last, head.sealed + SEAL_BATCH)
         if last == head.sealed:
             return None
-        bare = AuditSeal(
-            first=head.sealed + 1,
-            last=last,
-            previous=head.sealed_link,
-            head=self._registry.entries[last].link,
-            key=self._signer.id,
-            sealed_at=self._clock.now_ms(),
-        )
-        message = seal_message(bare)
-        signature = self._signer.sign(message)
-        if not is_signed(self._signer.public, message, signature):
-            raise AuditError("the audit key makes signatures that do not verify")
-        return replace(bare, signature=signature)
+        # Servers of the release before know seals without an epoch alone.
+        epoch = self._epoch if self._replica.state.level >= EPOCHS_SINCE_LEVEL else 0
+        return signed_seal(self._registry, last, self._signer, self._clock.now_ms(), epoch)
 
     async def archive_due(self) -> None:
         """Moves the oldest sealed entries to the object store when they are too many or too old."""

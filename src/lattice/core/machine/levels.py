@@ -28,6 +28,7 @@ from msgspec.structs import fields
 from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import OLDEST_LEVEL
+from lattice.core.model.site.audit import AuditSeal
 from lattice.core.model.site.tenants import Tenant
 
 OLDEST = OLDEST_LEVEL
@@ -47,6 +48,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
     2: (
         cmd.RaiseLevel,
         (Tenant, "visibility"),
+        (AuditSeal, "epoch"),
         cmd.AdmitNode,
         cmd.RevokeNode,
         cmd.EnrolNode,

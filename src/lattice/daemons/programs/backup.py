@@ -36,6 +36,13 @@ def build_parser() -> argparse.ArgumentParser:
         one.add_argument(
             "--config", type=Path, required=verb == "restore", metavar="FILE", help="configuration of the server"
         )
+        if verb == "restore":
+            one.add_argument(
+                "--replaces",
+                type=Path,
+                metavar="DIR",
+                help="former data directory; the part of its audit chain that the backup lacks is kept",
+            )
         one.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY=VALUE")
     return parser
 
@@ -51,15 +58,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(result=_described(source, manifest.index, manifest.epoch, manifest.digest, manifest.size_bytes))
         else:
             assert config is not None  # noqa: S101 - the option is required
-            _restore(config, path)
+            _restore(config, path, None if options.replaces is None else options.replaces.absolute())
     except (BackupError, ConfigError) as error:
         _say(failed=str(error), hint="")
         return EXIT_REFUSED
     return 0
 
 
-def _restore(config: ServerConfig, path: Path | None) -> None:
-    done = recover(config, path, _tell)
+def _restore(config: ServerConfig, path: Path | None, replaces: Path | None) -> None:
+    done = recover(config, path, _tell, replaces)
     shares_log = config.quorum.kind == "etcd"
     _say(
         result={

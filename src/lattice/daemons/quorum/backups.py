@@ -43,8 +43,8 @@ class AllBackups:
                         return await self._servers.verify_backup_of(name, each.path)
             raise
 
-    async def restore_at_start(self, path: str) -> BackupRecord:
-        return await self._own.restore_at_start(path)
+    async def restore_at_start(self, path: str, actor: str) -> BackupRecord:
+        return await self._own.restore_at_start(path, actor)
 
     async def _newest(self) -> str:
         listed = await self.list()

@@ -21,11 +21,9 @@ from lattice.ports.site.submit_filter import FilterFailed, SubmitFilter
 KEY_FILE = "audit.key"
 
 
-async def begin_auditing(config: ServerConfig, replica: Replica, clock: Clock) -> Auditing:
+async def begin_auditing(config: ServerConfig, replica: Replica, clock: Clock, epoch: int) -> Auditing:
     """Returns when the chain has this server's key: nothing is served before. Raises AuditError."""
-    section, data_dir = config.audit, Path(config.data_dir)
-    path = Path(section.signing_key) if section.signing_key else data_dir / KEY_FILE
-    objects = DirectoryStore(Path(config.object_store.directory or data_dir / "objects"))
+    section = config.audit
     settings = AuditSettings(
         seal_every_s=section.seal_every,
         keep=section.keep,
@@ -33,12 +31,24 @@ async def begin_auditing(config: ServerConfig, replica: Replica, clock: Clock) -
         retention_s=section.retention,
     )
     try:
-        signer = await asyncio.to_thread(Signer, path, config.name)
-        auditing = Auditing(replica, clock, signer, objects, settings)
+        signer = await asyncio.to_thread(audit_signer, config)
+        auditing = Auditing(replica, clock, signer, audit_objects(config), settings, epoch)
         await auditing.begin()
     except AuditError as error:
         raise AuditError(f"audit.signing_key: {error}") from error
     return auditing
+
+
+def audit_signer(config: ServerConfig) -> Signer:
+    """The key of this server, made when it has none. Blocks; raises AuditError."""
+    section = config.audit
+    path = Path(section.signing_key) if section.signing_key else Path(config.data_dir) / KEY_FILE
+    return Signer(path, config.name)
+
+
+def audit_objects(config: ServerConfig) -> DirectoryStore:
+    """Where entries go that leave the state."""
+    return DirectoryStore(Path(config.object_store.directory or Path(config.data_dir) / "objects"))
 
 
 def rate_limits(config: ServerConfig, replica: Replica) -> RateLimits:

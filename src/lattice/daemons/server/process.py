@@ -44,7 +44,7 @@ from lattice.daemons.server.listening import Address, ListenFailed, bind, check_
 from lattice.daemons.server.local_socket import LocalSocket
 from lattice.daemons.server.loops import Loops
 from lattice.daemons.server.lost_data import mend_archive, note_begun, refuse_lost_log
-from lattice.daemons.server.recovery import object_snapshots
+from lattice.daemons.server.recovery import carry_out_asked, object_snapshots
 from lattice.daemons.server.rest_server import RestServer, server_settings
 from lattice.daemons.server.senders import Senders
 from lattice.daemons.server.tls import ServerTls
@@ -56,7 +56,7 @@ from lattice.ports.quorum.replica import Replica
 from lattice.ports.quorum.servers import ServerState, alone
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.backup.objects import SnapshotUploads
-from lattice.quorum.backup.restore import carry_out_request, refuse_unfinished
+from lattice.quorum.backup.restore import refuse_unfinished
 from lattice.quorum.backup.service import BackupService
 from lattice.quorum.disk_space import disk_problem
 from lattice.quorum.log_clock import boot_s
@@ -173,7 +173,7 @@ class ServerProcess:
     async def _prepare(self) -> None:
         """What has to be there before the log can be opened: the backup, where one was asked for."""
         refuse_unfinished(self._data_dir)
-        restored = await asyncio.to_thread(carry_out_request, self._data_dir)
+        restored = await asyncio.to_thread(carry_out_asked, self._config)
         if restored is not None:
             start, former = restored
             _log.warning(
@@ -189,7 +189,7 @@ class ServerProcess:
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
         if config.upgrade.auto_finalize is not False:
             await begin_at_newest_level(replica)
-        auditing = await begin_auditing(config, replica, self._replica.clock)
+        auditing = await begin_auditing(config, replica, self._replica.clock, self._replica.epoch)
         await make_defaults(replica, wanted)
         await make_safe(replica, is_production=config.mode == "production")
         loops = self._loops = Loops(

@@ -1,17 +1,29 @@
 """A data folder from a backup, before a server starts: from a folder, from a packed snapshot, or from the object store."""
 
 import asyncio
+import os
+import pwd
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from lattice.config.schema import ServerConfig
+from lattice.control.audit.keys import Signer
+from lattice.control.audit.replaced_tail import replaced_tail
+from lattice.core.machine.state import State
+from lattice.core.model.site.audit import AuditHead
+from lattice.daemons.server.guards import KEY_FILE, audit_objects, audit_signer
 from lattice.integrations.directory.store import DirectoryStore
 from lattice.ports.quorum.backups import BackupError
+from lattice.ports.quorum.object_store import ObjectStoreError
+from lattice.ports.site.audit import AuditError
 from lattice.quorum.backup import folder as backup
 from lattice.quorum.backup.folder import Manifest, Progress, no_progress
 from lattice.quorum.backup.objects import ObjectSnapshots, unpack
-from lattice.quorum.backup.restore import Start, check_fresh, restore
+from lattice.quorum.backup.replaced import ChainEnd, Origin, end_of, state_of
+from lattice.quorum.backup.restore import Start, carry_out_request, check_fresh, epoch_of, restore
+from lattice.wire.files.audit import ARCHIVE, parse_segment
 
 
 @dataclass(frozen=True)
@@ -30,20 +42,86 @@ def object_snapshots(config: ServerConfig, scratch: Path) -> ObjectSnapshots:
     return ObjectSnapshots(DirectoryStore(Path(directory)), scratch)
 
 
-def recover(config: ServerConfig, source: Path | None, progress: Progress = no_progress) -> Recovered:
-    """Restores a backup, or without one the newest good snapshot of the object store, into the fresh data directory. Blocks."""
+def recover(
+    config: ServerConfig, source: Path | None, progress: Progress = no_progress, replaces: Path | None = None
+) -> Recovered:
+    """Restores a backup, or without one the newest good snapshot of the object store, into the fresh data directory. Blocks.
+
+    `replaces` is the data directory of the former history, where it is still there.
+    """
     data_dir = Path(config.data_dir)
     check_fresh(data_dir)
+    origin = Origin(actor=_operator(), replaced=_replaced(config, replaces))
     if source is not None and source.is_dir():
-        return Recovered(restore(source, data_dir, config.quorum.kind, progress), str(source))
+        return Recovered(restore(source, data_dir, config.quorum.kind, progress, origin), str(source))
     try:
         data_dir.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=data_dir.parent, prefix=".recovery-") as folder:
             fetched, name = _fetched(config, source, Path(folder), progress)
-            start = restore(fetched, data_dir, config.quorum.kind, progress)
+            start = restore(fetched, data_dir, config.quorum.kind, progress, origin)
     except OSError as error:
         raise BackupError(f"{error.filename or data_dir}: {error.strerror or error}") from error
     return Recovered(start, name)
+
+
+def carry_out_asked(config: ServerConfig) -> tuple[Start, Path] | None:
+    """Restores what was asked for while the server ran, if anything; where it continues, and where the former data are. Blocks."""
+
+    def keep_tail(replaced: State, epoch: int, kept: AuditHead) -> None:
+        _keep_tail(config, audit_signer(config), replaced, epoch, kept)
+
+    return carry_out_request(Path(config.data_dir), keep_tail)
+
+
+def _replaced(config: ServerConfig, replaces: Path | None) -> ChainEnd:
+    """How far the former audit chain had come: as its data say, else as its archived segments say."""
+    if replaces is None:
+        return asyncio.run(_archived_end(config))
+    state = state_of(replaces)
+    if state is None:
+        raise BackupError(
+            f"{replaces}: neither snapshots nor log can be read; leave --replaces out to restore without them"
+        )
+    epoch = epoch_of(replaces)
+    own_key = replaces / KEY_FILE
+    try:
+        has_own = own_key.exists() and not config.audit.signing_key
+        signer = Signer(own_key, config.name) if has_own else audit_signer(config)
+    except AuditError as error:
+        raise BackupError(str(error)) from error
+    _keep_tail(config, signer, state, epoch, AuditHead())
+    return end_of(state, epoch)
+
+
+async def _archived_end(config: ServerConfig) -> ChainEnd:
+    """Names of archived segments hold the beginning of the link alone."""
+    try:
+        names = [name async for name in audit_objects(config).names(ARCHIVE)]
+    except ObjectStoreError as error:
+        raise BackupError(str(error)) from error
+    segments = [segment for segment in map(parse_segment, names) if segment is not None]
+    newest = max(segments, key=lambda segment: (segment.last_at, segment.last), default=None)
+    return ChainEnd() if newest is None else ChainEnd(last=newest.last, link=newest.head)
+
+
+def _keep_tail(config: ServerConfig, signer: Signer, replaced: State, epoch: int, kept: AuditHead) -> None:
+    tail = replaced_tail(replaced.audit, kept, signer, time.time_ns() // 1_000_000, epoch)
+    if tail is None:
+        return
+    try:
+        asyncio.run(audit_objects(config).put(tail.name, tail.data))
+    except ObjectStoreError as error:
+        raise BackupError(f"the part of the audit chain that is replaced cannot be kept: {error}") from error
+
+
+def _operator() -> str:
+    """The account that restores on this machine, and the one it came from by sudo."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = str(os.getuid())
+    before = os.environ.get("SUDO_USER", "")
+    return f"os:{name}" + (f" (sudo: {before[:64]})" if before else "")
 
 
 def check(config: ServerConfig | None, source: Path | None, progress: Progress = no_progress) -> tuple[str, Manifest]:

@@ -47,6 +47,6 @@ class Backups(Protocol):
         """The record of a backup of which every byte was checked and the state loaded; empty: the newest one."""
         ...
 
-    async def restore_at_start(self, path: str) -> BackupRecord:
-        """Checks the backup and notes that the next start of this server begins with it."""
+    async def restore_at_start(self, path: str, actor: str) -> BackupRecord:
+        """Checks the backup and notes that the next start of this server begins with it, and who asked for that."""
         ...

@@ -57,7 +57,7 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class LogStart(Struct, frozen=True, kw_only=True):
-    """Where a restored log begins: its first entry, which holds no commands and names what was restored.
+    """Where a restored log begins: its first entry, which names what was restored and records who restored it.
 
     `epoch` is that of what follows, `former` that of what was restored.
     """

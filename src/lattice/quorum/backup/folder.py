@@ -22,6 +22,7 @@ import msgspec
 
 from lattice.core.machine.codec import LevelTooHigh
 from lattice.core.machine.levels import OLDEST
+from lattice.core.machine.state import State
 from lattice.ports.quorum.backups import BackupError, BackupMissing
 from lattice.quorum.durable import sync_folder, write_private
 from lattice.quorum.snapshots.folders import SnapshotDamaged, SnapshotFolder
@@ -102,6 +103,11 @@ def write(source: Source, target: Path, progress: Progress = no_progress) -> Man
 
 def verify(backup: Path, progress: Progress = no_progress) -> Manifest:
     """The manifest, after every file was found whole and the state could be loaded. Raises BackupError. Blocks."""
+    return verified(backup, progress)[0]
+
+
+def verified(backup: Path, progress: Progress = no_progress) -> tuple[Manifest, State]:
+    """As `verify`, with the state that was loaded."""
     manifest = read_manifest(backup)
     done = 0
     for stored in manifest.files:
@@ -110,10 +116,10 @@ def verify(backup: Path, progress: Progress = no_progress) -> Manifest:
         done += stored.size_bytes
     _check_nothing_else(backup, manifest)
     progress(done, manifest.size_bytes, "loading the state")
-    _check_state(backup, manifest)
+    state = _checked_state(backup, manifest)
     _check_archive(backup / ARCHIVE, manifest)
     progress(done, manifest.size_bytes, "done")
-    return manifest
+    return manifest, state
 
 
 def read_manifest(backup: Path) -> Manifest:
@@ -220,13 +226,14 @@ def _check_nothing_else(backup: Path, manifest: Manifest) -> None:
             raise BackupError(f"{path} does not belong to the backup")
 
 
-def _check_state(backup: Path, manifest: Manifest) -> None:
+def _checked_state(backup: Path, manifest: Manifest) -> State:
     try:
         state = SnapshotFolder(backup / SNAPSHOTS).load(manifest.index)
     except (SnapshotDamaged, LevelTooHigh) as error:
         raise BackupError(f"the state cannot be loaded: {error}") from error
     if state.digest() != manifest.digest:
         raise BackupError(f"{backup}: the state does not have the digest that {MANIFEST} names")
+    return state
 
 
 def _check_archive(path: Path, manifest: Manifest) -> None:

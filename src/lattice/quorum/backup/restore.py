@@ -1,9 +1,9 @@
 """Restoring a backup: a data directory that continues from it, in its own history.
 
 A restore rewinds history. The log starts again after the restored state, with a higher epoch, so that no server and no agent of the
-former one continues it. Nothing is half-done: everything is prepared in a folder beside its place and moved in by renames, the log
-(or, where the log lies in etcd, the note from which it will begin) last; without that a server refuses to start. What an
-interrupted restore left is removed by the next.
+former one continues it; its first entry records in the audit chain who restored what (`quorum/backup/replaced.py`). Nothing is
+half-done: everything is prepared in a folder beside its place and moved in by renames, the log (or, where the log lies in etcd, the
+note from which it will begin) last; without that a server refuses to start. What an interrupted restore left is removed by the next.
 ::
 
     DATA/  snapshots/INDEX/  archive.db  log.db          one server
@@ -13,17 +13,22 @@ interrupted restore left is removed by the next.
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from lattice.core.machine.codec import encode_batch
+from lattice.core.machine.commands import Envelope, RecordAudit
 from lattice.core.machine.levels import OLDEST
+from lattice.core.machine.state import State
+from lattice.core.model.site.audit import AuditHead, AuditNote
 from lattice.ports.quorum.backups import BackupError
 from lattice.ports.quorum.log import LogCorrupt, LogError, LogStart
 from lattice.quorum.backup import folder as backups
 from lattice.quorum.backup.folder import ARCHIVE, SNAPSHOTS, Manifest, Progress, no_progress
+from lattice.quorum.backup.replaced import UNKNOWN, Origin, end_of, note_of, state_of
 from lattice.quorum.durable import sync_folder, write_private
 from lattice.quorum.logs.epochs import new_epoch
 from lattice.quorum.logs.sqlite import begin_file, epoch_of_file
@@ -33,6 +38,7 @@ ETCD = "etcd"
 RESTORED = "restored.json"
 REQUEST = "restore.json"
 SCRATCH = ".restoring"
+RESTORER = "restore"
 # In the order in which they are moved in.
 _PLACES = (SNAPSHOTS, ARCHIVE, LOG, RESTORED)
 _LEFTOVERS = (f"{LOG}-wal", f"{LOG}-shm", f"{ARCHIVE}-wal", f"{ARCHIVE}-shm")
@@ -49,29 +55,44 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: str = ""
     backup: str = ""
     level: int = OLDEST
+    note: AuditNote | None = None  # that the restored chain begins with; a cluster without a chain has none
+    at: int = 0
 
     def log_start(self) -> LogStart:
         # The entry behind the state: with none before it, the log cannot be mistaken for the whole history.
+        told = () if self.note is None else (RecordAudit(notes=(self.note,)),)
+        envelopes = tuple(Envelope(at=self.at, command=command, actor=RESTORER) for command in told)
         return LogStart(
             index=self.index + 1,
             epoch=self.epoch,
-            payload=encode_batch(f"restored-{self.digest}", (), self.level),
+            payload=encode_batch(f"restored-{self.digest}", envelopes, self.level),
             former=self.former,
         )
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """restore.json: the backup with which the next start of this server begins."""
+class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """restore.json: the backup with which the next start of this server begins, and who asked for it."""
 
     path: str
+    origin: Origin = Origin()
 
 
-def restore(backup: Path, data_dir: Path, kind: Kind, progress: Progress = no_progress) -> Start:
+# Puts the part of an audit chain away that is not in a backup: the replaced state, its epoch, the head of the chain in the backup.
+KeepTail = Callable[[State, int, AuditHead], None]
+
+
+def keep_no_tail(_replaced: State, _epoch: int, _kept: AuditHead) -> None:
+    """For servers without an audit chain."""
+
+
+def restore(
+    backup: Path, data_dir: Path, kind: Kind, progress: Progress = no_progress, origin: Origin = UNKNOWN
+) -> Start:
     """Makes a fresh data folder from a backup, which is verified first. Refuses a folder that holds a cluster. Blocks."""
     check_fresh(data_dir)
-    manifest = backups.verify(backup, progress)
+    manifest, state = backups.verified(backup, progress)
     try:
-        return _place(backup, manifest, data_dir, kind)
+        return _place(backup, manifest, state, data_dir, kind, origin)
     except OSError as error:
         raise BackupError(f"{error.filename or data_dir}: {error.strerror or error}") from error
 
@@ -115,16 +136,16 @@ def refuse_unfinished(data_dir: Path) -> None:
         raise BackupError(f"a restore into {data_dir} was interrupted; run it again")
 
 
-def request(data_dir: Path, path: Path) -> None:
+def request(data_dir: Path, path: Path, origin: Origin) -> None:
     """Lets the next start of the server begin with this backup."""
     draft = data_dir / f"{REQUEST}.new"
     draft.unlink(missing_ok=True)
-    write_private(draft, msgspec.json.encode(Request(path=str(path))))
+    write_private(draft, msgspec.json.encode(Request(path=str(path), origin=origin)))
     draft.rename(data_dir / REQUEST)
     sync_folder(data_dir)
 
 
-def carry_out_request(data_dir: Path) -> tuple[Start, Path] | None:
+def carry_out_request(data_dir: Path, keep_tail: KeepTail = keep_no_tail) -> tuple[Start, Path] | None:
     """Restores what was asked for while the server ran; what was there before is kept aside in the folder returned. Blocks."""
     try:
         asked = msgspec.json.decode((data_dir / REQUEST).read_bytes(), type=Request)
@@ -135,21 +156,42 @@ def carry_out_request(data_dir: Path) -> tuple[Start, Path] | None:
             f"{data_dir / REQUEST} cannot be read: {error}; remove it to start without a restore"
         ) from error
     backup = Path(asked.path)
-    manifest = backups.verify(backup)
+    manifest, state = backups.verified(backup)
+    origin = _replacing(data_dir, asked, state, keep_tail)
     former = data_dir / time.strftime("replaced-%Y%m%dT%H%M%SZ", time.gmtime())
     former.mkdir(mode=0o700)
-    epoch = _epoch_of(data_dir / LOG)
+    epoch = epoch_of(data_dir)
     for name in (*_PLACES, *_LEFTOVERS):
         if (data_dir / name).exists():
             (data_dir / name).rename(former / name)
     sync_folder(data_dir)
-    start = _place(backup, manifest, data_dir, "sqlite", former_epoch=epoch)
+    start = _place(backup, manifest, state, data_dir, "sqlite", origin, former_epoch=epoch)
     (data_dir / REQUEST).unlink()
     sync_folder(data_dir)
     return start, former
 
 
-def _place(backup: Path, manifest: Manifest, data_dir: Path, kind: Kind, former_epoch: int = 0) -> Start:
+def _replacing(data_dir: Path, asked: Request, restored: State, keep_tail: KeepTail) -> Origin:
+    """What the new history says of the one that it replaces; written down first, for an interrupted restore that is run again."""
+    replaced = state_of(data_dir) if (data_dir / LOG).exists() else None
+    if replaced is None:
+        return asked.origin  # the end that the server knew when it was asked
+    epoch = epoch_of(data_dir)
+    keep_tail(replaced, epoch, restored.audit.head)
+    origin = Origin(actor=asked.origin.actor, replaced=end_of(replaced, epoch))
+    request(data_dir, Path(asked.path), origin)
+    return origin
+
+
+def _place(
+    backup: Path,
+    manifest: Manifest,
+    state: State,
+    data_dir: Path,
+    kind: Kind,
+    origin: Origin,
+    former_epoch: int = 0,
+) -> Start:
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     scratch = data_dir / SCRATCH
     shutil.rmtree(scratch, ignore_errors=True)
@@ -163,6 +205,8 @@ def _place(backup: Path, manifest: Manifest, data_dir: Path, kind: Kind, former_
         digest=manifest.digest,
         backup=str(backup),
         level=manifest.level,
+        note=note_of(origin, backup, manifest) if state.audit.is_on else None,
+        at=max(state.last_at, time.time_ns() // 1_000_000),
     )
     try:
         for stored in manifest.files:
@@ -211,8 +255,9 @@ def _begin_log(path: Path, start: LogStart) -> None:
     (path.parent / f"{path.name}.lock").unlink(missing_ok=True)
 
 
-def _epoch_of(path: Path) -> int:
+def epoch_of(data_dir: Path) -> int:
     """The epoch of the log that is there; 0 without one, or when it is damaged, which may be why one restores."""
+    path = data_dir / LOG
     try:
         return epoch_of_file(path) if path.exists() else 0
     except LogCorrupt:

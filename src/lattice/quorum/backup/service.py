@@ -8,6 +8,7 @@ from lattice.ports.quorum.backups import BackupError, BackupMissing, BackupRecor
 from lattice.quorum.backup import folder as backup
 from lattice.quorum.backup import restore
 from lattice.quorum.backup.folder import ARCHIVE, SNAPSHOTS, Manifest, Source
+from lattice.quorum.backup.replaced import Origin, end_of
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.snapshots.folders import SnapshotFolder
 from lattice.quorum.snapshots.keeper import FAILURES
@@ -64,14 +65,15 @@ class BackupService:
         chosen = await self._chosen(path)
         return record(chosen, await asyncio.to_thread(backup.verify, chosen))
 
-    async def restore_at_start(self, path: str) -> BackupRecord:
+    async def restore_at_start(self, path: str, actor: str) -> BackupRecord:
         if self._kind != "sqlite":
             raise BackupError(
                 "a backup is restored into fresh data directories where several servers share the log: stop all servers, "
                 "then `lattice admin backup restore PATH --server-config FILE` for the first one and --join for the others"
             )
         found = await self.verify(path)
-        await asyncio.to_thread(restore.request, self._data_dir, Path(found.path))
+        origin = Origin(actor=actor, replaced=end_of(self._replica.state, self._replica.epoch))
+        await asyncio.to_thread(restore.request, self._data_dir, Path(found.path), origin)
         return found
 
     def _target(self, path: str) -> Path:

@@ -21,6 +21,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
+from lattice.core.machine.codec import decode_batch
 from lattice.ports.quorum.log import (
     Conflict,
     Entry,
@@ -115,7 +116,7 @@ class EtcdLog:
         if self._epoch == start.former:
             return
         first = await self.read(start.index, 1) if self._first <= start.index else ()
-        if not first or first[0].payload != start.payload:
+        if not first or decode_batch(first[0].payload).batch_id != decode_batch(start.payload).batch_id:
             raise LogCorrupt(
                 f"the members hold another log (epoch {self._epoch}) than the restored one: a server began without the backup; "
                 "stop all servers, empty their data directories, and restore again"

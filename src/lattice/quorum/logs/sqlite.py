@@ -33,6 +33,7 @@ from lattice.quorum.logs.epochs import new_epoch
 
 FORMAT_VERSION = 1
 _TAIL_PAGE = 64
+_READ_PAGE = 256
 # Entries forgotten per transaction: between two of them appends get their turn.
 _TRIM_STEP = 500
 _PAGE_BYTES = 8192
@@ -221,6 +222,18 @@ def begin_file(path: Path, start: LogStart) -> None:
     store = _Store(path, start)
     store.open()
     store.close()
+
+
+def read_file(path: Path, first: int) -> Iterator[Entry]:
+    """The entries from `first` on of a log that is not open; raises LogError."""
+    store = _Store(path, None)
+    store.open()
+    try:
+        while page := store.read(first, _READ_PAGE):
+            yield from page
+            first += len(page)
+    finally:
+        store.close()
 
 
 def epoch_of_file(path: Path) -> int:

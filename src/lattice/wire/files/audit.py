@@ -50,7 +50,10 @@ class AuditKeyView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExportHead(Struct, frozen=True, kw_only=True):
-    """`complete`: every entry from `first` to `last` with the seals; otherwise a selection, which only the last line signs."""
+    """`complete`: every entry from `first` to `last` with the seals; otherwise a selection, which only the last line signs.
+
+    Version 2: seals may carry the epoch.
+    """
 
     version: int = 1
     exported_at: int

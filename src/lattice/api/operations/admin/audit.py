@@ -235,6 +235,7 @@ def _head(
     context: Context, said: dict[str, str], *, complete: bool, first: int, last: int, previous: str, entries: int
 ) -> ExportHead:
     return ExportHead(
+        version=2 if complete and context.state.level >= 2 else 1,
         exported_at=context.services.clock.now_ms(),
         exported_by=context.user,
         complete=complete,

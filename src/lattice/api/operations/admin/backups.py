@@ -8,6 +8,7 @@ from lattice.api.errors import ApiError
 from lattice.api.find.cursors import Page
 from lattice.core.model.site.audit import AuditOutcome
 from lattice.ports.quorum.backups import BackupError, BackupMissing, BackupRecord, Backups
+from lattice.ports.site.audit import AuditError
 from lattice.wire.admin.backups import BackupView, RestoreView
 
 
@@ -53,7 +54,11 @@ async def restore_backup(context: Context, request: RestoreBackup) -> RestoreVie
     """Lets the next start of this server begin with a backup, which is checked now."""
     await record(context, "backup.restore", request.path, outcome=AuditOutcome.BEGUN)
     try:
-        found = await _service(context).restore_at_start(request.path)
+        found = await _service(context).restore_at_start(request.path, context.user)
+        if context.services.audit is not None:
+            await context.services.audit.seal()
+    except AuditError as error:
+        raise ApiError("unavailable", str(error), hint="try again") from error
     except BackupError as error:
         raise _refused(error) from error
     message = (

@@ -46,6 +46,7 @@ class RestoreOptions:
     server_config: str = ""
     from_object_store: bool = False
     at_next_start: bool = False
+    replaces: str = ""
 
 
 def fill_create(parser: argparse.ArgumentParser) -> None:
@@ -95,6 +96,12 @@ def fill_restore(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="make the running server (only if it is the single one) restore PATH at its next start",
     )
+    parser.add_argument(
+        "--replaces",
+        default="",
+        metavar="DIR",
+        help="former data directory, moved away before; the part of its audit chain that the backup lacks is kept",
+    )
 
 
 def run_create(options: CreateOptions, context: Context) -> int:
@@ -135,6 +142,7 @@ def run_restore(options: RestoreOptions, context: Context) -> int:
         )
     _check_source(options.path, options.server_config, from_object_store=options.from_object_store)
     arguments = ["restore", *([options.path] if options.path else []), *_with_config(options.server_config)]
+    arguments += ["--replaces", options.replaces] if options.replaces else []
     done = _offline(context, arguments)
     pairs = [
         ("Restored", str(done["source"])),

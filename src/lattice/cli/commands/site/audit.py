@@ -11,7 +11,7 @@ from lattice.cli.context import Context
 from lattice.cli.errors import OK, CommandError, UsageError
 from lattice.cli.output import Column, show_list, show_one
 from lattice.cli.times import parse_moment
-from lattice_sdk.audit_export import AuditBroken, Verdict, verify_export
+from lattice_sdk.audit_export import AuditBroken, ChainHead, Verdict, verify_export
 from lattice_sdk.models.audit import AuditEntry, AuditFilter, AuditKey
 
 COLUMNS: tuple[Column[AuditEntry], ...] = (
@@ -62,6 +62,7 @@ class ExportOptions(FilterOptions):
 class VerifyOptions:
     file: str
     key: tuple[str, ...] = ()
+    after: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +97,12 @@ def fill_verify(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="KEY",
         help="trusted public key in hex, or a file with one key per line; may be repeated",
+    )
+    parser.add_argument(
+        "--after",
+        default="",
+        metavar="EARLIER",
+        help="require that FILE continues the chain of this earlier export, or from this SEQ:LINK that verify printed",
     )
 
 
@@ -139,14 +146,30 @@ def run_export(options: ExportOptions, context: Context) -> int:
 
 def run_verify(options: VerifyOptions, context: Context) -> int:
     trusted = dict(_trusted(options.key, context)) if options.key else None
-    try:
-        verdict = verify_export(_lines(options.file, context), trusted)
-    except AuditBroken as error:
-        raise CommandError(f"{options.file} does not verify: {error}") from None
+    after = _earlier(options.after, trusted, context) if options.after else None
+    verdict = _verdict(options.file, trusted, after, context)
     if not verdict.trusted:
         context.warn("verified with the keys inside the export; pass the keys you trust with --key")
     show_one(context, verdict, _pairs(verdict))
     return OK
+
+
+def _verdict(file: str, trusted: dict[str, str] | None, after: ChainHead | None, context: Context) -> Verdict:
+    try:
+        return verify_export(_lines(file, context), trusted, after)
+    except AuditBroken as error:
+        raise CommandError(f"{file} does not verify: {error}") from None
+
+
+def _earlier(given: str, trusted: dict[str, str] | None, context: Context) -> ChainHead:
+    """The end of an earlier export, which has to verify itself, or what was written down of it."""
+    seq, _, link = given.partition(":")
+    if seq.isascii() and seq.isdigit() and len(link) == 64:
+        return ChainHead(int(seq), link.lower())
+    verdict = _verdict(given, trusted, None, context)
+    if not verdict.complete:
+        raise UsageError(f"{given} is a selection", hint="--after takes an export of the whole chain, or SEQ:LINK")
+    return ChainHead(verdict.last, verdict.link)
 
 
 def _pairs(verdict: Verdict) -> list[tuple[str, str]]:
@@ -154,6 +177,8 @@ def _pairs(verdict: Verdict) -> list[tuple[str, str]]:
         ("Verdict", "good"),
         ("Entries", f"{verdict.entries} ({verdict.first} to {verdict.last})"),
         ("Chain", f"complete, {verdict.seals} seals" if verdict.complete else "a selection, signed as a whole"),
+        *([("Head", str(ChainHead(verdict.last, verdict.link)))] if verdict.complete else []),
+        *([("Restored", "at entry " + ", ".join(map(str, verdict.restores)))] if verdict.restores else []),
         ("Exported by", verdict.exported_by),
         ("Keys", ", ".join(verdict.keys)),
     ]
@@ -222,7 +247,11 @@ VERIFY = Command(
     options=VerifyOptions,
     run=run_verify,
     fill=fill_verify,
-    examples=("lattice audit verify audit.jsonl", "lattice audit verify audit.jsonl --key trusted-keys.txt"),
+    examples=(
+        "lattice audit verify audit.jsonl",
+        "lattice audit verify audit.jsonl --key trusted-keys.txt",
+        "lattice audit verify today.jsonl --after last-month.jsonl --key trusted-keys.txt",
+    ),
 )
 KEYS = Command(
     options=NoOptions, run=run_keys, examples=("lattice audit keys", "lattice audit keys -q > trusted-keys.txt")

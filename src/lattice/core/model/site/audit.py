@@ -73,8 +73,11 @@ class AuditKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retired_at: int = 0
 
 
-class AuditSeal(Struct, frozen=True, kw_only=True):
-    """A signature over the links at both ends of the entries `first` to `last`."""
+class AuditSeal(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A signature over the links at both ends of the entries `first` to `last`.
+
+    `epoch` is the history in which it was made: it rises when a backup is restored. 0 = made before seals said so.
+    """
 
     first: int
     last: int
@@ -82,7 +85,8 @@ class AuditSeal(Struct, frozen=True, kw_only=True):
     head: str
     key: str
     sealed_at: int
-    signature: str = ""
+    signature: str
+    epoch: int = 0
 
 
 class AuditHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
