@@ -33,6 +33,7 @@ def draw_drift(rnd: Random, state: State, nodes: tuple[str, ...]) -> cmd.AnyComm
             cmd.ApproveNode(node=node, is_heard=rnd.random() < 0.8),
             cmd.UndrainNode(node=node, is_heard=True),
             cmd.SetBaseline(baseline=baseline),
+            cmd.AcceptFingerprint(node=node, vcluster=vcluster, fingerprint=rnd.choice((*PRINTS, ""))),
             cmd.UnsetBaseline(vcluster=vcluster),
             cmd.SetSetting(key=rnd.choice((TIMEOUT, SENSITIVE_TIMEOUT)), value=rnd.choice(("0", "0.1", "1", "86400"))),
         )

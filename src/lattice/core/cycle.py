@@ -204,6 +204,8 @@ NOT_PLANNED = (
     ev.DriftCleared,
     ev.BaselineSet,
     ev.BaselineUnset,
+    ev.FingerprintAccepted,
+    ev.FingerprintForgotten,
     ev.NodeJudged,
     ev.NodeEnrolled,
     ev.AuditRecorded,

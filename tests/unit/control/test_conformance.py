@@ -2,9 +2,11 @@
 
 from lattice.control.nodes.conformance import Conformance
 from lattice.core.machine.commands import (
+    ApproveNode,
     DownNode,
     DrainNode,
     NoteDrift,
+    RaiseLevel,
     SetBaseline,
     SetSetting,
     SetVcluster,
@@ -272,3 +274,52 @@ async def test_what_the_view_tells() -> None:
     assert watched.reports.asked == ["n1"]
     proposed = [each for each in watched.world.replica.proposed if isinstance(each, NoteDrift)]
     assert [each.node for each in proposed] == ["n2"]
+
+
+@scenario
+async def test_a_sensitive_node_that_changes_without_a_baseline_has_drifted_until_it_is_approved() -> None:
+    watched = await Watched("n1").begin()
+    await watched.do(RaiseLevel(level=2))
+    await watched.make_sensitive("n1")
+    assert watched.world.state.drift.accepted["n1"].fingerprint == fingerprint(OLD)
+    await watched.drifts("n1")
+    assert (watched.drifted, watched.state_of("n1")) == (["n1"], NodeState.DRAINED)
+    assert watched.world.state.drift.drifts["n1"].differences == (
+        Difference(component="nic.firmware", expected="22", actual="23"),
+    )
+    assert watched.loop.standing().excluded == {"hospital": frozenset({"n1"})}
+    await watched.do(ApproveNode(node="n1", is_heard=True))
+    await watched.loop.look()
+    await watched.loop.look()
+    assert (watched.drifted, watched.state_of("n1")) == ([], NodeState.READY)
+    assert watched.world.state.drift.accepted["n1"].components == tuple(sorted(NEW.items()))
+    assert watched.loop.standing().excluded == {}
+    await watched.drifts("n1", OLD)
+    assert watched.drifted == ["n1"]
+
+
+@scenario
+async def test_one_of_several_sensitive_nodes_may_be_approved_though_the_others_are_the_majority() -> None:
+    watched = await Watched("n1", "n2", "n3").begin()
+    await watched.do(RaiseLevel(level=2))
+    await watched.make_sensitive("n1", "n2", "n3")
+    await watched.drifts("n1")
+    await watched.do(ApproveNode(node="n1", is_heard=True))
+    await watched.loop.look()
+    assert (watched.drifted, watched.loop.standing().excluded) == ([], {})
+
+
+@scenario
+async def test_what_a_node_was_is_forgotten_with_its_sensitive_use_or_a_declared_baseline() -> None:
+    watched = await Watched("n1", "n2").begin()
+    await watched.do(RaiseLevel(level=2))
+    await watched.make_sensitive("n1", "n2")
+    await watched.do(SetVcluster(vcluster=Vcluster(name="hospital", scheduler=SENSITIVE, nodes=("n2",)), create=False))
+    await watched.loop.look()
+    assert list(watched.world.state.drift.accepted) == ["n2"]
+    await watched.do(SetBaseline(baseline=Baseline(vcluster="hospital", fingerprint=fingerprint(OLD))))
+    await watched.loop.look()
+    assert watched.world.state.drift.accepted == {}
+    await watched.do(UnsetBaseline(vcluster="hospital"))
+    await watched.loop.look()
+    assert list(watched.world.state.drift.accepted) == ["n2"]

@@ -104,6 +104,8 @@ SILENT = (
     ev.DriftCleared,
     ev.BaselineSet,
     ev.BaselineUnset,
+    ev.FingerprintAccepted,
+    ev.FingerprintForgotten,
     ev.NodeJudged,
     ev.NodeEnrolled,
     ev.AuditRecorded,  # has readers of its own

@@ -12,10 +12,20 @@ from msgspec import Struct
 
 from lattice.control.loop import Alarm, keep_turning
 from lattice.core.machine import events as ev
-from lattice.core.machine.commands import AnyCommand, ClearDrift, Envelope, EscalateDrift, NoteDrift
+from lattice.core.machine.commands import AcceptFingerprint, AnyCommand, ClearDrift, Envelope, EscalateDrift, NoteDrift
 from lattice.core.machine.rules.nodes.drift import timeout_s
 from lattice.core.machine.state import State
-from lattice.core.model.nodes.drift import ACTOR, Drift, Peers, Verdict, differences, is_sensitive, judge, kind_of
+from lattice.core.model.nodes.drift import (
+    ACTOR,
+    Drift,
+    Peers,
+    Verdict,
+    differences,
+    is_sensitive,
+    judge,
+    kind_of,
+    sensitive_vcluster,
+)
 from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
 from lattice.ports.clock import Clock
@@ -23,10 +33,11 @@ from lattice.ports.nodes.conformance import NO_STANDING, ConformanceStatus, Fing
 from lattice.ports.quorum.replica import Replica
 
 BATCH = 200  # commands: when a baseline turns, there may be thousands
+ACCEPTS_SINCE_LEVEL = 2
 _TAKES_WORK = frozenset({NodeState.READY, NodeState.DEGRADED})
 _WAKING = (
     *(ev.NodeMoved, ev.NodeRegistered, ev.VclusterSet, ev.SettingSet, ev.BaselineSet, ev.BaselineUnset),
-    *(ev.DriftNoted, ev.DriftVerified, ev.DriftCleared, ev.DriftEscalated),
+    *(ev.DriftNoted, ev.DriftVerified, ev.DriftCleared, ev.DriftEscalated, ev.FingerprintAccepted),
 )
 
 
@@ -68,6 +79,7 @@ class Conformance:
         self._majorities = {
             Peers(drift.vcluster, kind_of(state.nodes[drift.node].hardware)): drift.expected
             for drift in state.drift.drifts.values()
+            if drift.node not in state.drift.accepted
         }
         self._alarm.ring()
 
@@ -100,6 +112,9 @@ class Conformance:
         for baseline in self._replica.state.drift.baselines.values():
             if baseline.fingerprint == fingerprint and baseline.components:
                 return dict(baseline.components)
+        for accepted in self._replica.state.drift.accepted.values():
+            if accepted.fingerprint == fingerprint and accepted.components:
+                return dict(accepted.components)
         return {}
 
     async def run(self) -> None:
@@ -122,10 +137,12 @@ class Conformance:
     async def look(self) -> None:
         """Compares once and proposes what follows."""
         state, fingerprints = self._replica.state, self._source.fingerprints()
-        judgement = judge(state.nodes, state.vclusters, state.drift.baselines, fingerprints, self._majorities)
+        judgement = judge(
+            state.nodes, state.vclusters, state.drift.baselines, fingerprints, self._majorities, state.drift.accepted
+        )
         self._majorities, self._verdicts = dict(judgement.majorities), judgement.verdicts
         self._learn_parts(fingerprints)
-        commands = [*self._changes(fingerprints), *self._expired()]
+        commands = [*self._changes(fingerprints), *self._expired(), *self._acceptances(fingerprints)]
         for start in range(0, len(commands), BATCH):
             await self._replica.propose_many(commands[start : start + BATCH], ACTOR)
         self._restate(fingerprints)
@@ -161,6 +178,28 @@ class Conformance:
             node=node, vcluster=verdict.vcluster, expected=verdict.expected, actual=actual, differences=found
         )
 
+    def _acceptances(self, fingerprints: Mapping[str, str]) -> list[AnyCommand]:
+        """Nodes that came into sensitive use without a declared baseline have to stay what they are; those that left it do not."""
+        state = self._replica.state
+        if state.level < ACCEPTS_SINCE_LEVEL:
+            return []
+        concerned = [name for name in _in_sensitive_use(state) if name not in state.drift.drifts]
+        found = (self._acceptance(state.nodes[name], fingerprints.get(name, "")) for name in concerned)
+        return [command for command in found if command is not None]
+
+    def _acceptance(self, node: Node, actual: str) -> AnyCommand | None:
+        state = self._replica.state
+        vcluster, own = sensitive_vcluster(node, state.vclusters), state.drift.accepted.get(node.id)
+        if not vcluster or vcluster in state.drift.baselines:
+            return None if own is None else AcceptFingerprint(node=node.id)
+        verdict = self._verdicts.get(node.id)
+        if not actual or (verdict is not None and verdict.differs):
+            return None
+        parts = tuple(sorted(self._source.components(node.id).items()))
+        if own is not None and own.vcluster == vcluster and (own.components or not parts):
+            return None
+        return AcceptFingerprint(node=node.id, vcluster=vcluster, fingerprint=actual, components=parts)
+
     def _expired(self) -> list[AnyCommand]:
         state, now = self._replica.state, self._clock.now_ms()
         due = ((name, _due_at(state, drift)) for name, drift in sorted(state.drift.drifts.items()))
@@ -182,19 +221,38 @@ class Conformance:
         members = [state.nodes[name] for name in vcluster.nodes or state.nodes if name in state.nodes]
         declared = state.drift.baselines.get(vcluster.name)
         expected = {
-            node.id: declared.fingerprint
-            if declared is not None
-            else self._majorities.get(Peers(vcluster.name, kind_of(node.hardware)), "")
+            node.id: declared.fingerprint if declared is not None else self._expected(node, vcluster.name)
             for node in members
         }
         if not any(expected.values()):
             return frozenset()
         return frozenset(name for name, wanted in expected.items() if not wanted or fingerprints.get(name) != wanted)
 
+    def _expected(self, node: Node, vcluster: str) -> str:
+        """What a node has to be where no baseline is declared."""
+        own = self._replica.state.drift.accepted.get(node.id)
+        if own is not None and own.vcluster == vcluster:
+            return own.fingerprint
+        return self._majorities.get(Peers(vcluster, kind_of(node.hardware)), "")
+
     def _note(self, index: int, envelope: Envelope, events: tuple[ev.AnyEvent, ...]) -> None:
         self.counts["noted"] += sum(isinstance(event, ev.DriftNoted) for event in events)
         if any(isinstance(event, _WAKING) for event in events):
             self._alarm.ring()
+
+
+def _in_sensitive_use(state: State) -> list[str]:
+    """The nodes that are in sensitive use or given to it, and those that were."""
+    sensitive = {name: each for name, each in state.vclusters.items() if each.scheduler == SENSITIVE}
+    if not sensitive and not state.drift.accepted:
+        return []
+    named = {name for vcluster in sensitive.values() for name in vcluster.nodes}
+    named.update(state.drift.accepted)
+    return [
+        name
+        for name, node in state.nodes.items()
+        if name in named or node.claimant or (node.vcluster and node.vcluster in sensitive)
+    ]
 
 
 def _is_news(node: Node, drift: Drift | None, verdict: Verdict, actual: str, vclusters: Mapping[str, Vcluster]) -> bool:

@@ -17,7 +17,7 @@ from lattice.core.machine.parts.folded_tasks import FoldedChunk
 from lattice.core.machine.parts.node_history import NodeHistory
 from lattice.core.machine.state import FrozenView, Recent, SnapshotPointer, State
 from lattice.core.model.nodes.admission import Admission, Enrolment
-from lattice.core.model.nodes.drift import Baseline, Drift
+from lattice.core.model.nodes.drift import AcceptedFingerprint, Baseline, Drift
 from lattice.core.model.nodes.nodes import Node
 from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.site.reservations import AdvanceReservation
@@ -130,6 +130,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
     yield from _chunks("audit", view.audit, RECORDS_PER_CHUNK)
     yield from _chunks("drifts", view.drifts, RECORDS_PER_CHUNK)
     yield from _chunks("baselines", view.baselines, RECORDS_PER_CHUNK)
+    yield from _chunks("accepted", view.accepted, RECORDS_PER_CHUNK)
     yield from _chunks("admissions", view.admissions, RECORDS_PER_CHUNK)
     yield from _chunks("enrolments", view.enrolments, RECORDS_PER_CHUNK)
     histories = (NodeHistory(node=node, entries=entries) for node, entries in view.histories.items())
@@ -175,6 +176,7 @@ _chunk_decoders: dict[str, msgspec.msgpack.Decoder[tuple[object, ...]]] = {
     "audit": msgspec.msgpack.Decoder(tuple[ChainedEntry, ...]),
     "drifts": msgspec.msgpack.Decoder(tuple[Drift, ...]),
     "baselines": msgspec.msgpack.Decoder(tuple[Baseline, ...]),
+    "accepted": msgspec.msgpack.Decoder(tuple[AcceptedFingerprint, ...]),
     "admissions": msgspec.msgpack.Decoder(tuple[Admission, ...]),
     "enrolments": msgspec.msgpack.Decoder(tuple[Enrolment, ...]),
     "stories": msgspec.msgpack.Decoder(tuple[NodeHistory, ...]),
@@ -250,6 +252,7 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
                 | ChainedEntry()
                 | Drift()
                 | Baseline()
+                | AcceptedFingerprint()
                 | Admission()
                 | Enrolment()
             ):
@@ -261,7 +264,16 @@ def _load_chunk(state: State, kind: str, data: bytes) -> None:
 
 
 _RegistryRecord = (
-    Notification | NotifyDefault | AuditKey | AuditSeal | ChainedEntry | Drift | Baseline | Admission | Enrolment
+    Notification
+    | NotifyDefault
+    | AuditKey
+    | AuditSeal
+    | ChainedEntry
+    | Drift
+    | Baseline
+    | AcceptedFingerprint
+    | Admission
+    | Enrolment
 )
 
 
@@ -281,6 +293,8 @@ def _load_registry_record(state: State, record: _RegistryRecord) -> None:
             state.drift.put(record)
         case Baseline():
             state.drift.put_baseline(record)
+        case AcceptedFingerprint():
+            state.drift.put_accepted(record)
         case Admission():
             state.admission.put(record)
         case Enrolment():

@@ -333,10 +333,19 @@ class EscalateDrift(Command, tag="escalate_drift", frozen=True, kw_only=True):
 
 
 class ApproveNode(Command, tag="approve_node", frozen=True, kw_only=True):
-    """An operator takes a node back whose drift was remedied."""
+    """An operator takes a node back whose drift was remedied, or accepts what a node in sensitive use has become."""
 
     node: str
     is_heard: bool  # heartbeats are fresh, as the leader knows
+
+
+class AcceptFingerprint(Command, tag="accept_fingerprint", frozen=True, kw_only=True):
+    """A node came into sensitive use as it is and has to stay so; without a fingerprint: it left, and may become anything."""
+
+    node: str
+    vcluster: str = ""
+    fingerprint: str = ""
+    components: tuple[tuple[str, str], ...] = ()
 
 
 class AdmitNode(Command, tag="admit_node", frozen=True, kw_only=True):
@@ -496,6 +505,7 @@ AnyCommand = (
     | ClearDrift
     | EscalateDrift
     | ApproveNode
+    | AcceptFingerprint
     | AdmitNode
     | RevokeNode
     | EnrolNode

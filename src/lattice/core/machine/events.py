@@ -8,7 +8,7 @@ from msgspec import Struct
 from lattice.core.machine.transitions import AllocationTrigger, NodeTrigger
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.nodes.admission import Admission, Enrolment
-from lattice.core.model.nodes.drift import Baseline, Drift
+from lattice.core.model.nodes.drift import AcceptedFingerprint, Baseline, Drift
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Hardware, NodeState, Share, Wipe
 from lattice.core.model.nodes.specifications import Figures, Specification
 from lattice.core.model.site.audit import AuditKey, AuditSeal, ChainedEntry
@@ -266,6 +266,18 @@ class BaselineUnset(Event, tag="baseline_unset", frozen=True, kw_only=True):
     vcluster: str
 
 
+class FingerprintAccepted(Event, tag="fingerprint_accepted", frozen=True, kw_only=True):
+    """What a node in sensitive use has to stay from now on."""
+
+    accepted: AcceptedFingerprint
+
+
+class FingerprintForgotten(Event, tag="fingerprint_forgotten", frozen=True, kw_only=True):
+    """It is not in sensitive use any more, or a baseline is declared."""
+
+    node: str
+
+
 class NodeJudged(Event, tag="node_judged", frozen=True, kw_only=True):
     """A name waits, was admitted, or its credentials were revoked."""
 
@@ -396,6 +408,8 @@ AnyEvent = (
     | DriftCleared
     | BaselineSet
     | BaselineUnset
+    | FingerprintAccepted
+    | FingerprintForgotten
     | NodeJudged
     | NodeEnrolled
     | NodeSpecified

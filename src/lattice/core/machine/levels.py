@@ -52,6 +52,7 @@ ADDED: Mapping[int, tuple[Item, ...]] = {
         cmd.AdmitNode,
         cmd.RevokeNode,
         cmd.EnrolNode,
+        cmd.AcceptFingerprint,
         Setting("node.admission"),
     ),
 }

@@ -19,7 +19,7 @@ from lattice.core.machine.parts.folded_tasks import FoldedChunk, FoldedTasks, ba
 from lattice.core.machine.parts.node_history import NodeHistories, NodeHistoryEntry
 from lattice.core.machine.parts.notifications import NotificationRegistry
 from lattice.core.model.nodes.admission import Admission, Enrolment
-from lattice.core.model.nodes.drift import Baseline, Drift
+from lattice.core.model.nodes.drift import AcceptedFingerprint, Baseline, Drift
 from lattice.core.model.nodes.nodes import Hardware, Node
 from lattice.core.model.site.audit import AuditHead, AuditKey, AuditSeal, ChainedEntry
 from lattice.core.model.site.reservations import AdvanceReservation
@@ -90,6 +90,7 @@ class FrozenView(Struct, frozen=True, kw_only=True):
     histories: dict[str, tuple[NodeHistoryEntry, ...]] = {}
     drifts: tuple[Drift, ...] = ()
     baselines: tuple[Baseline, ...] = ()
+    accepted: tuple[AcceptedFingerprint, ...] = ()
     admissions: tuple[Admission, ...] = ()
     enrolments: tuple[Enrolment, ...] = ()
 
@@ -227,6 +228,7 @@ class State:
             histories=dict(self.histories.histories),
             drifts=tuple(self.drift.drifts.values()),
             baselines=tuple(self.drift.baselines.values()),
+            accepted=tuple(self.drift.accepted.values()),
             admissions=tuple(self.admission.names.values()),
             enrolments=tuple(self.admission.enrolments.values()),
         )

@@ -8,7 +8,7 @@ from lattice.core.machine import events as ev
 from lattice.core.machine.checks.invariants import check
 from lattice.core.machine.codec import decode_state_chunks, encode_state_chunks
 from lattice.core.machine.rules.nodes.drift import SENSITIVE_TIMEOUT, TIMEOUT
-from lattice.core.model.nodes.drift import ACTOR, Baseline, Difference, Drift, describe
+from lattice.core.model.nodes.drift import ACTOR, AcceptedFingerprint, Baseline, Difference, Drift, describe
 from lattice.core.model.nodes.nodes import DownCause, NodeState
 from lattice.core.model.site.audit import AuditEntry
 from lattice.core.model.site.tenants import SENSITIVE, Vcluster
@@ -360,11 +360,13 @@ def test_broken_records_of_drift_are_found() -> None:
     good = Drift(node="n1", vcluster="batch", expected=RIGHT, actual=WRONG, since=1)
     world.state.drift.drifts = {"n9": replace(good, node="n9", actual=RIGHT, verified_at=5)}
     world.state.drift.baselines = {"x": Baseline(vcluster="x", fingerprint=RIGHT)}
+    world.state.drift.accepted = {"n8": AcceptedFingerprint(node="n8", vcluster="batch", fingerprint=RIGHT)}
     assert check(world.state) == [
         "drift of n9 is that of no node",
         "node n9 waits for an approval that it does not need",
         "node n9 differs from itself",
         "the baseline of x is that of no vCluster",
+        "the accepted fingerprint of n8 is that of no node of a vCluster",
     ]
 
 
@@ -391,3 +393,72 @@ def test_the_story_of_a_node_tells_of_its_drift() -> None:
         ("undrain", NodeState.BOOTING),
         ("conforms", NodeState.BOOTING),
     ]
+
+
+def accepted_world() -> World:
+    """As `sensitive_world`; n1 was taken in as it is."""
+    world = sensitive_world()
+    world.must(taken_in(), actor=ACTOR)
+    return world
+
+
+def taken_in(fingerprint: str = RIGHT, node: str = "n1", vcluster: str = "hospital") -> cmd.AcceptFingerprint:
+    return cmd.AcceptFingerprint(
+        node=node, vcluster=vcluster, fingerprint=fingerprint, components=(("kernel", "6.1"),) if fingerprint else ()
+    )
+
+
+def test_a_sensitive_node_has_to_stay_what_it_was_and_an_approval_accepts_what_it_became() -> None:
+    world = accepted_world()
+    assert world.must(taken_in(), actor=ACTOR) == ()
+    assert "has to stay what it was" in world.refused(taken_in(WRONG)).message
+    assert [entry.actor for entry in entries(world, "conformance.accepted")] == [ACTOR]
+    note(world, drifted(vcluster="hospital"))
+    assert world.node("n1").state is NodeState.DRAINED
+    assert world.refused(taken_in()).code == "stale"  # not while it differs
+    events = world.must(cmd.ApproveNode(node="n1", is_heard=True), actor="ada")
+    assert any(isinstance(event, ev.FingerprintAccepted) for event in events)
+    own = world.state.drift.accepted["n1"]
+    assert (own.fingerprint, own.by, own.at) == (WRONG, "ada", world.at)
+    assert (world.node("n1").state, world.state.drift.drifts) == (NodeState.READY, {})
+    world.must(taken_in(WRONG), actor=ACTOR)  # its components are known now
+    assert world.state.drift.accepted["n1"].by == "ada"
+    assert [entry.actor for entry in entries(world, "conformance.accepted")] == [ACTOR, "ada"]
+
+
+def test_an_approval_accepts_nothing_against_a_declared_baseline_or_a_majority() -> None:
+    world = accepted_world()
+    world.must(cmd.SetBaseline(baseline=Baseline(vcluster="hospital", fingerprint=RIGHT)), actor="ada")
+    note(world, drifted(vcluster="hospital"))
+    assert "still differs" in world.refused(cmd.ApproveNode(node="n1", is_heard=True)).message
+    other = accepted_world()
+    note(other, drifted(vcluster="hospital", expected=OTHER))
+    assert "still differs" in other.refused(cmd.ApproveNode(node="n1", is_heard=True)).message
+
+
+def test_what_a_node_was_is_forgotten_when_it_leaves_sensitive_use() -> None:
+    world = accepted_world()
+    assert taken_in("") == cmd.AcceptFingerprint(node="n1", vcluster="hospital")
+    world.must(taken_in(""), actor=ACTOR)
+    assert world.state.drift.accepted == {}
+    assert world.must(taken_in(""), actor=ACTOR) == ()
+
+
+@pytest.mark.parametrize(
+    "command", [taken_in("short"), taken_in(node="nowhere"), taken_in(vcluster="batch"), taken_in(vcluster="nowhere")]
+)
+def test_a_fingerprint_that_cannot_be_accepted_is_refused(command: cmd.AcceptFingerprint) -> None:
+    assert accepted_world().refused(command).code == "stale"
+
+
+def test_accepted_fingerprints_need_level_2_and_are_in_snapshots_and_in_the_digest() -> None:
+    world = sensitive_world()
+    world.state.level = 1
+    assert "needs level 2" in world.refused(taken_in()).message
+    world = accepted_world()
+    copy = decode_state_chunks(encode_state_chunks(world.state.frozen_view()))
+    assert copy.drift.accepted == world.state.drift.accepted
+    before = world.state.digest()
+    assert copy.digest() == before
+    world.must(taken_in(""), actor=ACTOR)
+    assert world.state.digest() != before

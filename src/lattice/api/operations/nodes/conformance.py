@@ -95,9 +95,9 @@ async def diff_nodes(context: Context, request: DiffQuery) -> NodeDiffView:
 
 
 async def approve_node(context: Context, request: ApproveRequest) -> NodeView:
-    """Takes back a node whose drift was remedied and that waits for an operator's word."""
+    """Takes back a node whose drift was remedied and that waits for an operator's word, or a sensitive one as it has become."""
     drift = context.state.drift.drifts.get(request.id)
-    if drift is not None and drift.verified_at:
+    if drift is not None and (drift.verified_at or request.id in context.state.drift.accepted):
         await refuse_unhealthy(context, request.id)
     heard = context.services.observations.get(request.id)
     command = ApproveNode(node=request.id, is_heard=heard is not None and heard.connected)

@@ -202,6 +202,9 @@ def _check_drift(state: State) -> Iterator[str]:
     for name, baseline in state.drift.baselines.items():
         if baseline.vcluster != name or name not in state.vclusters:
             yield f"the baseline of {name} is that of no vCluster"
+    for name, accepted in state.drift.accepted.items():
+        if accepted.node != name or name not in state.nodes or accepted.vcluster not in state.vclusters:
+            yield f"the accepted fingerprint of {name} is that of no node of a vCluster"
 
 
 def _check_notifications(state: State) -> Iterator[str]:

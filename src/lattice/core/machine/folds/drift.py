@@ -18,7 +18,16 @@ DRIFTED, ESCALATED, VERIFIED, CONFORMS = (
     "drift_verified",
     "conforms",
 )  # in a node's history
-DriftEvent = ev.DriftNoted | ev.DriftEscalated | ev.DriftVerified | ev.DriftCleared | ev.BaselineSet | ev.BaselineUnset
+DriftEvent = (
+    ev.DriftNoted
+    | ev.DriftEscalated
+    | ev.DriftVerified
+    | ev.DriftCleared
+    | ev.BaselineSet
+    | ev.BaselineUnset
+    | ev.FingerprintAccepted
+    | ev.FingerprintForgotten
+)
 
 
 def evolve_drift(state: State, event: DriftEvent, at: int) -> None:
@@ -41,6 +50,10 @@ def evolve_drift(state: State, event: DriftEvent, at: int) -> None:
             registry.put_baseline(event.baseline)
         case ev.BaselineUnset():
             registry.drop_baseline(event.vcluster)
+        case ev.FingerprintAccepted():
+            registry.put_accepted(event.accepted)
+        case ev.FingerprintForgotten():
+            registry.drop_accepted(event.node)
         case _:
             assert_never(event)
 

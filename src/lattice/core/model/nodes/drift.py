@@ -3,6 +3,7 @@
 A declared baseline counts for every node of its vCluster. Without one, the majority counts, among nodes of the same kind (processors and
 GPUs): a group becomes the baseline when it has at least 55 of 100 of those in service, and stays it until another one has. So a
 rolling update turns the baseline once, and two halves that differ leave it where it was. If no group ever had that many, no node differs.
+A node in sensitive use without a declared baseline is compared with what it was when it came, or with what an operator approved since.
 See docs/architecture/nodes.md.
 """
 
@@ -43,6 +44,17 @@ class Baseline(Struct, frozen=True, kw_only=True, omit_defaults=True):
     node: str = ""
     set_by: str = ""
     set_at: int = 0
+
+
+class AcceptedFingerprint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a node in sensitive use has to stay, where no baseline is declared; `by` is who approved a change, empty = as it came."""
+
+    node: str
+    vcluster: str
+    fingerprint: str
+    components: tuple[tuple[str, str], ...] = ()
+    by: str = ""
+    at: int = 0
 
 
 class Drift(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -102,6 +114,18 @@ def is_sensitive(node: Node, vclusters: Mapping[str, Vcluster]) -> bool:
     return any(node.vcluster == vcluster.name or node.id in vcluster.nodes for vcluster in sensitive)
 
 
+def sensitive_vcluster(node: Node, vclusters: Mapping[str, Vcluster]) -> str:
+    """The sensitive vCluster that a node serves or is given to, by whose baseline it is judged; empty = none."""
+    if not is_sensitive(node, vclusters):
+        return ""
+    sensitive = {name: vcluster for name, vcluster in sorted(vclusters.items()) if vcluster.scheduler == SENSITIVE}
+    if node.vcluster in sensitive:
+        return node.vcluster
+    named = [name for name, vcluster in sensitive.items() if node.id in vcluster.nodes]
+    general = [name for name, vcluster in sensitive.items() if not vcluster.nodes]
+    return next(iter(named + general), "")
+
+
 class Peers(NamedTuple):
     """Nodes that are compared with one another."""
 
@@ -122,6 +146,9 @@ class Judgement(NamedTuple):
     verdicts: Mapping[str, Verdict]  # of nodes with a fingerprint and something to compare it with
 
 
+_NONE_ACCEPTED: Mapping[str, AcceptedFingerprint] = {}
+
+
 @lru_cache(maxsize=1024)
 def kind_of(hardware: Hardware) -> str:
     """Which nodes may be expected to be alike."""
@@ -135,6 +162,7 @@ def judge(
     baselines: Mapping[str, Baseline],
     fingerprints: Mapping[str, str],
     remembered: Mapping[Peers, str],
+    accepted: Mapping[str, AcceptedFingerprint] = _NONE_ACCEPTED,
 ) -> Judgement:
     """Who differs from what. A node given to vClusters by name is judged by those, others by the vClusters that have no list."""
     named: dict[str, tuple[str, ...]] = {}
@@ -151,7 +179,13 @@ def judge(
     majorities = _majorities(sizes, remembered)
     verdicts = {sort: _verdict(sort, baselines, majorities) for sort in set(sorts.values())}
     found = ((name, verdicts[sort]) for name, sort in sorts.items())
-    return Judgement(majorities, {name: verdict for name, verdict in found if verdict is not None})
+    judged = {name: verdict for name, verdict in found if verdict is not None}
+    for name, own in accepted.items():
+        actual, verdict = fingerprints.get(name, ""), judged.get(name)
+        by_order = verdict is not None and verdict.differs and verdict.vcluster in baselines
+        if actual and name in nodes and own.vcluster not in baselines and not by_order:
+            judged[name] = Verdict(own.vcluster, own.fingerprint, own.fingerprint != actual)
+    return Judgement(majorities, judged)
 
 
 # Nodes of which the same is to be said: who judges them, their kind, their fingerprint (empty = not known).

@@ -17,10 +17,11 @@ from lattice.core.machine.rules.node_moves import moved, not_found
 from lattice.core.machine.rules.nodes import nodes
 from lattice.core.machine.state import State
 from lattice.core.machine.transitions import NodeTrigger
-from lattice.core.model.nodes.drift import ACTOR, Drift, described, is_sensitive
+from lattice.core.model.nodes.drift import ACTOR, AcceptedFingerprint, Drift, described, is_sensitive
 from lattice.core.model.nodes.nodes import DownCause, Node
 from lattice.core.model.site.audit import AuditNote
 from lattice.core.model.site.settings import setting_value
+from lattice.core.model.site.tenants import SENSITIVE
 from lattice.core.model.units import format_duration
 
 Events = tuple[ev.AnyEvent, ...]
@@ -100,8 +101,8 @@ def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events |
     return undrained if isinstance(undrained, Rejected) else (*undrained, ev.DriftCleared(node=drift.node))
 
 
-def approve(state: State, command: cmd.ApproveNode) -> Events | Rejected:
-    """Takes the node back after remediation. A drain that a person asked for stands."""
+def approve(state: State, command: cmd.ApproveNode, actor: str, at: int) -> Events | Rejected:
+    """Takes the node back after remediation, or as it has become. A drain that a person asked for stands."""
     drift = state.drift.drifts.get(command.node)
     node = state.nodes.get(command.node)
     if node is None:
@@ -110,16 +111,53 @@ def approve(state: State, command: cmd.ApproveNode) -> Events | Rejected:
         known = ", ".join(name for name, each in sorted(state.drift.drifts.items()) if each.verified_at)
         message = f"node {command.node} waits for no approval"
         return Rejected(code="conflict", message=message, hint=f"Waiting: {known or 'none'}.")
+    accepted: Events = ()
     if not drift.verified_at:
-        return _still_drifted(drift)
+        own = _own_fingerprint(state, drift)
+        if own is None:
+            return _still_drifted(drift)
+        accepted = (_accepted(replace(own, fingerprint=drift.actual, components=(), by=actor, at=at)),)
     cleared = ev.DriftCleared(node=drift.node)
     if node.down_cause is DownCause.DRIFT:
         stands = node.drain_wanted and not _is_ours(node)
-        return (moved(node, NodeTrigger.UNDRAIN, drain=stands), cleared)
+        return (*accepted, moved(node, NodeTrigger.UNDRAIN, drain=stands), cleared)
     if not _is_ours(node):
-        return (cleared,)
+        return (*accepted, cleared)
     undrained = nodes.undrain(state, cmd.UndrainNode(node=node.id, is_heard=command.is_heard))
-    return undrained if isinstance(undrained, Rejected) else (*undrained, cleared)
+    return undrained if isinstance(undrained, Rejected) else (*accepted, *undrained, cleared)
+
+
+def _own_fingerprint(state: State, drift: Drift) -> AcceptedFingerprint | None:
+    """What the node was, when it differs from nothing but that."""
+    own = state.drift.accepted.get(drift.node)
+    is_own = own is not None and own.fingerprint == drift.expected and drift.vcluster not in state.drift.baselines
+    return own if is_own else None
+
+
+def _accepted(record: AcceptedFingerprint) -> ev.FingerprintAccepted:
+    return ev.FingerprintAccepted(accepted=record)
+
+
+def accept(state: State, command: cmd.AcceptFingerprint, at: int) -> Events | Rejected:
+    """What a node in sensitive use has to stay. It is never changed here: that takes an operator's approval."""
+    old = state.drift.accepted.get(command.node)
+    if not command.fingerprint:
+        return () if old is None else (ev.FingerprintForgotten(node=command.node),)
+    vcluster = state.vclusters.get(command.vcluster)
+    is_known = command.node in state.nodes and vcluster is not None and vcluster.scheduler == SENSITIVE
+    if not is_known or not _is_fingerprint(command.fingerprint) or command.node in state.drift.drifts:
+        return Rejected(code="stale", message=f"{command.node} cannot be accepted for vCluster {command.vcluster} now")
+    if old is not None and old.fingerprint != command.fingerprint:
+        return Rejected(code="stale", message=f"{command.node} has to stay what it was", limit=old.fingerprint)
+    fresh = AcceptedFingerprint(
+        node=command.node,
+        vcluster=command.vcluster,
+        fingerprint=command.fingerprint,
+        components=command.components or (() if old is None else old.components),
+        by="" if old is None else old.by,
+        at=at if old is None else old.at,
+    )
+    return () if fresh == old else (_accepted(fresh),)
 
 
 def set_baseline(state: State, command: cmd.SetBaseline, actor: str, at: int) -> Events | Rejected:
@@ -127,7 +165,7 @@ def set_baseline(state: State, command: cmd.SetBaseline, actor: str, at: int) ->
     if wanted.vcluster not in state.vclusters:
         known = ", ".join(sorted(state.vclusters))
         return Rejected(code="not_found", message=f'unknown vCluster "{wanted.vcluster}"', hint=f"Known: {known}.")
-    if len(wanted.fingerprint) != _FINGERPRINT_LENGTH or set(wanted.fingerprint) - set("0123456789abcdef"):
+    if not _is_fingerprint(wanted.fingerprint):
         return Rejected(
             code="invalid",
             message=f'"{wanted.fingerprint[:80]}" is no fingerprint',
@@ -137,6 +175,10 @@ def set_baseline(state: State, command: cmd.SetBaseline, actor: str, at: int) ->
     if old is not None and (old.fingerprint, old.components) == (wanted.fingerprint, wanted.components):
         return ()
     return (ev.BaselineSet(baseline=replace(wanted, set_by=actor, set_at=at)),)
+
+
+def _is_fingerprint(text: str) -> bool:
+    return len(text) == _FINGERPRINT_LENGTH and not set(text) - set("0123456789abcdef")
 
 
 def unset_baseline(state: State, command: cmd.UnsetBaseline) -> Events | Rejected:
@@ -172,6 +214,17 @@ def order_note(command: cmd.ApproveNode | cmd.SetBaseline | cmd.UnsetBaseline, a
 
 def _note_of(state: State, event: ev.AnyEvent) -> AuditNote | None:
     match event:
+        # Components that become known after an approval are no news.
+        case ev.FingerprintAccepted() if bool(event.accepted.components) != bool(event.accepted.by):
+            accepted = event.accepted
+            detail = f"has to stay {accepted.fingerprint} in vCluster {accepted.vcluster}"
+            return AuditNote(
+                kind="conformance.accepted",
+                actor=accepted.by or ACTOR,
+                subject=accepted.node,
+                nodes=(accepted.node,),
+                detail=detail,
+            )
         case ev.DriftNoted() if event.drift.is_sensitive:
             return _audit("conformance.drift", event.drift, described(event.drift))
         case ev.DriftVerified() | ev.DriftEscalated() if state.drift.drifts[event.node].is_sensitive:
