@@ -40,6 +40,7 @@ class LatticeClient(Awaiting, Calls):
     `address` is a host (with `port`), a URL, or several of these in a list or joined by commas; when one does not answer, the next
     is asked. A call that gets no answer is repeated under the same request id for up to `retry_for` seconds (0 = never), then
     Unreachable is raised. One client serves any number of tasks.
+    With `stale` reads are answered from what the server has, even if it cannot reach the others: that may be old.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class LatticeClient(Awaiting, Calls):
         note: Callable[[str], None] = silent,
         ca_file: str | os.PathLike[str] | None = None,
         insecure_http: bool = False,
+        stale: bool = False,
     ) -> None:
         addresses = _endpoints(address, port, insecure_http=insecure_http)
         said = {_header(name): value for name, value in (headers or {}).items()}
@@ -68,6 +70,7 @@ class LatticeClient(Awaiting, Calls):
             timeout_s=timeout,
             headers=(("User-Agent", "lattice-sdk"), PROTOCOL, *said.items()),
             ca_file=os.fspath(ca_file or ""),
+            stale=stale,
         )
 
     @classmethod

@@ -10,7 +10,7 @@ import httpx
 from lattice_sdk.auth import TokenSource
 from lattice_sdk.errors import BadAnswer, LatticeError, Unreachable
 from lattice_sdk.retry import Attempts, RetryPolicy
-from lattice_sdk.session import ASK_AGAIN, Request, answered_error, explain, is_hopeless
+from lattice_sdk.session import ASK_AGAIN, Request, answered_error, at_any_age, explain, is_hopeless
 from lattice_sdk.transport import CONNECT_TIMEOUT_S, Endpoint, ProtocolError
 
 T = TypeVar("T")
@@ -37,7 +37,9 @@ class AsyncSession:
         timeout_s: float,
         headers: tuple[tuple[str, str], ...] = (),
         ca_file: str = "",
+        stale: bool = False,
     ) -> None:
+        self._stale = stale
         self._endpoints = tuple(endpoints)
         self._ca_file = ca_file
         self._token = token
@@ -137,7 +139,8 @@ class AsyncSession:
             headers.append(("Content-Type", "application/json"))
         timeout = httpx.Timeout(request.timeout_s or self._timeout_s, connect=CONNECT_TIMEOUT_S)
         client = self._client(endpoint)
-        url = f"{_base(endpoint)}{endpoint.prefix}{request.target}"
+        target = at_any_age(request.target) if self._stale and request.method == "GET" else request.target
+        url = f"{_base(endpoint)}{endpoint.prefix}{target}"
         built = client.build_request(request.method, url, content=request.body, headers=headers, timeout=timeout)
         return await client.send(built, stream=True)
 

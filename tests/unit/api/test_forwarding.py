@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -301,5 +302,17 @@ def test_a_stream_of_a_leader_that_stands_still_breaks_off_when_another_leads(mo
             status, _, content = await streaming
             assert (status, content) == (200, b"one ")
             assert following.seen == []
+
+    run(scenario())
+
+
+def test_where_a_majority_is_known_to_be_missing_a_request_is_refused_at_once() -> None:
+    async def scenario() -> None:
+        _pools.append(Pool())
+        app = Forwarding(local, Leading(""), _pools[-1], outage=lambda: "no majority")
+        began = time.monotonic()
+        status, _, body = await ask(app, "GET", "/v1/nodes")
+        assert (status, b"no server leads now" in body) == (503, True)
+        assert time.monotonic() - began < 2
 
     run(scenario())

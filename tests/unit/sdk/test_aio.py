@@ -188,3 +188,15 @@ def test_the_environment_says_where_the_cluster_is(api: FakeApi) -> None:
     assert asyncio.run(ask()) == "u"
     with pytest.raises(ValueError, match="LATTICE_API_URL"):
         LatticeClient.from_environment({})
+
+
+def test_a_client_that_takes_old_answers_says_so_with_every_read(api: FakeApi) -> None:
+    async def scenario(client: LatticeClient) -> None:
+        await client.get("a17")
+        assert api.last().query == [("consistency", "stale")]
+        await client.cancel("a17")
+        assert api.last().query == []
+
+    api.on("GET", "/allocations/a17", ALLOCATION)
+    api.on("DELETE", "/allocations/a17", ALLOCATION)
+    run(api, scenario, stale=True)

@@ -42,11 +42,19 @@ class LeadsHere(Exception):
 
 
 class LeaderCalls:
-    """Implements `Leader` of the operations. `address` says where a server of this name takes calls, "" when it does not know."""
+    """Implements `Leader` of the operations. `address` says where a server of this name takes calls, "" when it does not know.
+
+    While `outage` gives a reason, a call that finds no leader is refused at once.
+    """
 
     def __init__(
-        self, place: LeaderPlace, address: Callable[[str], str], connect: Callable[[str], grpc.aio.Channel]
+        self,
+        place: LeaderPlace,
+        address: Callable[[str], str],
+        connect: Callable[[str], grpc.aio.Channel],
+        outage: Callable[[], str] = lambda: "",
     ) -> None:
+        self._outage = outage
         self._place = place
         self._address = address
         self._connect = connect
@@ -122,7 +130,7 @@ class LeaderCalls:
         self, rpc: Rpc, context: CallContext, moved: "asyncio.Future[None]", deadline: float, *, has_address: bool
     ) -> None:
         left = deadline - time.monotonic()
-        if left <= 0:
+        if left <= 0 or self._outage():
             await refuse(context, no_leader(), rpc.operation.name, "")
         await asyncio.wait((moved,), timeout=min(left, _PAUSE_S if has_address else left))
 

@@ -53,10 +53,21 @@ CheckToken = Callable[[str, str], Awaitable[None]]
 
 
 class Forwarding:
-    """An ASGI application; `local` answers what needs no leader, `check` looks at a token before anything else is read."""
+    """An ASGI application; `local` answers what needs no leader, `check` looks at a token before anything else is read.
 
-    def __init__(self, local: ASGIApp, leader: Leader, pool: Pool, check: CheckToken | None = None) -> None:
+    While `outage` gives a reason, a request that finds no leader is refused at once: no other is about to be elected.
+    """
+
+    def __init__(
+        self,
+        local: ASGIApp,
+        leader: Leader,
+        pool: Pool,
+        check: CheckToken | None = None,
+        outage: Callable[[], str] = lambda: "",
+    ) -> None:
         self._check = check
+        self._outage = outage
         self._local = local
         self._leader = leader
         self._pool = pool
@@ -125,7 +136,7 @@ class Forwarding:
                     await self._relay(url, exchange, receive, send)
                     return
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or self._outage():
                 raise no_leader()
             await asyncio.wait((moved,), timeout=min(left, _PAUSE_S if url else left))
 

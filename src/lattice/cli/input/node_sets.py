@@ -62,10 +62,10 @@ def announce(doing: str, names: NodeNames, context: Context) -> None:
         context.note(f"{doing} {len(names.names):,} nodes ...")
 
 
-def tell(outcomes: Sequence[NodeOutcome], context: Context, *, is_one: bool = False) -> int:
-    """One line per state, the nodes folded, and each kind of note and of refusal once; the exit code."""
+def tell(outcomes: Sequence[NodeOutcome], context: Context, *, is_one: bool = False, becomes: str = "") -> int:
+    """One line per state (or what they become), the nodes folded, and each kind of note and of refusal once; the exit code."""
     if not structured(context, outcomes[0] if is_one and outcomes else list(outcomes)):
-        for state, nodes in _grouped((outcome.state, outcome.id) for outcome in outcomes if outcome.ok):
+        for state, nodes in _grouped((becomes or outcome.state, outcome.id) for outcome in outcomes if outcome.ok):
             context.say(
                 f"{nodes[0]} is {state}" if len(nodes) == 1 else f"{len(nodes):,} nodes are {state}: {fold(nodes)}"
             )

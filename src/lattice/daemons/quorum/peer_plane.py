@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import grpc.aio
@@ -163,7 +163,7 @@ class PeerPlane:
         self.entry = msgspec.structs.replace(self.entry, relay=str(Address(host_of(self._me.peer), port)))
         return relay
 
-    def leader_calls(self) -> LeaderCalls:
+    def leader_calls(self, outage: Callable[[], str]) -> LeaderCalls:
         """Forward gRPC calls to the leader over the port of the relay."""
         tls = self.tls
         if tls is None:
@@ -172,7 +172,7 @@ class PeerPlane:
         def connect(address: str) -> grpc.aio.Channel:
             return grpc.aio.secure_channel(address, tls.grpc_client(), options=CHANNEL_OPTIONS)
 
-        calls = LeaderCalls(self.servers, self._relay_of, connect)
+        calls = LeaderCalls(self.servers, self._relay_of, connect, outage)
         tls.on_reload(calls.renew)
         return calls
 

@@ -149,7 +149,7 @@ class QuorumProcess(ServerProcess):
         await self._plane.secure(start_mode, self._token_file, self._gate)
         self._relay = self._plane.open_relay(self._agents)
         self._relay.offer(self._operations)
-        self._calls = self._plane.leader_calls()
+        self._calls = self._plane.leader_calls(lambda: self._outages.outage)
         match start_mode:
             case "bootstrap":
                 together = {peer.name: f"https://{peer.peer}" for peer in quorum.peers}
@@ -208,7 +208,13 @@ class QuorumProcess(ServerProcess):
         self._services = self._local = local
         self._offer_operations(self._grpc)
         self._hand_calls_on()
-        self._follower = Forwarding(build_app(local), self._servers, self._servers.pool, partial(check_token, local))
+        self._follower = Forwarding(
+            build_app(local),
+            self._servers,
+            self._servers.pool,
+            partial(check_token, local),
+            lambda: self._outages.outage,
+        )
         keep_what_is_loaded()
         await self._grpc.start()
         await self._open_agent_port()

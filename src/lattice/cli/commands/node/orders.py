@@ -39,6 +39,7 @@ class Order:
     doing: str
     several: Callable[[Client, str, Options], list[NodeOutcome]]
     one: Callable[[Client, str, Options], Node] | None = None
+    becomes: str = ""  # what to say where the state alone would mislead
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -125,11 +126,20 @@ def run_disable(options: Options, context: Context) -> int:
 def _give(order: Order, names: NodeNames, options: Options, context: Context) -> int:
     if not names.is_one or order.one is None:
         announce(order.doing, names, context)
-        return tell(order.several(context.client, names.typed, options), context, is_one=names.is_one)
+        outcomes = order.several(context.client, names.typed, options)
+        code = tell(outcomes, context, is_one=names.is_one, becomes=order.becomes)
+        _say_where_to_look(order, context)
+        return code
     node = order.one(context.client, names.typed, options)
     if not structured(context, node):
-        context.say(f"{node.id} is {node.state}")
+        context.say(f"{node.id} is {order.becomes or node.state}")
+    _say_where_to_look(order, context)
     return OK
+
+
+def _say_where_to_look(order: Order, context: Context) -> None:
+    if order is WIPING:
+        context.note("`lattice node events NODE` says whether the wipe succeeded")
 
 
 DRAINING = Order(
@@ -159,6 +169,7 @@ REBOOTING = Order(
 WIPING = Order(
     doing="wiping",
     one=lambda client, node, options: client.wipe_node(node, options.reason, force=options.force),
+    becomes="to be wiped",
     several=lambda client, nodes, options: client.wipe_node_set(nodes, options.reason, force=options.force),
 )
 FAULT_REPORT = Order(
