@@ -5,7 +5,7 @@ all before it by SHA-256, each seal signs the link of its last entry, and the en
 its end alone. Any change, removal or addition of a byte is detected, unless its author has the key.
 
 Restoring a backup takes a chain back to an earlier entry. The first entry of the restored history says so, and seals carry the epoch,
-which rises with every restore: an epoch that rises without such an entry, or falls, is refused. `after` demands that the chain goes on
+which rises with every restore: an epoch that rises without such an entry, or falls, is refused. `after` demands that the chain continues
 from an entry that is known from elsewhere.
 """
 

@@ -104,14 +104,14 @@ def test_every_order_takes_a_yes_and_a_reason(order: str, api: FakeApi, cli: Cli
 
 
 @pytest.mark.parametrize(
-    ("line", "path", "asked"),
+    ("line", "path", "asked", "said"),
     [
-        (("node", "drain", "n1", "--urgent"), "/nodes/n1/drain", "Drain n1 immediately?"),
-        (("admin", "node", "wipe", "n1"), "/nodes/n1/wipe", "Wipe n1?"),
+        (("node", "drain", "n1", "--urgent"), "/nodes/n1/drain", "Drain n1 immediately?", "n1 is Draining\n"),
+        (("admin", "node", "wipe", "n1"), "/nodes/n1/wipe", "Wipe n1?", "n1 is to be wiped\n"),
     ],
 )
 def test_what_destroys_work_or_data_needs_a_yes(
-    line: tuple[str, ...], path: str, asked: str, api: FakeApi, cli: Cli
+    line: tuple[str, ...], path: str, asked: str, said: str, api: FakeApi, cli: Cli
 ) -> None:
     api.on("POST", path, {"id": "n1", "state": "Draining"})
     outcome = cli(*line)
@@ -121,7 +121,7 @@ def test_what_destroys_work_or_data_needs_a_yes(
     outcome = cli(*line)
     assert (outcome.code, asked in outcome.err, api.asked) == (1, True, [])
     cli.stdin = b"y\n"
-    assert cli(*line).out == "n1 is Draining\n"
+    assert cli(*line).out == said
     cli.is_terminal = False
     assert cli(*line, "--yes").code == 0
     assert len(api.asked) == 2

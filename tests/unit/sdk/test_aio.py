@@ -192,7 +192,7 @@ def test_the_environment_says_where_the_cluster_is(api: FakeApi) -> None:
 
 def test_a_client_that_takes_old_answers_says_so_with_every_read(api: FakeApi) -> None:
     async def scenario(client: LatticeClient) -> None:
-        await client.get("a17")
+        await client.get_allocation("a17")
         assert api.last().query == [("consistency", "stale")]
         await client.cancel("a17")
         assert api.last().query == []
