@@ -331,7 +331,7 @@ class NodeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Approve(self, request, context):
-        """Takes back a node whose drift was remedied and that waits for an operator's word.
+        """Takes back a node whose drift was remedied and that waits for an operator's word, or a sensitive one as it has become.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
