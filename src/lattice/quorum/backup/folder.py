@@ -10,13 +10,16 @@ single bit that changed anywhere is found.
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import Annotated, BinaryIO
 
 import msgspec
 
@@ -34,6 +37,7 @@ ARCHIVE = "archive.db"
 SNAPSHOTS = "snapshots"
 _CHUNK_BYTES = 1 << 20
 _COPY_PAGES = 1000
+_MAX_MANIFEST = 16 << 20
 
 # Called with bytes done, bytes in all, and what is being done.
 Progress = Callable[[int, int, str], None]
@@ -43,25 +47,30 @@ def no_progress(_done: int, _total: int, _what: str) -> None:
     """For callers that show none."""
 
 
+# What a manifest may say: it may come from elsewhere, and what it says is calculated with.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+_Word = Annotated[str, msgspec.Meta(max_length=256)]
+
+
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a backup: its name in it, its size, its sha256."""
 
-    name: str
-    size_bytes: int
-    sha256: str
+    name: _Word
+    size_bytes: _Count
+    sha256: _Word
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a backup holds: the state right after entry `index` of the log of that epoch."""
 
-    format: int
-    created_at: str
-    server: str
-    epoch: int
-    index: int
-    digest: str
+    format: _Count
+    created_at: _Word
+    server: _Word
+    epoch: _Count
+    index: _Count
+    digest: _Word
     files: tuple[StoredFile, ...]
-    level: int = OLDEST  # that a server must support to be restored from it
+    level: _Count = OLDEST  # that a server must support to be restored from it
 
     @property
     def size_bytes(self) -> int:
@@ -126,10 +135,14 @@ def read_manifest(backup: Path) -> Manifest:
     """What a folder says that it holds, if the manifest itself is whole."""
     path = backup / MANIFEST
     try:
-        data = path.read_bytes()
-        expected = (backup / MANIFEST_HASH).read_bytes().strip()
+        if backup.is_symlink():
+            raise BackupError(f"{backup} is a link; name the directory itself")
+        with _opened(path) as file, _opened(backup / MANIFEST_HASH) as beside:
+            data, expected = file.read(_MAX_MANIFEST + 1), beside.read(_CHUNK_BYTES).strip()
     except OSError as error:
         raise BackupMissing(f"{error.filename}: {error.strerror}; is {backup} a backup?") from error
+    if len(data) > _MAX_MANIFEST:
+        raise BackupError(f"{path} is too large for a manifest")
     if hashlib.sha256(data).hexdigest().encode() != expected:
         raise BackupError(f"{path} is damaged: it does not match {MANIFEST_HASH}")
     try:
@@ -208,14 +221,38 @@ def _stored(folder: Path, name: str) -> StoredFile:
 
 def _check_file(backup: Path, stored: StoredFile) -> None:
     path = backup / safe(stored.name)
+    _check_parents(backup, path)
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()
     except OSError as error:
         raise BackupError(f"{path}: {error.strerror}") from error
     if (size, digest) != (stored.size_bytes, stored.sha256):
         raise BackupError(f"{path} is damaged: it is not what {MANIFEST} says")
+
+
+def _check_parents(backup: Path, path: Path) -> None:
+    """No link leads out of the backup."""
+    for parent in path.parents:
+        if parent == backup:
+            return
+        if parent.is_symlink():
+            raise BackupError(f"{parent} is a link; a backup holds none")
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A plain file, for reading. What is none is refused at once: reading a pipe could wait forever. Raises OSError, BackupError."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BackupError(f"{path} is a link; a backup holds none") from error
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise BackupError(f"{path} is no plain file")
+    return os.fdopen(fd, "rb")
 
 
 def _check_nothing_else(backup: Path, manifest: Manifest) -> None:
@@ -251,6 +288,6 @@ def _check_archive(path: Path, manifest: Manifest) -> None:
 
 def safe(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or not path.parts:
+    if path.is_absolute() or ".." in path.parts or not path.parts or not name.isprintable():
         raise BackupError(f"not a name of a file in a backup: {name!r}")
     return path

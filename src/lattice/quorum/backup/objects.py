@@ -190,6 +190,13 @@ def pack(folder: Path, target: Path) -> None:
 def unpack(packed: Path, target: Path) -> None:
     """The new folder that was packed into a file; raises BackupError, and says nothing of the content. Blocks."""
     try:
+        if not packed.is_file():
+            kind = (
+                "is neither a backup directory nor a packed snapshot"
+                if packed.exists()
+                else "No such file or directory"
+            )
+            raise BackupError(f"{packed}: {kind}")
         target.mkdir(mode=0o700, parents=True)
         with (
             packed.open("rb") as file,

@@ -173,6 +173,8 @@ def _write_folder(folder: Path, index: int, view: FrozenView) -> Written:
 
 def _checked_chunks(folder: Path, manifest: Manifest) -> Iterator[tuple[str, bytes]]:
     for chunk in manifest.chunks:
+        if "/" in chunk.name or not chunk.name.isprintable():
+            raise SnapshotDamaged(f"{folder}: {chunk.name!r} is not the name of a chunk")
         data = (folder / chunk.name).read_bytes()
         if hashlib.sha256(data).hexdigest() != chunk.sha256:
             raise SnapshotDamaged(f"{folder / chunk.name} does not match its hash")
