@@ -18,8 +18,9 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import msgspec
 
@@ -241,7 +242,7 @@ def _check_parents(backup: Path, path: Path) -> None:
             raise BackupError(f"{parent} is a link; a backup holds none")
 
 
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Path) -> BufferedReader:
     """A plain file, for reading. What is none is refused at once: reading a pipe could wait forever. Raises OSError, BackupError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
