@@ -3,7 +3,7 @@ BIN := .venv/bin
 UP_NODES ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock up down test quick check fmt bench soak coverage proto proto-check docs changelog clean
+.PHONY: help venv bytecode lock up down test quick check fmt bench soak coverage proto proto-check docs changelog clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -13,23 +13,27 @@ venv: .venv/.stamp  ## make .venv with everything installed
 .venv/.stamp: pyproject.toml sdk/pyproject.toml constraints.txt tools/venv
 	@tools/venv
 
+# Programs are started by the hundred; without this each of them compiles every module where Python may not write bytecode by itself.
+bytecode: venv
+	@$(BIN)/python -m compileall -q src sdk/src
+
 lock: venv  ## rewrite constraints.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --all-extras --generate-hashes \
 		--no-header --no-annotate --no-emit-package lattice-sdk --upgrade --quiet -o constraints.txt
 	@! grep -nE '://|^--(extra-)?index|^--find-links' constraints.txt
 
-up: venv  ## start a local cluster in the background and wait until it is ready
+up: bytecode  ## start a local cluster in the background and wait until it is ready
 	@$(BIN)/lattice up --detach --nodes $(UP_NODES); status=$$?; \
 	if [ $$status -eq 3 ]; then echo "already up"; exit 0; fi; exit $$status
 
 down:  ## stop the local cluster
 	@if [ -x $(BIN)/lattice ]; then $(BIN)/lattice down; else echo "not running"; fi
 
-test: venv  ## run the whole suite; pytest's summary comes last
+test: bytecode  ## run the whole suite; pytest's summary comes last
 	@tools/system-packages test
 	@$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
 
-quick: venv  ## unit and architecture tests, under 90 seconds
+quick: bytecode  ## unit and architecture tests, under 90 seconds
 	@$(BIN)/pytest -q --numprocesses=2 --dist=loadfile tests/unit tests/architecture
 
 check: venv  ## formatting, lint, types, import contracts, architecture tests
@@ -39,11 +43,11 @@ fmt: venv  ## format and apply the safe fixes
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-bench: venv  ## measure; a table and JSON
+bench: bytecode  ## measure; a table and JSON
 	@tools/system-packages bench
 	@$(BIN)/python -m bench
 
-soak: venv  ## the long forms of the tests: more faults, nodes, examples
+soak: bytecode  ## the long forms of the tests: more faults, nodes, examples
 	@tools/system-packages test
 	@tools/system-packages soak
 	@LATTICE_SOAK=1 $(BIN)/pytest tests/properties --timeout=14400

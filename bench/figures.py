@@ -77,7 +77,13 @@ FIGURES = (
     Figure("queue_10000x100_ms", "cycle with everything reserved, 100 pending x 10,000 nodes", "ms", 400, 100),
     Figure("cycle_50k_ms", "cycle, 10,000 pending x 50,000 nodes", "ms", 2000, 500),
     Figure("cycle_changed_ms", "cycle when one submission changed, 10,000 nodes", "ms", 20, 5),
-    Figure("longest_hold_ms", "longest hold of the event loop by any single request up to its limits", "ms", 50, 10),
+    Figure(
+        "longest_hold_ms",
+        "longest hold of the event loop by any single request up to its limits, processor time",
+        "ms",
+        50,
+        10,
+    ),
     Figure(
         "endless_heads_mb", "memory taken by 1,000 anonymous connections that send heads without end", "MB", 100, 20
     ),

@@ -6,6 +6,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from lattice.api.limits import MAX_DECODED_HERE, MAX_ENCODED_HERE
+from lattice.wire.slurm.commands import SlurmAnswer
+
 T = TypeVar("T")
 
 
@@ -60,3 +63,11 @@ class ServerEvent(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class EventAnswer(Generic[T]):
     events: AsyncGenerator[ServerEvent[T], None]
+
+
+def is_long(answer: object) -> bool:
+    """Whether encoding it would hold up the event loop."""
+    if isinstance(answer, SlurmAnswer):
+        return len(answer.stdout) > MAX_DECODED_HERE
+    items = getattr(answer, "items", None)
+    return isinstance(items, list) and len(items) > MAX_ENCODED_HERE

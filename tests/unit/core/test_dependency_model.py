@@ -1,6 +1,10 @@
 """The words and the algebra of dependencies."""
 
+from itertools import chain
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lattice.core.model.ids import dag_id, parse_dag_id
 from lattice.core.model.work.dags import DagState, end_state
@@ -9,6 +13,7 @@ from lattice.core.model.work.dependencies import (
     Dependency,
     Ending,
     find_cycle,
+    index_at,
     position_in,
     waiting_sentence,
 )
@@ -54,3 +59,22 @@ def test_a_dag_that_was_cancelled_after_all_had_run_is_judged_by_its_members() -
     assert end_state({1: Ending.FAILED, 2: Ending.CANCELLED}, frozenset(), is_cancelled=True) is DagState.CANCELLED
     assert end_state({1: Ending.FAILED, 2: Ending.CANCELLED}, frozenset(), is_cancelled=False) is DagState.FAILED
     assert end_state({1: Ending.SKIPPED}, frozenset(), is_cancelled=False) is DagState.COMPLETED
+
+
+_RANGES = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 5)), min_size=1, max_size=8)
+
+
+@given(drawn=_RANGES)
+def test_the_index_at_a_position_is_that_of_the_ranges_written_out(drawn: list[tuple[int, int, int]]) -> None:
+    ranges = tuple((first, first + length, step) for first, length, step in drawn)
+    written_out = list(chain.from_iterable(range(first, last + 1, step) for first, last, step in ranges))
+    assert [index_at(ranges, position) for position in range(len(written_out))] == written_out
+    for outside in (-1, len(written_out)):
+        with pytest.raises(IndexError):
+            index_at(ranges, outside)
+
+
+def test_the_tasks_of_a_group_of_very_many_ranges_are_found_without_walking_through_them() -> None:
+    ranges = tuple((2 * place, 2 * place, 1) for place in range(50_000))
+    # Range by range this would be 1,250,000,000 steps.
+    assert sum(index_at(ranges, position) for position in range(50_000)) == 50_000 * 49_999

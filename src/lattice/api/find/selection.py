@@ -1,6 +1,5 @@
 """Picks allocations by filters from the hot state and the archive, newest number first."""
 
-import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from lattice.api.auth.scope import EVERYTHING, Scope
 from lattice.api.context import Context
 from lattice.api.find.lookup import Found
+from lattice.api.pacing import Pace
 from lattice.core.machine.parts.folded_tasks import ended_tasks, task_record
 from lattice.core.machine.rules.work.tasks import task_records
 from lattice.core.machine.state import State
@@ -21,8 +21,6 @@ from lattice.ports.quorum.archive import ArchivedRecord, ArchiveFilter
 from lattice.wire.work.allocations import group_state
 
 _ARCHIVE_PAGE = 1000
-# Records looked at before others get their turn: about a millisecond.
-_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +73,12 @@ async def hot_records(
 ) -> AsyncIterator[Allocation | TaskGroup]:
     """Matching records of the hot state with numbers below `before`, as they were at the first step."""
     source = _single_records if wanted.shows_tasks else _folded_records
-    for step, record in enumerate(source(state, wanted, before), start=1):
+    pace = Pace()
+    for record in source(state, wanted, before):
         if record is not None:
             yield record
-        if step % _BATCH == 0:
-            await asyncio.sleep(0)
+        if pace.is_due():
+            await pace.rest()
 
 
 def _folded_records(state: State, wanted: Selection, before: int | None) -> Iterator[Allocation | TaskGroup | None]:

@@ -14,14 +14,15 @@ import grpc
 
 from lattice.api.access.admission import TWICE, admit
 from lattice.api.access.revalidation import StreamAuthorization
-from lattice.api.answers import Drawn, EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece
+from lattice.api.answers import Drawn, EventAnswer, OtherStatus, ServerEvent, TextAnswer, TextPiece, is_long
 from lattice.api.context import Context
 from lattice.api.errors import ApiError, translated
 from lattice.api.grpc.contract import PACKAGE, Rpc, message_class
 from lattice.api.grpc.convert import answer_writer, event_writer, request_reader
 from lattice.api.grpc.elements import Elements, Malformed, TooMany
 from lattice.api.grpc.statuses import REQUEST_ID, status_of, trailers
-from lattice.api.limits import MAX_BODY_BYTES
+from lattice.api.limits import MAX_BODY_BYTES, MAX_DECODED_HERE
+from lattice.api.pacing import in_thread
 from lattice.api.protocol import HEADER, check_client
 from lattice.api.services import Services
 from lattice.ports.site.identity import Identity
@@ -87,7 +88,7 @@ class Call:
                 status, answer = answer.status, answer.answer
             if isinstance(answer, Drawn):
                 answer = answer.answer
-            encoded = self._encode(answer)
+            encoded = await in_thread(self._encode, answer) if is_long(answer) else self._encode(answer)
         except Exception as error:
             seconds = services.clock.monotonic_s() - started
             self._count(services, translated(error).status, seconds)
@@ -135,7 +136,8 @@ class Call:
                 hint="put large data into files that the script reads",
             )
         await self._check_elements(request)
-        record = self._decode(request)
+        is_large = len(request) > MAX_DECODED_HERE
+        record = await in_thread(self._decode, request) if is_large else self._decode(request)
         if services.before_read is not None and self._operation.method == "GET" and not caller.is_stale_enough:
             await services.before_read()
         context = Context(services, identity, caller.tenant, caller.request_id)
@@ -146,7 +148,7 @@ class Call:
         if not self._elements.is_suspect(request):
             return
         try:
-            await asyncio.to_thread(self._elements.check, request)
+            await in_thread(self._elements.check, request)
         except TooMany as error:
             raise ApiError(
                 "invalid",

@@ -5,23 +5,24 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from itertools import count
 
-import msgspec
 from starlette.types import Receive, Scope, Send
 
 from lattice.api.access.admission import admit
 from lattice.api.access.revalidation import StreamAuthorization
-from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TextPiece
+from lattice.api.answers import Drawn, EventAnswer, OtherStatus, TextAnswer, TextPiece, is_long
 from lattice.api.context import Context
 from lattice.api.errors import ErrorAnswer, translated
+from lattice.api.limits import MAX_DECODED_HERE
 from lattice.api.operations.table import Operation
+from lattice.api.pacing import in_thread
 from lattice.api.protocol import check_client
+from lattice.api.rest.encoding import PIECE_BYTES, encode, encode_long
 from lattice.api.rest.events import send_events
 from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body, source_of
 from lattice.api.services import Services
 from lattice.ports.site.identity import Identity
 
 _log = logging.getLogger(__name__)
-_encode = msgspec.json.Encoder().encode
 _JSON = (b"content-type", b"application/json")
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _NO_STORE = (b"cache-control", b"no-store")
@@ -78,7 +79,9 @@ class Endpoint:
             check_client(headers.protocol)
         identity = await admit(self._services, self._operation, headers.authorization, source_of(scope))
         body = await read_body(receive, headers) if self._has_body else b""
-        request = self._decode(scope, headers, body)
+        is_large = len(body) > MAX_DECODED_HERE
+        decoding = self._decode, scope, headers, body
+        request = await in_thread(*decoding) if is_large else self._decode(scope, headers, body)
         before_read = self._services.before_read
         if before_read is not None and not self._has_body and not scope.get(STALE):
             await before_read()
@@ -108,7 +111,7 @@ async def send_json(
     request_id: str,
     *more: tuple[bytes, bytes],
 ) -> None:
-    body = _encode(answer)
+    body = await in_thread(encode_long, answer) if is_long(answer) else encode(answer)
     await send(
         {
             "type": "http.response.start",
@@ -122,7 +125,9 @@ async def send_json(
             ],
         }
     )
-    await send({"type": "http.response.body", "body": body})
+    for place in range(0, len(body) - PIECE_BYTES, PIECE_BYTES):
+        await send({"type": "http.response.body", "body": body[place : place + PIECE_BYTES], "more_body": True})
+    await send({"type": "http.response.body", "body": body[(len(body) - 1) // PIECE_BYTES * PIECE_BYTES :]})
 
 
 async def _send_drawn(send: Send, drawn: Drawn[object], request_id: str) -> None:

@@ -17,7 +17,7 @@ from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 
 ACTOR = "archive"
-BATCH = 1000
+BATCH = 200  # records that one entry of the log takes away: a few milliseconds of every server
 EVERY_S = 1.0
 FOLD_AFTER_MS = 5_000
 

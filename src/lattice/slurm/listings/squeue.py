@@ -1,6 +1,7 @@
 """The columns of squeue, by letter and by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from lattice.slurm.listings.rows import JobRow, StepRow
 from lattice.slurm.listings.scontrol import tres
@@ -298,18 +299,19 @@ _ORDERS: Mapping[str, Callable[[JobRow, float], float | tuple[float, ...]]] = {
 }
 
 
-def ordered(rows: list[JobRow], fields: str, now: float) -> list[JobRow]:
-    """Sorted by letters, `P,-p`: the first counts most, a minus turns its order around; other letters mean nothing."""
-    result = rows
+def orders(fields: str, now: float) -> Iterator[tuple[Callable[[JobRow], Any], bool]]:
+    """The keys to sort by, one after the other, and whether each turns the order around.
+
+    By letters, `P,-p`: the first counts most and comes last; other letters mean nothing.
+    """
     for field in reversed([field for field in fields.split(",") if field]):
         letter, is_turned = field.lstrip("+-"), field.startswith("-")
         if letter in _ORDERS:
             order = _ORDERS[letter]
-            result = sorted(result, key=lambda row, order=order: order(row, now), reverse=is_turned)  # type: ignore[misc]
+            yield (lambda row, order=order: order(row, now)), is_turned  # type: ignore[misc]
         elif letter in _VALUES:
             write = _VALUES[letter]
-            result = sorted(result, key=lambda row, write=write: write(row, now, ""), reverse=is_turned)  # type: ignore[misc]
-    return result
+            yield (lambda row, write=write: write(row, now, "")), is_turned  # type: ignore[misc]
 
 
 STEP_LETTERS: Mapping[str, str] = {

@@ -143,6 +143,16 @@ def check_together(wanted: Sequence[Submission], field: str) -> None:
         raise BadField(field, "name too many nodes together", current=f"{named:,}", limit=limit, hint=hint)
 
 
+def entries_of(wanted: Submission) -> int:
+    """How much there is to read: words, variables, nodes, task indices, and kilobytes of the script."""
+    words = len(wanted.entrypoint) if isinstance(wanted.entrypoint, list) else 0
+    tasks = wanted.tasks.count(",") if isinstance(wanted.tasks, str) else 0
+    script = len(wanted.script or "") >> 10
+    rules = wanted.resources.constraints
+    several = words + len(wanted.script_args) + len(wanted.environment) + tasks + script
+    return several + most_named(rules.nodes, rules.exclude)
+
+
 def submit_command(wanted: Submission, by: Submitter) -> SubmitAllocation:
     """The command behind a submission. Raises BadField for the first field that cannot be accepted."""
     work = _work(wanted)

@@ -1,6 +1,5 @@
 """Lists of allocations: those of now, those of the past, how many, and the queue of a vCluster."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +14,7 @@ from lattice.api.find.selection import Selection, archived_records, count_tasks,
 from lattice.api.find.states import parse_states
 from lattice.api.find.visibility import find_vcluster
 from lattice.api.limits import DEFAULT_PAGE, MAX_PAGE
+from lattice.api.pacing import Pace
 from lattice.core.model.ids import parse_allocation_id, parse_task_id
 from lattice.core.model.intervals import Intervals
 from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
@@ -24,9 +24,6 @@ from lattice.wire.text.tasks import parse_task_set
 from lattice.wire.text.texts import parse_tag
 from lattice.wire.text.times import parse_moment
 from lattice.wire.work.allocations import AllocationView
-
-# How many are looked at before others get their turn.
-_BATCH = 500
 
 
 class AllocationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,12 +86,13 @@ async def count_allocations(context: Context, request: AllocationQuery) -> Count
     else:
         singles = [record for record in context.state.allocations.values() if not record.group]
         records = [*singles, *context.state.groups.values()]
-    for place, record in enumerate(records, start=1):
+    pace = Pace()
+    for record in records:
         if wanted.takes(record):
             seen.add(record.number)
             counts[Found(record).state] += 1
-        if place % _BATCH == 0:
-            await asyncio.sleep(0)
+        if pace.is_due():
+            await pace.rest()
     if request.all:
         async for archived in archived_records(context, wanted, None):
             if archived.number not in seen:
@@ -146,10 +144,11 @@ async def _page(
 
 
 async def _views(context: Context, found: list[Found]) -> list[AllocationView]:
-    views: list[AllocationView] = []
-    for start in range(0, len(found), _BATCH):
-        views += [view_of(context, each) for each in found[start : start + _BATCH]]
-        await asyncio.sleep(0)
+    pace, views = Pace(), list[AllocationView]()
+    for each in found:
+        views.append(view_of(context, each))
+        if pace.is_due():
+            await pace.rest()
     return views
 
 

@@ -8,6 +8,8 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.lookup import find_number, view_of
+from lattice.api.limits import MAX_READ_HERE
+from lattice.api.pacing import in_thread
 from lattice.api.submit.defaults import PreparedSubmission, apply_defaults, settle
 from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.dry_run import predict
@@ -15,7 +17,7 @@ from lattice.api.submit.filter import screen
 from lattice.wire.work.allocations import AllocationView
 from lattice.wire.work.dependencies import read_dependencies
 from lattice.wire.work.explanations import ExplanationView
-from lattice.wire.work.submissions import Submission, Submitter, refuse_images, submit_command
+from lattice.wire.work.submissions import Submission, Submitter, entries_of, refuse_images, submit_command
 
 
 async def submit(context: Context, request: Submission) -> AllocationView | OtherStatus[ExplanationView]:
@@ -28,7 +30,9 @@ async def submit(context: Context, request: Submission) -> AllocationView | Othe
         tenant=context.chosen_tenant(Permission.SUBMIT, request.tenant),
         vcluster=context.default_vcluster,
     )
-    prepared = apply_defaults(context, submit_command(request, submitter), names_vcluster=bool(request.vcluster))
+    is_long = entries_of(request) > MAX_READ_HERE
+    command = await in_thread(submit_command, request, submitter) if is_long else submit_command(request, submitter)
+    prepared = apply_defaults(context, command, names_vcluster=bool(request.vcluster))
     await screen(context, prepared)
     settle(context, prepared)
     if request.depends_on:

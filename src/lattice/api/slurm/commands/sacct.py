@@ -1,10 +1,10 @@
 """`sacct`: all jobs there ever were, with their steps."""
 
-import asyncio
 from collections.abc import Iterator
 
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
+from lattice.api.pacing import Pace, sorted_in_slices
 from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import Measure, printed, require
 from lattice.api.slurm.helping import asks_for_help, helped
@@ -17,7 +17,7 @@ from lattice.api.slurm.rows.finding import (
     parse_job_id,
     partition_reader,
 )
-from lattice.api.slurm.rows.jobs import BATCH, Depth, JobRows
+from lattice.api.slurm.rows.jobs import Depth, JobRows
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.slurm.faults import error
 from lattice.slurm.listings import sacct
@@ -44,7 +44,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     own = context.services.slurm.cluster
     if query.line.has("clusters") and not {own, "all", "-1"} & set(query.line.items("clusters")):
         return printed()
-    ids = [_job_id(text) for text in dict.fromkeys(query.jobs)]
+    ids = await _job_ids(query)
     rows = await _rows(context, query, ids, now)
     if query.document:
         return SlurmAnswer(stdout=encoded(accounting_document(rows, now, own), query.document))
@@ -56,13 +56,22 @@ async def _written(lines: Iterator[sacct.Line], query: Query, now: float, cluste
     writer = sacct.Writer(now, cluster, query.time_form)
     values = (writer.value_of(line) for line in lines)
     written = []
-    measure = Measure("sacct")
-    for made, text in enumerate(table_lines(query.fields, sacct.COLUMNS, values, style_of(query.line)), start=1):
+    measure, pace = Measure("sacct"), Pace()
+    for text in table_lines(query.fields, sacct.COLUMNS, values, style_of(query.line)):
         written.append(text)
         measure.add(len(text))
-        if made % BATCH == 0:
-            await asyncio.sleep(0)
+        if pace.is_due():
+            await pace.rest()
     return written
+
+
+async def _job_ids(query: Query) -> list[JobId]:
+    pace, ids = Pace(), list[JobId]()
+    for text in dict.fromkeys(query.jobs):
+        ids.append(_job_id(text))
+        if pace.is_due():
+            await pace.rest()
+    return ids
 
 
 def _job_id(text: str) -> JobId:
@@ -92,7 +101,7 @@ async def _rows(context: Context, query: Query, ids: list[JobId], now: float) ->
     async for row in JobRows(context, Depth.FULL).rows(await _entries(context, query, ids)):
         if _keeps(query, row):
             rows[bool(row.waiting), row.number] = row
-    return sorted(rows.values(), key=lambda row: row.number)
+    return await sorted_in_slices(rows.values(), lambda row: row.number, Pace())
 
 
 async def _entries(context: Context, query: Query, ids: list[JobId]) -> list[Entry]:
@@ -104,12 +113,14 @@ async def _entries(context: Context, query: Query, ids: list[JobId]) -> list[Ent
             found.append(entry)
             measure.add()
         return found
-    partition = partition_reader(context)
+    partition, pace = partition_reader(context), Pace()
     for each in ids:
         for entry in await behind(context, each, spread=query.line.has("array")) or ():
             head = entry.template if isinstance(entry, TaskGroup) else entry
             if wanted.takes(head, partition):
                 found.append(entry)
+            if pace.is_due():
+                await pace.rest()
     return found
 
 

@@ -7,6 +7,8 @@ from msgspec.structs import replace
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
+from lattice.api.limits import MAX_DECODED_HERE, MAX_READ_HERE
+from lattice.api.pacing import in_thread
 from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.helping import about
 from lattice.api.slurm.submit.dry_run import predicted
@@ -32,7 +34,8 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     """Submits, or says what is wrong; asks for the script first when it did not come along."""
     if command.resume:
         return await wait_for(context, command.resume)
-    line = GRAMMAR.read(command.argv)
+    is_long = len(command.argv) > MAX_READ_HERE or len(command.script or "") > MAX_DECODED_HERE
+    line = await in_thread(GRAMMAR.read, command.argv) if is_long else GRAMMAR.read(command.argv)
     told = about(PROGRAM, line)
     if told is not None:
         return told
@@ -40,28 +43,32 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     if wrapped is not None and line.words:
         raise error(PROGRAM, "Script arguments not permitted with --wrap option")
     now = context.services.clock.now_ms() / 1000
-    merge([line.given], program=PROGRAM, now=now)  # errors on the command line are reported before the script is read
+    # Errors on the command line are reported before the script is read.
+    await in_thread(_check_line, line, now) if is_long else _check_line(line, now)
     if wrapped is None and command.script is None:
         return SlurmAnswer(needs="script", path=line.words[0]) if line.words else SlurmAnswer(needs="stdin")
     require(context, Permission.SUBMIT)
     script = f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{wrapped}\n" if wrapped is not None else ""
     script = script or command.script or ""
-    job = _job(context, command, line, script)
+    reading = _job, context.services.slurm.cluster, command, line, script, now
+    job = await in_thread(*reading) if is_long else _job(context.services.slurm.cluster, command, line, script, now)
     default = "wrap" if wrapped is not None else os.path.basename(line.words[0]) if line.words else PROGRAM
     wanted = translate(context, job, command, script=script, name=default, words=line.words[1:])
     return await _submit(context, command, job, wanted)
 
 
-def _job(context: Context, command: SlurmCommand, line: Line, script: str) -> Job:
+def _check_line(line: Line, now: float) -> None:
+    merge([line.given], program=PROGRAM, now=now)
+
+
+def _job(own: str, command: SlurmCommand, line: Line, script: str, now: float) -> Job:
     check_script(script)
-    now = context.services.clock.now_ms() / 1000
     layers: list[tuple[Given, ...]] = [
         directive_options(script, GRAMMAR),
         environment_options(GRAMMAR, command.environment),
         line.given,
     ]
     job = merge(layers, program=PROGRAM, now=now)
-    own = context.services.slurm.cluster
     for cluster in filter(None, job.clusters.split(",")):
         if cluster not in (own, "all"):
             raise error(PROGRAM, f"No cluster '{cluster}' known by database.")

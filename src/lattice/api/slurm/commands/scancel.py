@@ -1,6 +1,5 @@
 """`scancel`: ends jobs, array tasks and steps, or sends them a signal. Silent unless there is a problem that the user can fix."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from lattice.api.auth.rbac import Permission
@@ -8,7 +7,8 @@ from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.api.find.lookup import Found, find, find_tasks
 from lattice.api.find.selection import Selection, hot_records
-from lattice.api.limits import MAX_READ_HERE, PAUSE_EVERY
+from lattice.api.limits import MAX_READ_HERE
+from lattice.api.pacing import Pace, in_thread
 from lattice.api.slurm.accounts import NOBODY, named, user_ids
 from lattice.api.slurm.answering import complained, require, version_line
 from lattice.api.slurm.rows.finding import partition_reader
@@ -63,7 +63,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     """Cancels what the line names, one after the other; one that fails does not spoil the others."""
     # A long line is read in a thread, which hands the interpreter over; a loop here would hold up everything else.
     is_long = len(command.argv) > MAX_READ_HERE
-    line = await asyncio.to_thread(read_line, command.argv) if is_long else read_line(command.argv)
+    line = await in_thread(read_line, command.argv) if is_long else read_line(command.argv)
     if line.asks:
         return SlurmAnswer(stdout=version_line() if line.asks == "version" else help_text(PROGRAM, OPTIONS))
     for cluster in filter(None, line.clusters.split(",")):
@@ -72,9 +72,10 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     require(context, Permission.CHANGE)
     notes = _Notes(line)
     if line.jobs:
-        for place, word in enumerate(line.jobs):
-            if place % PAUSE_EVERY == 0:
-                await asyncio.sleep(0)
+        pace = Pace()
+        for word in line.jobs:
+            if pace.is_due():
+                await pace.rest()
             await _named(context, command, line, word, notes)
     else:
         await _matching(context, command, line, notes)

@@ -1,11 +1,11 @@
 """`scontrol show`: one record after the other."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.limits import MAX_READ_HERE
+from lattice.api.pacing import Pace, in_thread
 from lattice.api.slurm.answering import complained, printed, require
 from lattice.api.slurm.rows.cluster_config import config_values
 from lattice.api.slurm.rows.finding import (
@@ -16,7 +16,7 @@ from lattice.api.slurm.rows.finding import (
     matching,
     parse_job_id,
 )
-from lattice.api.slurm.rows.jobs import BATCH, Depth, JobRows
+from lattice.api.slurm.rows.jobs import Depth, JobRows
 from lattice.api.slurm.rows.machine import MachineRows
 from lattice.slurm.faults import error
 from lattice.slurm.listings import scontrol
@@ -72,13 +72,13 @@ async def _jobs(context: Context, command: SlurmCommand, line: ListingLine, want
     if not rows:
         return printed("No jobs in the system")
     form = command.environment.get("SLURM_TIME_FORMAT", "")
-    texts = []
-    for made, row in enumerate(rows, start=1):
+    texts, pace = [], Pace()
+    for row in rows:
         is_detailed = line.has("details", "verbose")
         texts.append(scontrol.job_text(row, now, one_line=line.has("oneliner"), in_detail=is_detailed, form=form))
-        if made % BATCH == 0:
-            await asyncio.sleep(0)
-    return _records(texts, line)
+        if pace.is_due():
+            await pace.rest()
+    return await in_thread(_records, texts, line)
 
 
 async def _job_rows(context: Context, wanted: str, now: float) -> list[JobRow] | None:
@@ -213,7 +213,7 @@ async def _hostlist_sorted(context: Context, command: SlurmCommand, line: Listin
 
 async def _beside(text: str, answer: Callable[[], SlurmAnswer]) -> SlurmAnswer:
     """Lists of very many hosts are made in a thread, which hands the interpreter over; the event loop does not wait for them."""
-    return await asyncio.to_thread(answer) if most_named(text) > MAX_READ_HERE else answer()
+    return await in_thread(answer) if most_named(text) > MAX_READ_HERE else answer()
 
 
 # Name, how much of it is needed at least.

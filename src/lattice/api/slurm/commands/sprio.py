@@ -2,6 +2,7 @@
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
+from lattice.api.pacing import Pace, sorted_in_slices
 from lattice.api.slurm.answering import printed, require
 from lattice.api.slurm.helping import asks_for_help, check_clusters, helped
 from lattice.api.slurm.rows.finding import Entry, JobFilter, behind, matching, parse_job_id, partition_reader
@@ -33,8 +34,12 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     found = await _priorities(context, line)
     if not found and line.has("jobs", "user"):
         return printed("Unable to find jobs matching user/id(s) specified")
-    found.sort(key=lambda each: -each.total)
-    return printed(*head, *(formats.line(parts, each.value_of()) for each in found))
+    pace, lines = Pace(), head
+    for each in await sorted_in_slices(found, lambda each: -each.total, pace):
+        lines.append(formats.line(parts, each.value_of()))
+        if pace.is_due():
+            await pace.rest()
+    return printed(*lines)
 
 
 def _weights(context: Context, name: str) -> dict[str, float]:
@@ -44,9 +49,14 @@ def _weights(context: Context, name: str) -> dict[str, float]:
 
 async def _priorities(context: Context, line: ListingLine) -> list[Priority]:
     partition, names = partition_reader(context), context.services.slurm
-    made = []
+    pace, made = Pace(), list[Priority]()
+    weights: dict[str, dict[str, float]] = {}
     for entry in await _entries(context, line):
         head = entry.template if isinstance(entry, TaskGroup) else entry
+        if head.vcluster not in weights:
+            weights[head.vcluster] = _weights(context, head.vcluster)
+        if pace.is_due():
+            await pace.rest()
         outlook = context.services.scheduling.outlook(entry.number)
         scores = {} if outlook is None else outlook.scores
         made.append(
@@ -58,7 +68,7 @@ async def _priorities(context: Context, line: ListingLine) -> list[Priority]:
                 cluster=names.cluster,
                 total=scores.get("total", head.preemption_class / 10),
                 factors={name: value for name, value in scores.items() if name != "total"},
-                weights=_weights(context, head.vcluster),
+                weights=weights[head.vcluster],
             )
         )
     return made

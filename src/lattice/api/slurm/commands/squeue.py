@@ -1,10 +1,10 @@
 """`squeue`: which jobs wait and run."""
 
-import asyncio
 from collections.abc import Iterable
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
+from lattice.api.pacing import Pace, sorted_in_slices
 from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import Measure, complained, require
 from lattice.api.slurm.helping import asks_for_help, check_clusters, helped, repeated
@@ -18,7 +18,7 @@ from lattice.api.slurm.rows.finding import (
     parse_job_id,
     partition_reader,
 )
-from lattice.api.slurm.rows.jobs import BATCH, Depth, JobRows
+from lattice.api.slurm.rows.jobs import Depth, JobRows
 from lattice.core.model.work.allocations import AllocationState, TaskGroup
 from lattice.slurm.faults import error
 from lattice.slurm.listings import squeue
@@ -66,14 +66,21 @@ async def _rows(context: Context, query: Query, now: float) -> list[JobRow] | No
         return None
     depth = Depth.FULL if query.is_full else Depth.BRIEF if query.is_brief else Depth.USUAL
     rows = [row async for row in JobRows(context, depth).rows(entries) if _keeps(query, row)]
-    return squeue.ordered(_by_turn(context, rows), query.sort, now)
+    return await _ordered(await _by_turn(context, rows), query.sort, now)
 
 
-def _by_turn(context: Context, rows: list[JobRow]) -> list[JobRow]:
+async def _by_turn(context: Context, rows: list[JobRow]) -> list[JobRow]:
     """In the order in which the scheduler considers them, which decides between equal priorities."""
     turns = {number: turn for turn, number in enumerate(context.services.scheduling.queue())}
     last = len(turns)
-    return sorted(rows, key=lambda row: (turns.get(row.number, last), row.array_number or row.number, row.number))
+    key = lambda row: (turns.get(row.number, last), row.array_number or row.number, row.number)  # noqa: E731
+    return await sorted_in_slices(rows, key, Pace())
+
+
+async def _ordered(rows: list[JobRow], fields: str, now: float) -> list[JobRow]:
+    for key, is_turned in squeue.orders(fields, now):
+        rows = await sorted_in_slices(rows, key, Pace(), reverse=is_turned)
+    return rows
 
 
 def _filter(context: Context, query: Query, now: float) -> JobFilter:
@@ -96,13 +103,13 @@ def _filter(context: Context, query: Query, now: float) -> JobFilter:
 
 
 async def _entries(context: Context, query: Query, wanted: JobFilter) -> Iterable[Entry] | None:
-    ids = _ids(query)
+    ids = await _ids(query)
     if not ids:
         is_past = any(not state.is_active for state in query.states)
         return [entry async for entry in matching(context, wanted, with_archive=is_past)]
     found: dict[tuple[bool, int], Entry] = {}
     is_known = len(ids) > 1
-    partition = partition_reader(context)
+    partition, pace = partition_reader(context), Pace()
     for each in dict.fromkeys(ids):
         entries = await behind(context, each, spread=wanted.is_spread, since_ms=wanted.since_ms)
         is_known = is_known or entries is not None
@@ -110,17 +117,23 @@ async def _entries(context: Context, query: Query, wanted: JobFilter) -> Iterabl
             head = entry.template if isinstance(entry, TaskGroup) else entry
             if wanted.takes(head, partition):
                 found[isinstance(entry, TaskGroup), entry.number] = entry
+            if pace.is_due():
+                await pace.rest()
+        if pace.is_due():
+            await pace.rest()
     return found.values() if is_known else None
 
 
-def _ids(query: Query) -> list[JobId]:
+async def _ids(query: Query) -> list[JobId]:
     """The jobs that were named."""
-    ids = []
+    pace, ids = Pace(), list[JobId]()
     for text in query.jobs or query.steps:
         job = parse_job_id(text)
         if job is None:
             raise error("squeue", f"Invalid job id: {text}")
         ids.append(job)
+        if pace.is_due():
+            await pace.rest()
     return ids
 
 
@@ -140,12 +153,12 @@ async def _lines(context: Context, query: Query, rows: list[JobRow], now: float)
     if not query.line.has("noheader"):
         lines.append(formats.line(query.parts, squeue.header_of))
     write = formats.line_writer(query.parts, squeue.Writer(now, query.time_form, context.services.slurm.cluster).reader)
-    measure = Measure("squeue")
-    for made, row in enumerate(rows, start=1):
+    measure, pace = Measure("squeue"), Pace()
+    for row in rows:
         lines.append(write(row))
         measure.add(len(lines[-1]))
-        if made % BATCH == 0:
-            await asyncio.sleep(0)
+        if pace.is_due():
+            await pace.rest()
     return lines
 
 

@@ -1,6 +1,5 @@
 """Finds the jobs of a listing: by id, or all that match; in the hot state and, for what has ended, in the archive."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -10,13 +9,12 @@ from lattice.api.auth.scope import EVERYTHING, Scope
 from lattice.api.context import Context
 from lattice.api.find.lookup import find_number
 from lattice.api.find.selection import Selection, archived_records
+from lattice.api.pacing import Pace
 from lattice.core.machine.parts.folded_tasks import ended_tasks, task_record
 from lattice.core.model import intervals
 from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState, TaskGroup
 
 MIN_JOB_AGE_S = 300
-# Records that are looked at before others get their turn: about a millisecond.
-BATCH = 500
 _ID = re.compile(r"(\d{1,18})(?:\+\d+)?(?:_(?:(\d{1,18})|\[([\d,\-:%]*)\]|\*))?(?:\.(\w+))?$", re.ASCII)
 
 
@@ -97,14 +95,14 @@ async def matching(context: Context, wanted: JobFilter, *, with_archive: bool = 
     """All that match, the hot state first. What moves to the archive meanwhile is met once."""
     partition = partition_reader(context)
     seen: set[int] = set()
-    looked = 0
-    for looked, record in enumerate(_hot(context, wanted), start=1):
+    pace = Pace()
+    for record in _hot(context, wanted):
         head = record.template if isinstance(record, TaskGroup) else record
         if wanted.takes(head, partition):
             seen.add(record.number)
             yield record
-        if looked % BATCH == 0:
-            await asyncio.sleep(0)
+        if pace.is_due():
+            await pace.rest()
     if not with_archive or not wanted.wants_ended:
         return
     states = (wanted.states or TERMINAL) & TERMINAL
@@ -112,6 +110,8 @@ async def matching(context: Context, wanted: JobFilter, *, with_archive: bool = 
     async for archived in archived_records(context, rough, None):
         if isinstance(archived, Allocation) and archived.number not in seen and wanted.takes(archived, partition):
             yield archived
+        if pace.is_due():
+            await pace.rest()
 
 
 def _hot(context: Context, wanted: JobFilter) -> Iterator[Entry]:
@@ -134,6 +134,15 @@ def _waiting(group: TaskGroup, *, spread: bool) -> Iterator[Entry]:
         yield task_record(group, position)
 
 
+async def _listed(entries: Iterator[Entry]) -> list[Entry]:
+    pace, listed = Pace(), list[Entry]()
+    for entry in entries:
+        listed.append(entry)
+        if pace.is_due():
+            await pace.rest()
+    return listed
+
+
 async def behind(context: Context, wanted: JobId, *, spread: bool = False, since_ms: int = 0) -> list[Entry] | None:
     """The job, or the task, or all of the array; None when there is no such id, or none that the caller may see.
 
@@ -150,7 +159,7 @@ async def behind(context: Context, wanted: JobId, *, spread: bool = False, since
     if wanted.task is not None:
         return await _task(context, record, wanted.task)
     if wanted.is_folded:
-        return list(_waiting(record, spread=spread)) if record.pending else []
+        return await _listed(_waiting(record, spread=spread)) if record.pending else []
     return await _array(context, record, spread=spread)
 
 
@@ -168,19 +177,22 @@ async def _array(context: Context, group: TaskGroup, *, spread: bool) -> list[En
     """What waits, then its tasks by index."""
     state = context.state
     entries: dict[int, Entry] = {}
-    waiting = list(_waiting(group, spread=spread)) if group.pending else []
+    waiting = await _listed(_waiting(group, spread=spread)) if group.pending else []
+    pace = Pace()
     for number in range(group.number + 1, group.number + group.size + 1):
         record = state.allocations.get(number)
         if record is not None:
             entries[number] = record
-        if number % (8 * BATCH) == 0:
-            await asyncio.sleep(0)
-    for looked, record in enumerate(ended_tasks(group, state.folded.get(group.number), group.size), start=1):
+        if pace.is_due():
+            await pace.rest()
+    for record in ended_tasks(group, state.folded.get(group.number), group.size):
         entries.setdefault(record.number, record)
-        if looked % BATCH == 0:
-            await asyncio.sleep(0)
+        if pace.is_due():
+            await pace.rest()
     if group.number not in state.groups:
         wanted = Selection(group=group.number, tasks=True)
         async for archived in archived_records(context, wanted, None):
             entries.setdefault(archived.number, archived)
+            if pace.is_due():
+                await pace.rest()
     return [*waiting, *(entries[number] for number in sorted(entries))]

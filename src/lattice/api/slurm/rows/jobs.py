@@ -1,6 +1,5 @@
 """Allocations, tasks and task groups as rows of Slurm's listings."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from enum import Enum
 from typing import Any
@@ -9,6 +8,7 @@ from msgspec.structs import replace
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
+from lattice.api.pacing import Pace
 from lattice.api.slurm.accounts import group_name, user_ids
 from lattice.api.slurm.rows.steps import steps_of
 from lattice.api.slurm.submit.translation import NO_LIMIT_S
@@ -30,8 +30,6 @@ from lattice.slurm.text.reasons import waiting_word
 from lattice.slurm.text.states import State, end_reason, state_of
 from lattice.wire.text.tasks import indices_text
 
-# Rows that are made before others get their turn: some milliseconds.
-BATCH = 250
 _NOTHING_ASKED = Asked()
 _CONDITIONS = {  # partial: MUTEX names no job, see _condition
     Condition.SUCCESS: "afterok",
@@ -80,10 +78,11 @@ class JobRows:
 
     async def rows(self, entries: Iterable[Allocation | TaskGroup]) -> AsyncIterator[JobRow]:
         """One row for each; a group stands for its tasks that wait. Others get their turn in between."""
-        for made, entry in enumerate(entries, start=1):
+        pace = Pace()
+        for entry in entries:
             yield self.waiting_row(entry) if isinstance(entry, TaskGroup) else self.row(entry)
-            if made % BATCH == 0:
-                await asyncio.sleep(0)
+            if pace.is_due():
+                await pace.rest()
 
     def waiting_row(self, group: TaskGroup) -> JobRow:
         """The one row of all tasks that still wait as entries of their group."""

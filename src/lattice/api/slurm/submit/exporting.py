@@ -30,6 +30,8 @@ def exported(environment: Mapping[str, str], request: str) -> dict[str, str]:
 
 def _items(request: str) -> list[str]:
     """Split at commas; inside quotes they belong to the value, and the quotes do not."""
+    if "'" not in request and '"' not in request:
+        return request.split(",")
     items: list[str] = []
     current: list[str] = []
     quote, start = "", 0

@@ -5,6 +5,7 @@ in `waits_for`: a clause that was met is gone from it, an alternative that never
 alternatives means that the allocation can never start. See docs/architecture/dependencies.md.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
@@ -70,14 +71,32 @@ class TaskWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     blocked: Intervals = ()
 
 
+Ranges = tuple[tuple[int, int, int], ...]  # of task indices: first, last, step
+
+# The ranges that were asked for last, and the position at which each of them starts: a group is mostly asked for task by task.
+_last_starts: tuple[Ranges, list[int]] = ((), [0])
+
+
+def _starts(indices: Ranges) -> list[int]:
+    """The position at which each range starts, and how many there are in all."""
+    global _last_starts
+    known, starts = _last_starts
+    if known is not indices:
+        starts = [0]
+        for first, last, step in indices:
+            starts.append(starts[-1] + (last - first) // step + 1)
+        _last_starts = (indices, starts)
+    return starts
+
+
 def index_at(indices: tuple[tuple[int, int, int], ...], position: int) -> int:
     """The task index at a place in the ranges (first, last, step) of a group."""
-    for first, last, step in indices:
-        count = (last - first) // step + 1
-        if position < count:
-            return first + position * step
-        position -= count
-    raise IndexError(position)
+    starts = _starts(indices)
+    place = bisect_right(starts, position) - 1
+    if position < 0 or position >= starts[-1]:
+        raise IndexError(position)
+    first, _, step = indices[place]
+    return first + (position - starts[place]) * step
 
 
 def position_in(indices: tuple[tuple[int, int, int], ...], index: int) -> int | None:

@@ -3,6 +3,7 @@
 A sentence is written only on request: most of a long queue is never looked at. See docs/architecture/scheduler.md.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +23,9 @@ from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.score.score import Scores
 from lattice.core.scheduler.tables.slots import Bools, Ints, Rows
 from lattice.core.scheduler.tables.snapshot import HOLDS, STATES, Shape, Snapshot
+
+# Numbers in their order, and the row of each: lists, because one number at a time is looked for.
+_Numbered = tuple[list[int], list[int]]
 
 
 class Why(IntEnum):
@@ -81,11 +85,11 @@ class Explanations(WaitingTable):
         return frozenset(self.snapshot.queue.number[rows].tolist() if self.snapshot.nodes.ids else ())
 
     @cached_property
-    def _by_number(self) -> tuple[Ints, Rows]:
+    def _by_number(self) -> _Numbered:
         return _sorted(self.snapshot.queue.number, np.arange(len(self.why)))
 
     @cached_property
-    def _groups_by_number(self) -> tuple[Ints, Rows]:
+    def _groups_by_number(self) -> _Numbered:
         rows = np.flatnonzero(self.snapshot.queue.block)
         return _sorted(self.snapshot.queue.number[rows], rows)
 
@@ -244,16 +248,16 @@ class Explanations(WaitingTable):
         return f"the {last} is free at {_clock(found.at, self.room.now)} at the earliest"
 
 
-def _sorted(numbers: Ints, rows: Rows) -> tuple[Ints, Rows]:
+def _sorted(numbers: Ints, rows: Rows) -> _Numbered:
     order = np.argsort(numbers, kind="stable")
-    return numbers[order], rows[order]
+    return numbers[order].tolist(), rows[order].tolist()
 
 
-def _at_or_before(numbered: tuple[Ints, Rows], number: int) -> int | None:
+def _at_or_before(numbered: _Numbered, number: int) -> int | None:
     """The row with the number, or else with the nearest smaller one."""
     numbers, rows = numbered
-    place = int(np.searchsorted(numbers, number, side="right")) - 1
-    return None if place < 0 else int(rows[place])
+    place = bisect_right(numbers, number) - 1
+    return None if place < 0 else rows[place]
 
 
 def _some(names: tuple[str, ...], most: int = 8) -> str:

@@ -1,0 +1,64 @@
+"""How work on a large request leaves the event loop to others: in slices on the loop, or in the one thread for large requests.
+
+A slice ends after a time and not after a number of records: how long a record takes depends on its kind and on the machine.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from heapq import merge
+from time import monotonic
+from typing import Any, TypeVar
+
+SLICE_S = 0.004
+_SORTED_TOGETHER = 2_000
+
+T = TypeVar("T")
+
+# One thread: large requests wait for each other, and never for the disk, whose work has threads of its own.
+_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large-request")
+
+
+class Pace:
+    """The slices of one piece of work. `if pace.is_due(): await pace.rest()` stands inside its loop."""
+
+    __slots__ = ("_until",)
+
+    def __init__(self) -> None:
+        self._until = monotonic() + SLICE_S
+
+    def is_due(self) -> bool:
+        return monotonic() >= self._until
+
+    async def rest(self) -> None:
+        """Let others have their turn."""
+        await asyncio.sleep(0)
+        self._until = monotonic() + SLICE_S
+
+
+async def in_thread(work: Callable[..., T], *arguments: object) -> T:
+    """The result of work that touches nothing that the event loop changes.
+
+    A thread hands the interpreter over every half a millisecond, but not within one call of a C function.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_thread, work, *arguments)
+
+
+async def sorted_in_slices(
+    items: Iterable[T], key: Callable[[T], Any], pace: Pace, *, reverse: bool = False
+) -> list[T]:
+    """As `sorted`, equal items in their order."""
+    waiting = list(items)
+    if len(waiting) <= _SORTED_TOGETHER:
+        return sorted(waiting, key=key, reverse=reverse)
+    runs = []
+    for start in range(0, len(waiting), _SORTED_TOGETHER):
+        runs.append(sorted(waiting[start : start + _SORTED_TOGETHER], key=key, reverse=reverse))
+        if pace.is_due():
+            await pace.rest()
+    ordered = []
+    for item in merge(*runs, key=key, reverse=reverse):
+        ordered.append(item)
+        if pace.is_due():
+            await pace.rest()
+    return ordered

@@ -1,0 +1,67 @@
+"""Large requests leave the event loop to others: slices, the thread, and answers that are made piece by piece."""
+
+import asyncio
+import threading
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lattice.api import pacing
+from lattice.api.answers import is_long
+from lattice.api.find.cursors import Page
+from lattice.api.pacing import Pace, in_thread, sorted_in_slices
+from lattice.api.rest.encoding import PIECE_BYTES, encode, encode_long
+from lattice.wire.slurm.commands import SlurmAnswer
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@given(items=st.lists(st.tuples(st.integers(0, 5), st.integers())))
+def test_sorting_in_slices_sorts_like_sorted(items: list[tuple[int, int]], *, reverse: bool) -> None:
+    many = items * 400
+    found = asyncio.run(sorted_in_slices(many, lambda item: item[0], Pace(), reverse=reverse))
+    assert found == sorted(many, key=lambda item: item[0], reverse=reverse)
+
+
+def test_others_have_their_turn_while_a_long_list_is_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "SLICE_S", 0.0)
+
+    async def turns() -> int:
+        had = 0
+
+        async def other() -> None:
+            nonlocal had
+            while True:
+                had += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.create_task(other())
+        await sorted_in_slices(range(10_000, 0, -1), lambda item: item, Pace())
+        beside.cancel()
+        return had
+
+    assert asyncio.run(turns()) > 1000
+
+
+def test_large_requests_share_one_thread_that_is_not_the_loops() -> None:
+    async def names() -> set[str]:
+        return set(await asyncio.gather(*(in_thread(lambda: threading.current_thread().name) for _ in range(5))))
+
+    found = asyncio.run(names())
+    assert len(found) == 1
+    assert threading.current_thread().name not in found
+
+
+def test_a_long_page_reads_the_same_as_one_encoded_at_once() -> None:
+    page = Page(items=[{"id": f"a{number}", "name": 'with "quotes", é'} for number in range(1001)], next_cursor="x")
+    assert is_long(page)
+    assert encode_long(page) == encode(page)
+    assert not is_long(Page(items=[1, 2]))
+
+
+def test_a_long_text_reads_the_same_as_one_encoded_at_once() -> None:
+    answer = SlurmAnswer(stdout='é\n"\\\t😀' * PIECE_BYTES, stderr="said", code=3)
+    assert is_long(answer)
+    assert encode_long(answer) == encode(answer)
+    assert msgspec.json.decode(encode_long(answer), type=SlurmAnswer) == answer
