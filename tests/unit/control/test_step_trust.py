@@ -1,8 +1,9 @@
 """Steps and nodes that lie: a node's word counts for its own tasks of its own runs."""
 
+import msgspec
 import pytest
 
-from lattice.control.steps.plan import StepPlan, encode_plan
+from lattice.control.steps.plan import StepPlan, encode_plan, step_name
 from lattice.core.model.work.layout import Distribution, Layout
 from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, EndOrder
@@ -127,3 +128,31 @@ async def test_the_end_of_a_step_that_nobody_follows_is_acknowledged_so_that_its
     report = StepReport(key=RunKey(cluster.number, 9), step=3, launch_id="old", has_ended=True, tasks=())
     cluster.registry.report("n3", report)
     assert cluster.sent(AckOrder) == ["n3"]
+
+
+@scenario
+async def test_moments_that_cannot_be_written_are_not_followed() -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    for moment in (-1, 1 << 62):
+        cluster.tell("n1", cluster.plan(started_at=moment))
+    assert cluster.registry.live(cluster.number) == ()
+
+
+@scenario
+async def test_names_are_shown_without_what_a_terminal_obeys() -> None:
+    cluster = Cluster(World())
+    await cluster.begin()
+    cluster.tell("n1", cluster.plan(name="\x1b[31m" + "x" * 2000))
+    view = cluster.registry.find(cluster.number, 7)
+    assert view is not None
+    assert (view.name[:5], len(view.name)) == ("?[31m", 64)
+    assert step_name(("/bin/\x1b]0;owned\x07",)) == "?]0;owned?"
+
+
+def test_only_plain_digits_name_a_task() -> None:
+    layout = Layout(nodes=("n1",), counts=(1,))
+    plan = StepPlan(number=1, run=1, step=0, launch_id="", name="", layout=layout, started_at=1)
+    assert msgspec.structs.replace(plan, stdin="0").input_nodes() == ("n1",)
+    for file in ("\u00b2", "\u0663", "input.txt"):
+        assert msgspec.structs.replace(plan, stdin=file).input_nodes() == ()

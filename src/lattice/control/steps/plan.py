@@ -18,6 +18,7 @@ from lattice.slurm.submit.variables import StepFacts, step_variables
 
 NO_INPUT, ALL_INPUT = "none", "all"
 SHOWN_FAILURES = 20
+MAX_NAME = 64
 ENDED_BY_US = frozenset({signal.SIGTERM, signal.SIGKILL})
 
 
@@ -43,7 +44,7 @@ class StepPlan(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Nodes with tasks that take input."""
         if self.stdin == ALL_INPUT:
             return self.layout.nodes
-        if not self.stdin.isdigit():
+        if not _is_rank(self.stdin):
             return ()
         rank = int(self.stdin)
         return tuple(node for node, ranks in zip(self.layout.nodes, self.layout.ranks(), strict=True) if rank in ranks)
@@ -52,6 +53,11 @@ class StepPlan(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The node of each rank."""
         pairs = zip(self.layout.nodes, self.layout.ranks(), strict=True)
         return {rank: node for node, ranks in pairs for rank in ranks}
+
+
+def _is_rank(text: str) -> bool:
+    """Whether it names a task; other digits than these belong to the name of a file."""
+    return text.isascii() and text.isdigit()
 
 
 _decode = msgspec.msgpack.Decoder(StepPlan).decode
@@ -107,7 +113,7 @@ def _task(
     node, place, local_size = where
     is_terminal = request.pty and rank == 0
     takes_input = plan.stdin == ALL_INPUT or plan.stdin == str(rank)
-    is_file = not plan.stdin.isdigit() and plan.stdin not in (NO_INPUT, ALL_INPUT)
+    is_file = not _is_rank(plan.stdin) and plan.stdin not in (NO_INPUT, ALL_INPUT)
     words = {
         "%t": str(rank),
         "%n": str(place),
@@ -161,7 +167,12 @@ def expanded(pattern: str, words: Mapping[str, str]) -> str:
 
 
 def step_name(argv: tuple[str, ...]) -> str:
-    return posixpath.basename(argv[0])[:64] if argv else ""
+    return shown_name(posixpath.basename(argv[0])) if argv else ""
+
+
+def shown_name(name: str) -> str:
+    """What listings show of it: not long, and nothing that a terminal obeys."""
+    return "".join(each if each.isprintable() else "?" for each in name[:MAX_NAME])
 
 
 def counted_status(ends: Iterable[TaskEnd], *, was_ended: bool) -> int:

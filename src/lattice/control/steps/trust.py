@@ -13,6 +13,7 @@ MAX_AHEAD = 65_536
 MAX_STEPS = (1 << 32) - 1  # of one allocation
 MAX_PLAN_BYTES = 4 << 20
 MAX_TEXT = 4096
+MAX_MOMENT_MS = 253_402_300_799_000  # the last second that can be written with four digits of the year
 
 
 def has_run(state: State, node: str, key: RunKey) -> bool:
@@ -43,7 +44,9 @@ def is_settled(state: State, node: str, report: StepReport) -> bool:
 def _fits(plan: StepPlan, node: str, nodes: frozenset[str]) -> bool:
     """Whether the layout is one of the allocation's nodes, of a size that a step may have."""
     layout = plan.layout
-    if max(len(plan.name), len(plan.launch_id), len(plan.stdin)) > MAX_TEXT or not 0 < plan.cpus_per_task <= MAX_TASKS:
+    if max(len(plan.name), len(plan.launch_id), len(plan.stdin)) > MAX_TEXT:
+        return False
+    if not (0 < plan.cpus_per_task <= MAX_TASKS and 0 <= plan.started_at <= MAX_MOMENT_MS):
         return False
     if len(layout.nodes) != len(layout.counts) or len(set(layout.nodes)) != len(layout.nodes):
         return False
