@@ -6,6 +6,7 @@ The operation table and the annotations of the requests say where texts can stan
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,6 +21,7 @@ from lattice.api.operations.table import OPERATIONS, Operation
 from lattice.api.slurm.registry import PROGRAMS
 from lattice.daemons.server.local_socket import PEER_USER, LocalAccess
 from lattice.slurm.submit.options import OPTIONS, Takes
+from lattice.testing import scenario
 from lattice.wire.bounds import MAX_ARGUMENT, MAX_TEXT
 from tests.integration.api.grpc_wire import RPCS, ask, grpc_of
 from tests.integration.api.world import World, in_world
@@ -147,11 +149,8 @@ def least(described: i.Type) -> Any:  # noqa: ANN401 - any JSON
 
 
 def rows() -> list[Operation]:
-    """Operations that differ in what they take; those that take the same go the same way."""
-    found: dict[tuple[str, type[Struct]], Operation] = {}
-    for operation in OPERATIONS:
-        found.setdefault((operation.method, operation.request), operation)
-    return [each for each in found.values() if each.request.__struct_fields__]
+    """Every operation that takes anything."""
+    return [each for each in OPERATIONS if each.request.__struct_fields__]
 
 
 def sizes(place: Place) -> tuple[int, ...]:
@@ -171,6 +170,17 @@ async def check_growth(call: Callable[[int], Awaitable[None]], size: int, what: 
     whole = min([await measured(lambda: call(size)) for _ in range(3)])
     part = min([await measured(lambda: call(size // 4)) for _ in range(3)])
     assert whole < UNSEEN_S or whole < MOST_GROWTH * part, f"{what}: {part:.3f} s, four times the size {whole:.3f} s"
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@scenario
+async def test_the_measure_tells_linear_from_quadratic_work(power: int) -> None:
+    async def call(size: int) -> None:
+        for _ in range(1_000_000 * (size // 4) ** power // 16**power):
+            pass
+
+    with pytest.raises(AssertionError) if power > 1 else nullcontext():
+        await check_growth(call, 256, "counting")
 
 
 def rest_request(operation: Operation, place: Place, kind: str, size: int) -> tuple[str, bytes | None]:
