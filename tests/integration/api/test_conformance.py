@@ -202,3 +202,21 @@ async def test_a_server_that_follows_says_that_it_does_not_know(world: World) ->
     answer = await world.call("GET", "/conformance")
     assert (answer.status, answer.error["code"]) == (503, "unavailable")
     assert (await world.call("GET", "/nodes/n1")).json()["conformance"] == ""
+
+
+@in_world
+async def test_what_the_kernel_was_started_with_is_for_those_who_manage_nodes(world: World) -> None:
+    site = Site(world)
+    await site.begin()
+    for name, secret in {"n1": "root=live:http://deploy/x", "n2": "root=live:http://deploy/x", "n4": "debug"}.items():
+        site.reports.say(name, {**OLD, "boot_parameters": secret})
+    await site.loop.look()
+    baseline = {"node": "n1"}
+    assert (await world.call("PUT", "/conformance/baselines/default", baseline, token=site.olga)).status == 200
+    await site.loop.look()
+    paths = ("/conformance", "/nodes/n1/diff/n4", "/conformance/baselines/default")
+    for path in paths:
+        assert b"deploy" in (await world.call("GET", path, token=site.olga)).body, path
+        assert b"deploy" not in (await world.call("GET", path)).body, path
+    hidden = {"component": "boot_parameters", "expected": "not shown", "actual": "not shown"}
+    assert (await world.call("GET", paths[1])).json()["differences"] == [hidden]

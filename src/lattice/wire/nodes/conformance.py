@@ -9,6 +9,9 @@ from lattice.core.model.nodes.drift import Difference, Drift
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.wire.text.times import rfc3339
 
+BOOT_PARAMETERS = "boot_parameters"
+NOT_SHOWN = "not shown"
+
 
 class DifferenceView(Struct, frozen=True, kw_only=True):
     """An empty text = the component is not there."""
@@ -87,6 +90,12 @@ class RefreshView(Struct, frozen=True, kw_only=True):
 
 def difference_views(found: Iterable[Difference]) -> tuple[DifferenceView, ...]:
     return tuple(DifferenceView(component=each.component, expected=each.expected, actual=each.actual) for each in found)
+
+
+def without_boot_parameters(found: tuple[DifferenceView, ...]) -> tuple[DifferenceView, ...]:
+    """For those who do not manage nodes: that the kernel's command lines differ, and not in what."""
+    hidden = DifferenceView(component=BOOT_PARAMETERS, expected=NOT_SHOWN, actual=NOT_SHOWN)
+    return tuple(hidden if each.component == BOOT_PARAMETERS else each for each in found)
 
 
 def drift_view(drift: Drift, state: NodeState, given_up_at: int) -> DriftView:

@@ -5,6 +5,7 @@ from msgspec import Struct
 
 from lattice.core.model.nodes.inventory import Inventory
 from lattice.ports.nodes.inventories import KnownInventory
+from lattice.wire.nodes.conformance import BOOT_PARAMETERS
 from lattice.wire.text.times import rfc3339
 
 
@@ -39,6 +40,6 @@ def inventory_view(node: str, known: KnownInventory) -> NodeInventoryView:
 def without_boot_parameters(view: NodeInventoryView) -> NodeInventoryView:
     """The view for those who do not manage nodes."""
     software = msgspec.structs.replace(view.inventory.software, boot_parameters="")
-    kept = {name: value for name, value in view.components.items() if name != "boot_parameters"}
+    kept = {name: value for name, value in view.components.items() if name != BOOT_PARAMETERS}
     document = msgspec.structs.replace(view.inventory, software=software)
     return msgspec.structs.replace(view, components=kept, inventory=document)

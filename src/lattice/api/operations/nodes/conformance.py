@@ -1,8 +1,11 @@
 """Configurations: which nodes are alike, what they should be, who differs; baselines, and the approval after a remediation."""
 
+from collections.abc import Iterable, Mapping
+
 import msgspec
 from msgspec import Struct
 
+from lattice.api.auth.rbac import Permission, may_at_all
 from lattice.api.context import Context, NoParameters
 from lattice.api.errors import ApiError, unknown
 from lattice.api.find.visibility import find_vcluster, visible_vclusters
@@ -10,18 +13,21 @@ from lattice.api.nodes.health import refuse_unhealthy
 from lattice.api.operations.nodes.nodes import GetNode, get_node
 from lattice.core.machine.commands import ApproveNode, SetBaseline, UnsetBaseline
 from lattice.core.machine.rules.nodes.drift import timeout_s
-from lattice.core.model.nodes.drift import Baseline, Drift, differences
+from lattice.core.model.nodes.drift import Baseline, Difference, Drift, differences
 from lattice.ports.nodes.conformance import ConformanceView as View
 from lattice.wire.bounds import NodeSet
 from lattice.wire.nodes.conformance import (
+    BOOT_PARAMETERS,
     BaselineView,
     ConformanceGroupView,
     ConformanceView,
+    DifferenceView,
     DriftView,
     NodeDiffView,
     RefreshView,
     difference_views,
     drift_view,
+    without_boot_parameters,
 )
 from lattice.wire.nodes.nodes import NodeView
 from lattice.wire.text.node_names import node_names
@@ -72,7 +78,7 @@ async def conformance_status(context: Context, request: NoParameters) -> Conform
     baselines = _baselines(context, view)
     return ConformanceView(
         nodes=len(state.nodes),
-        groups=_groups(view, baselines),
+        groups=_groups(context, view, baselines),
         unknown=tuple(sorted(name for name in state.nodes if name not in fingerprints)),
         baselines=tuple(baselines),
         drifted=tuple(_drift(context, drift) for _, drift in sorted(state.drift.drifts.items())),
@@ -90,7 +96,7 @@ async def diff_nodes(context: Context, request: DiffQuery) -> NodeDiffView:
         is_same=first == second,
         first_fingerprint=first,
         second_fingerprint=second,
-        differences=difference_views(found),
+        differences=_differences(context, found),
     )
 
 
@@ -112,7 +118,7 @@ async def get_baseline(context: Context, request: BaselineQuery) -> BaselineView
     own = [each for each in _baselines(context, view) if each.vcluster == request.vcluster]
     counts = {each.fingerprint: list(view.fingerprints().values()).count(each.fingerprint) for each in own}
     if not own:
-        return _baseline(request.vcluster, "", view)
+        return _baseline(context, request.vcluster, "", view)
     return max(own, key=lambda each: (counts[each.fingerprint], each.kind))
 
 
@@ -185,18 +191,18 @@ def _in_full(view: View, given: str) -> str:
 def _baselines(context: Context, view: View) -> list[BaselineView]:
     """Declared ones, and majorities where none is declared, of vClusters that the caller may know of."""
     declared, visible = context.state.drift.baselines, visible_vclusters(context)
-    found = [_baseline(name, "", view, each) for name, each in sorted(declared.items()) if name in visible]
+    found = [_baseline(context, name, "", view, each) for name, each in sorted(declared.items()) if name in visible]
     for peers, fingerprint in sorted(view.majorities().items()):
         if peers.vcluster in visible and peers.vcluster not in declared:
-            found.append(_baseline(peers.vcluster, peers.kind, view, fingerprint=fingerprint))
+            found.append(_baseline(context, peers.vcluster, peers.kind, view, fingerprint=fingerprint))
     return found
 
 
 def _baseline(
-    vcluster: str, kind: str, view: View, declared: Baseline | None = None, fingerprint: str = ""
+    context: Context, vcluster: str, kind: str, view: View, declared: Baseline | None = None, fingerprint: str = ""
 ) -> BaselineView:
     if declared is not None:
-        parts = dict(declared.components) or dict(view.components_of(declared.fingerprint))
+        parts = dict(declared.components) or view.components_of(declared.fingerprint)
         return BaselineView(
             vcluster=vcluster,
             source="declared",
@@ -205,7 +211,7 @@ def _baseline(
             node=declared.node,
             set_by=declared.set_by,
             set_at=rfc3339(declared.set_at),
-            components=parts,
+            components=_components(context, parts),
         )
     return BaselineView(
         vcluster=vcluster,
@@ -215,11 +221,11 @@ def _baseline(
         node="",
         set_by="",
         set_at=None,
-        components=dict(view.components_of(fingerprint)) if fingerprint else {},
+        components=_components(context, view.components_of(fingerprint)) if fingerprint else {},
     )
 
 
-def _groups(view: View, baselines: list[BaselineView]) -> tuple[ConformanceGroupView, ...]:
+def _groups(context: Context, view: View, baselines: list[BaselineView]) -> tuple[ConformanceGroupView, ...]:
     members: dict[str, list[str]] = {}
     for node, fingerprint in sorted(view.fingerprints().items()):
         members.setdefault(fingerprint, []).append(node)
@@ -232,7 +238,7 @@ def _groups(view: View, baselines: list[BaselineView]) -> tuple[ConformanceGroup
             size=len(nodes),
             nodes=tuple(nodes),
             baseline_of=tuple(sorted({each.vcluster for each in baselines if each.fingerprint == fingerprint})),
-            differences=difference_views(differences(most, view.components(nodes[0]))),
+            differences=_differences(context, differences(most, view.components(nodes[0]))),
         )
         for fingerprint, nodes in by_size
     )
@@ -243,4 +249,19 @@ def _drift(context: Context, drift: Drift) -> DriftView:
     is_pending = limit_s and not drift.verified_at and not drift.escalated_at
     given_up_at = drift.since + int(limit_s * 1000) if is_pending else 0
     view = drift_view(drift, context.state.nodes[drift.node].state, given_up_at)
-    return view if drift.vcluster in visible_vclusters(context) else msgspec.structs.replace(view, vcluster="")
+    vcluster = drift.vcluster if drift.vcluster in visible_vclusters(context) else ""
+    return msgspec.structs.replace(view, vcluster=vcluster, differences=_differences(context, drift.differences))
+
+
+def _differences(context: Context, found: Iterable[Difference]) -> tuple[DifferenceView, ...]:
+    views = difference_views(found)
+    return views if _sees_boot_parameters(context) else without_boot_parameters(views)
+
+
+def _components(context: Context, parts: Mapping[str, str]) -> dict[str, str]:
+    sees_all = _sees_boot_parameters(context)
+    return {name: value for name, value in parts.items() if sees_all or name != BOOT_PARAMETERS}
+
+
+def _sees_boot_parameters(context: Context) -> bool:
+    return may_at_all(context.identity, Permission.CONTROL_NODES)
