@@ -1,7 +1,7 @@
 """Scenarios of the agent's machine.
 
 `agent` begins: a node whose shim answers and which no server has welcomed. Then any stimulus of agent/machine/state.py in
-small letters, the run as its argument (`stop_asked 7.1 grace_s=30 why=cancelled`), and shorthands: `start 7.1`, `ended 7.1
+small letters, the run as its argument (`stop_order 7.1 grace_s=30 why=cancelled`), and shorthands: `start 7.1`, `ended 7.1
 exit_code=3`, `shim_ready` with what the shim knows, `restart` of the agent, `tick 100 heard=95`.
 """
 
@@ -10,19 +10,8 @@ from typing import get_args
 
 import msgspec
 
-from lattice.agent.machine.state import (
-    Cause,
-    End,
-    Instruction,
-    Run,
-    RunEnded,
-    RunKey,
-    RunOrder,
-    StartAsked,
-    Stimulus,
-    Tick,
-    Welcomed,
-)
+from lattice.agent.machine.state import End, Instruction, Run, RunEnded, Stimulus, Tick, Welcomed
+from lattice.ports.nodes.agents import EndCause, RunKey, StartOrder
 from lattice.testing import FakeAgent
 from tests.scenarios.script import Malformed, Operation, Words
 from tests.scenarios.wording import Wording
@@ -71,15 +60,14 @@ class Agent:
         key = [_key(text) for text in words.arguments if "." in text]
         match words.name:
             case "start":
-                return StartAsked(
-                    order=msgspec.convert({"key": _pair(key[0]), "argv": ["true"], **words.rest()}, RunOrder)
-                )
+                return msgspec.convert({"key": _pair(key[0]), "argv": ["true"], **words.rest()}, StartOrder)
             case "ended":
-                return RunEnded(key=key[0], end=msgspec.convert({"cause": Cause.EXIT.value, **words.rest()}, End))
+                return RunEnded(key=key[0], end=msgspec.convert({"cause": EndCause.EXIT.value, **words.rest()}, End))
             case "welcomed":
                 valid = frozenset(_key(text) for text in words.names("valid"))
                 fields = {"session": 1, "heartbeat_interval_s": 10.0, "down_after_s": 90.0, **words.rest()}
-                return msgspec.convert({**fields, "valid": [_pair(each) for each in valid]}, Welcomed)
+                greeting = {**fields, "valid_runs": [_pair(each) for each in valid]}
+                return msgspec.convert({"greeting": greeting}, Welcomed)
             case "tick":
                 now = float(words.arguments[0])
                 return Tick(now_s=now, heard_s=float(str(words.take("heard", now))), wall_s=now)

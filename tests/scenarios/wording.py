@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import fields
 
-from lattice.agent.machine.state import RunKey
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.model.ids import allocation_id, dag_id
 from lattice.core.model.intervals import Intervals
@@ -16,6 +15,7 @@ from lattice.core.model.nodes.nodes import Node, Share
 from lattice.core.model.work.allocations import Allocation, Part, TaskGroup
 from lattice.core.model.work.dags import Dag
 from lattice.core.model.work.dependencies import Dependency
+from lattice.ports.nodes.agents import RunKey
 
 NUMBERS = frozenset({"number", "group", "holder", "numbers", "lost", "members"})
 OF_ALLOCATIONS = (

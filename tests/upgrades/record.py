@@ -7,6 +7,7 @@ A recorded folder is never written again: it stands for the clusters, agents and
     walk/ walk.json                    a long log of all kinds of commands, with a snapshot, and what it leads to
     schema.json                        every record of log and snapshots that it reads
     messages.jsonl                     every message of the wire contract
+    agent/                             folders of runs and steps, as an agent and its shim leave them on a node
     api.jsonl                          requests of clients and their answers, REST and gRPC
     audit/                             an export of the audit chain, its keys, an archived segment
     server.yaml server.json            every key of the configuration, and how it is read
@@ -35,6 +36,7 @@ from lattice.core.model.work.steps import StepRecord
 from lattice.quorum.backup.objects import pack
 from lattice.quorum.backup.service import BackupService
 from lattice.quorum.replica import LogReplica
+from tests.upgrades.agent_folders import record_agent
 from tests.upgrades.api_examples import record_api
 from tests.upgrades.audit_files import record_audit
 from tests.upgrades.configuration import record_configuration
@@ -138,6 +140,7 @@ async def record(target: Path) -> None:
     await record_api(target)
     await record_audit(target)
     record_messages(target)
+    record_agent(target)
     record_schema(target)
     record_configuration(target)
     await record_node(target)

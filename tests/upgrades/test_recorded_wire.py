@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from lattice.agent.messages import order_of
 from lattice.api.grpc.agents.messages import registration_of, report_of
 from lattice.config.load import load
 from lattice.config.schema import ServerConfig
 from lattice.core.machine.levels import OLDEST
+from lattice.wire.agents.messages import START_RUN
 from lattice.wire.files.audit import read_lines
 from lattice.wire.pb import agent_pb2 as pb
 from lattice_sdk.audit_export import verify_export
@@ -53,12 +53,12 @@ def test_every_message_still_says_what_it_said(release: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_server_understands_an_old_agent(release: str) -> None:
     registration = registration_of(message_of(release, "AgentMessage", "register"))
-    assert registration.node == "node-id"
+    assert registration.node_id == "node-id"
     assert (registration.hardware.cpus, registration.hardware.memory_mb, registration.hardware.gpus) == (2, 3, 4)
     assert registration.hardware.features == ("features",)
     assert registration.address == "address"
     assert registration.boot_id == "boot-id"
-    assert [(key.number, key.run) for key in registration.runs] == [(2, 3)]
+    assert [(run.key.number, run.key.run) for run in registration.runs] == [(2, 3)]
     assert [step.launch_id for step in registration.steps] == ["launch-id"]
     assert registration.epoch == 21
     assert registration.takes_batches
@@ -73,7 +73,7 @@ def test_a_server_understands_an_old_agent(release: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_an_agent_understands_an_old_server(release: str) -> None:
     start: pb.StartRun = message_of(release, "ServerMessage", "start_run")
-    order = order_of(start)
+    order = START_RUN.read(start)
     assert (order.key.number, order.key.run) == (2, 3)
     assert (order.allocation_id, order.name, order.user, order.cwd) == ("allocation-id", "name", "user", "cwd")
     assert (order.argv, order.script, order.script_args) == (("argv",), b"script", ("script-args",))
@@ -90,8 +90,8 @@ def test_an_agent_understands_an_old_server(release: str) -> None:
         "stdin",
         True,
     )
-    assert order.early is not None
-    assert (order.early.signal, order.early.before_s, order.early.to) == (2, 2.5, "to")
+    assert order.early_signal is not None
+    assert (order.early_signal.signal, order.early_signal.before_s, order.early_signal.to) == (2, 2.5, "to")
 
 
 # Texts for people, figures that follow the clock, and how far the log has come.

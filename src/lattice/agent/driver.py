@@ -39,13 +39,11 @@ from lattice.agent.machine.state import (
     LaunchRun,
     OutputSettled,
     PauseRun,
-    Phase,
     PurgeRun,
     RemoveRun,
     RenewToken,
     Run,
     RunEnded,
-    RunKey,
     SendConfirmed,
     SendRegister,
     SendReport,
@@ -60,7 +58,7 @@ from lattice.agent.machine.state import (
     UpdateRun,
     Welcomed,
 )
-from lattice.agent.messages import key_of, stimulus_of
+from lattice.agent.messages import stimulus_of
 from lattice.agent.runs.devices import DeviceTable
 from lattice.agent.runs.folders import STREAMS, RunFolders
 from lattice.agent.runs.launch import offer_programs
@@ -82,8 +80,11 @@ from lattice.agent.shim_client import ShimClient, ShimMessage, ShimUnavailable, 
 from lattice.agent.steps.driver import StepDriver
 from lattice.agent.steps.folders import StepFolders
 from lattice.agent.steps.launch import Site
+from lattice.core.model.nodes.observations import Beat
+from lattice.ports.nodes.agents import Greeting, KnownRun, Phase, RunKey
 from lattice.ports.quorum.object_store import ObjectStore, ObjectStoreError
 from lattice.wire.agents.channel import KEEPALIVE_S, KEEPALIVE_TIMEOUT_S
+from lattice.wire.agents.messages import HEARTBEAT, RUN_KEY
 from lattice.wire.pb import agent_pb2 as pb
 
 TICK_S = 1.0
@@ -237,8 +238,15 @@ class Driver:
         """The next heartbeat; every one that is made counts."""
         self._beats += 1
         load, mark = os.getloadavg()[0], self.keeper.mark
-        running = len(self.state.live)
-        return self._checks.fill(messages.heartbeat(self._beats, running, load, memory_used_mb(), self._session, mark))
+        beat = Beat(
+            seq=self._beats,
+            running=len(self.state.live),
+            load1=load,
+            memory_used_mb=memory_used_mb(),
+            session=self._session,
+            fingerprint=mark,
+        )
+        return HEARTBEAT.write(self._checks.fill(beat))
 
     def _is_fit(self) -> bool:
         return boot_now() - self._fit_s <= SHIMLESS_BEATS * (self.state.heartbeat_interval_s or TICK_S)
@@ -345,15 +353,16 @@ class Driver:
     def received(self, message: pb.ServerMessage) -> None:
         self._heard_s = boot_now()
         if message.HasField("welcome"):
-            self._enter(message.welcome)
+            agree_with(message.welcome)
         if message.HasField("report_to"):
             self.state.heartbeat_interval_s = message.report_to.interval_s
         stimulus = stimulus_of(message)
         if isinstance(stimulus, Welcomed):
-            held_by = frozenset(key_of(key) for key in message.welcome.held_by)
-            is_stale = self._steps.table.judge(held_by)
+            greeting = stimulus.greeting
+            self._enter(greeting)
+            is_stale = self._steps.table.judge(frozenset(greeting.held_by))
             self.feed(msgspec.structs.replace(stimulus, has_stale_steps=is_stale))
-            self._welcomed(message.welcome)
+            self._welcomed(greeting)
             self._steps.table.repeat_reports(all_of_them=True)
         elif stimulus is not None:
             self.feed(stimulus)
@@ -373,9 +382,8 @@ class Driver:
         elif message.HasField("stop_reading"):
             self._readers.close(message.stop_reading.reader)
 
-    def _enter(self, welcome: pb.Welcome) -> None:
-        """Raises ServerGone unless the server speaks a version that this agent speaks, for the history that it serves."""
-        agree_with(welcome)
+    def _enter(self, welcome: Greeting) -> None:
+        """Raises ServerGone unless the server speaks for the history that this agent serves."""
         match judge_epoch(self.state, welcome.epoch):
             case History.FORMER:
                 raise ServerGone(
@@ -387,7 +395,7 @@ class Driver:
                 self.feed(EpochBegun(epoch=welcome.epoch))
                 raise ServerGone("the cluster was restored; registering with all that is known here", answered=True)
 
-    def _welcomed(self, welcome: pb.Welcome) -> None:
+    def _welcomed(self, welcome: Greeting) -> None:
         _log.info("registered with %s", welcome.server_name)
         if self._outbox is not None:
             self._outbox.takes_batches = welcome.takes_batches
@@ -400,26 +408,23 @@ class Driver:
         self._session = welcome.session
         self._beat()
 
-    def _register(self, runs: tuple[tuple[RunKey, Phase], ...]) -> None:
-        began = {run.key: run.epoch for run in self.state.runs.values()}
-        self._post(
-            messages.register(self._facts, runs, self._steps.table.known(), self.state.epoch, began, self._process)
-        )
+    def _register(self, runs: tuple[KnownRun, ...]) -> None:
+        self._post(messages.register(self._facts, runs, self._steps.table.known(), self.state.epoch, self._process))
         self.keeper.announce()
 
     def _post(self, message: pb.AgentMessage) -> None:
         if self._outbox is not None and not self._outbox.post(message):
             _log.warning("too much to send; a message has to wait for its repetition")
 
-    def _report(self, report: SendReport) -> None:
-        message = messages.report(report, boot_now())
-        if self._outbox is not None and report.phase is Phase.RUNNING:
+    def _report(self, told: SendReport) -> None:
+        message = messages.report(told, boot_now())
+        if self._outbox is not None and told.report.phase is Phase.RUNNING:
             self._outbox.post_soon(message)
         else:
             self._post(message)
 
     def _read(self, asked: pb.ReadOutput, readers: Readers) -> None:
-        key = key_of(asked.key)
+        key = RUN_KEY.read(asked.key)
         if self.state.find(key) is None:
             readers.refuse(asked.reader, f"run {key} is not known on this node")
             return

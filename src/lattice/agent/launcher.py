@@ -10,7 +10,7 @@ import msgspec
 
 from lattice.agent.hooks.protocol import HookFailed
 from lattice.agent.hooks.runner import HookRunner
-from lattice.agent.machine.state import Cause, Phase, Run, RunKey, RunOrder, RunRefused, RunStarted, Stimulus
+from lattice.agent.machine.state import Run, RunRefused, RunStarted, Stimulus
 from lattice.agent.runs.account_cache import AccountCache
 from lattice.agent.runs.devices import Devices, DeviceTable, NoDevices
 from lattice.agent.runs.folders import RunFolders
@@ -18,6 +18,7 @@ from lattice.agent.runs.launch import DISK_FAULTS, Account, LaunchRefused, NodeC
 from lattice.agent.runs.limits import run_limits
 from lattice.agent.settings import Settings
 from lattice.agent.shim_client import ShimMessage
+from lattice.ports.nodes.agents import EndCause, Phase, RunKey, StartOrder
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Launcher:
         self._accounts = AccountCache(settings.policy)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def launch(self, order: RunOrder) -> None:
+    async def launch(self, order: StartOrder) -> None:
         order = msgspec.structs.replace(order, grace_s=order.grace_s or self._settings.grace_s)
         shim_id = self._agent.shim_id
         try:
@@ -79,7 +80,7 @@ class Launcher:
                 request = await loop.run_in_executor(self._pool, self._prepare, order, shim_id, devices)
             await self._hooks.prepare(order, request)
         except HookFailed as failure:
-            self._agent.feed(RunRefused(key=order.key, message=str(failure), cause=Cause.PROLOGUE))
+            self._agent.feed(RunRefused(key=order.key, message=str(failure), cause=EndCause.PROLOGUE))
             return
         except NodeCannotWrite as failure:
             await self._cannot_write(order.key, str(failure))
@@ -99,7 +100,7 @@ class Launcher:
         self._agent.ask_shim(request, lambda answer: self._answered(order, answer))
 
     def _prepare(
-        self, order: RunOrder, shim_id: str, devices: Devices, account: Account | None = None
+        self, order: StartOrder, shim_id: str, devices: Devices, account: Account | None = None
     ) -> dict[str, object]:
         account = account or self._accounts.meet(order)
         node_id, policy = self._settings.facts.node_id, self._settings.policy
@@ -109,7 +110,7 @@ class Launcher:
         limits = run_limits(settings.limits, settings.node_size, order.cpus, order.memory_mb, devices.cpus)
         return request | limits
 
-    def _answered(self, order: RunOrder, answer: ShimMessage) -> None:
+    def _answered(self, order: StartOrder, answer: ShimMessage) -> None:
         if answer.ok:
             about = {"allocation_id": order.allocation_id, "number": order.key.number, "run": order.key.run}
             _log.info("run started, pid %d", answer.pid, extra=about)
@@ -119,7 +120,7 @@ class Launcher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _refused(self, order: RunOrder, answer: ShimMessage) -> None:
+    async def _refused(self, order: StartOrder, answer: ShimMessage) -> None:
         await self._hooks.undo(order.key, order.allocation_id)
         if answer.errno in DISK_FAULTS:
             await self._cannot_write(order.key, answer.error)
@@ -130,4 +131,4 @@ class Launcher:
         """The node takes no more work before this run is given back, lest the next one meets the same end."""
         _log.error("the node cannot start work: %s", message, extra={"number": key.number, "run": key.run})
         await self._agent.fail_disk(message)
-        self._agent.feed(RunRefused(key=key, message=message, cause=Cause.NODE))
+        self._agent.feed(RunRefused(key=key, message=message, cause=EndCause.NODE))

@@ -11,9 +11,10 @@ from typing import cast
 
 import msgspec
 
-from lattice.agent.machine.state import Cause, End, RunKey
-from lattice.agent.machine.step_status import StepKey, StepStatus
+from lattice.agent.machine.state import End
+from lattice.agent.machine.step_status import StepStatus
 from lattice.core.model.site.protocols import OURS, Border, NoCommonVersion, negotiate, offer_of
+from lattice.ports.nodes.agents import EndCause, RunKey, StepKey
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 START_WITHIN_S = 30.0
@@ -50,9 +51,9 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
     def end(self) -> End:
         message = self.error or (self._why() if self.why else "")
         try:
-            cause = Cause(self.cause)
+            cause = EndCause(self.cause)
         except ValueError:
-            cause, message = Cause.NODE, f"the shim gave an unknown cause, {self.cause!r}"
+            cause, message = EndCause.NODE, f"the shim gave an unknown cause, {self.cause!r}"
         return End(
             cause=cause,
             exit_code=self.exit_code,

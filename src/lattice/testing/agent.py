@@ -7,18 +7,16 @@ from lattice.agent.machine.state import (
     ForgetRun,
     Instruction,
     LaunchRun,
-    Phase,
     PurgeRun,
     Run,
     RunEnded,
-    RunKey,
-    RunOrder,
     RunRefused,
     RunStarted,
     ShimLost,
     ShimReady,
     Stimulus,
 )
+from lattice.ports.nodes.agents import Phase, RunKey, StartOrder
 
 LOST = "the shim died"
 
@@ -33,7 +31,7 @@ class FakeAgent:
         self.state = AgentState()
         self.alive: dict[RunKey, float] = {}
         self.ended: dict[RunKey, End] = {}
-        self._orders: dict[RunKey, RunOrder] = {}  # of runs that were launched: their folders
+        self._orders: dict[RunKey, StartOrder] = {}  # of runs that were launched: their folders
 
     def tell(self, stimulus: Stimulus) -> list[Instruction]:
         """Lets it happen; returns what the agent wants done."""

@@ -20,7 +20,7 @@ from lattice.core.model.work.allocations import AllocationState as A
 from lattice.daemons.quorum.agent_relay import AgentRelay
 from lattice.daemons.server.listening import Address
 from lattice.ports.clock import SystemClock
-from lattice.ports.nodes.agents import Report, StopOrder
+from lattice.ports.nodes.agents import Report, RunKey, StopOrder
 from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
 from lattice.quorum.trust.tls import PeerTls
 from lattice.wire.pb import agent_pb2 as pb
@@ -269,10 +269,10 @@ def test_an_agent_that_reads_nothing_holds_up_nobody_else(tls: PeerTls) -> None:
         async with world.at("three", "deaf").connected() as deaf, world.at("three", "n1").connected() as agent:
             await agent.until(lambda: rig.observations.connected() == {"deaf", "n1"})
             deaf.deaf = True
-            stuffing = StopOrder(number=1, run=1, grace_s=0.0, why="x" * 60_000)
+            stuffing = StopOrder(key=RunKey(1, 1), grace_s=0.0, why="x" * 60_000)
             for _ in range(1000):
                 assert rig.links.send("deaf", stuffing)
-            assert rig.links.send("n1", StopOrder(number=2, run=1, grace_s=0.0, why="test"))
+            assert rig.links.send("n1", StopOrder(key=RunKey(2, 1), grace_s=0.0, why="test"))
             assert (await agent.order()).stop_run.key.number == 2
             rig.links.close("deaf", "test")
             await agent.until(lambda: rig.observations.connected() == {"n1"})
@@ -286,7 +286,7 @@ def test_much_travels_to_one_agent_in_order(tls: PeerTls) -> None:
         async with world.at("three", "n1").connected() as agent:
             await agent.until(lambda: rig.links.is_connected("n1"))
             for number in range(1, 301):
-                assert rig.links.send("n1", StopOrder(number=number, run=1, grace_s=0.0, why="x" * 20_000))
+                assert rig.links.send("n1", StopOrder(key=RunKey(number, 1), grace_s=0.0, why="x" * 20_000))
             assert [(await agent.order()).stop_run.key.number for _ in range(300)] == list(range(1, 301))
 
     served(tls, test)

@@ -10,7 +10,7 @@ from lattice.core.machine.commands import CancelAllocation, DisableNode, EnableN
 from lattice.core.model.nodes.nodes import NodeState as N
 from lattice.core.model.work.allocations import AllocationState as A
 from lattice.core.model.work.allocations import Cause
-from lattice.ports.nodes.agents import AgentUnreachable, OutputUnavailable, StopOrder
+from lattice.ports.nodes.agents import AgentUnreachable, OutputUnavailable, RunKey, StopOrder
 from lattice.ports.quorum.log import LogFull
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, agent_token, served
@@ -334,7 +334,7 @@ def test_an_agent_that_reads_nothing_does_not_keep_its_closed_stream_open() -> N
         async with FakeAgent("n1", rig.endpoint).connected() as agent:
             await agent.until(lambda: rig.links.is_connected("n1"))
             agent.deaf = True
-            stuffing = StopOrder(number=1, run=1, grace_s=0.0, why="x" * 60_000)
+            stuffing = StopOrder(key=RunKey(1, 1), grace_s=0.0, why="x" * 60_000)
             for _ in range(1000):
                 assert rig.links.send("n1", stuffing)
             rig.links.close("n1", "test")

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lattice.agent.machine.state import RunKey, RunOrder
 from lattice.agent.runs import account_cache as account_cache
 from lattice.agent.runs.account_cache import MAX_REMEMBERED, MAX_SCRIPT_BYTES, REMEMBERED_S, AccountCache, is_local
 from lattice.agent.runs.launch import AccountPolicy, LaunchRefused
+from lattice.ports.nodes.agents import RunKey, StartOrder
 
 ME = pwd.getpwuid(os.geteuid())
 POLICY = AccountPolicy(agent_uid=ME.pw_uid, agent_user=ME.pw_name, allowed=frozenset({ME.pw_name}))
@@ -23,8 +23,8 @@ class Watch:
         return self.now_s
 
 
-def order(directory: Path, user: str = ME.pw_name) -> RunOrder:
-    return RunOrder(key=RunKey(1, 1), user=user, argv=("true",), cwd=str(directory))
+def order(directory: Path, user: str = ME.pw_name) -> StartOrder:
+    return StartOrder(key=RunKey(1, 1), user=user, argv=("true",), cwd=str(directory))
 
 
 @pytest.fixture

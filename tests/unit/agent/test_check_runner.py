@@ -14,6 +14,7 @@ from lattice.agent.checks.builtins import Surroundings
 from lattice.agent.checks.options import BuiltinOptions, Check
 from lattice.agent.checks.runner import CheckRunner
 from lattice.core.model.nodes.health import CheckRule, Consequence, Outcome
+from lattice.core.model.nodes.observations import Beat
 from lattice.testing import scenario
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -70,7 +71,7 @@ async def test_nothing_is_said_before_a_stream_begins_then_all_checks_at_once(
     stage.runner.start()
     await stage.until(lambda: stage.runner.failing == 1)
     assert stage.sent == []
-    assert stage.runner.fill(pb.Heartbeat(seq=1)).failing_checks == 1
+    assert stage.runner.fill(Beat(seq=1)).failing_checks == 1
     stage.runner.announce()
     assert stage.verdicts() == {"good": pb.CHECK_VERDICT_PASSED, "bad": pb.CHECK_VERDICT_FAILED}
     assert stage.sent[-1].checks[1].text == "broken"

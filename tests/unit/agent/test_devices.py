@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.machine.state import RunKey, RunOrder
 from lattice.agent.runs.devices import Devices, DeviceTable, NodeTopology, NoDevices, TopologyUnusable, read_topology
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import Account, build_environment
 from lattice.core.model.nodes.gpus import GpuDevice, GpuLink, GpuTopology, GpuVendor
 from lattice.core.model.nodes.memory import MemoryDomain, MemoryTopology
+from lattice.ports.nodes.agents import RunKey, StartOrder
 
 ALICE = Account(name="alice", uid=5000, gid=500, groups=(), home="/", shell="/bin/sh")  # noqa: S604
 CPUS = frozenset(range(8))
@@ -31,8 +31,8 @@ def table(topology: NodeTopology | None = None) -> DeviceTable:
     return DeviceTable(8, 4, "H100", topology or NodeTopology(gpus=gpus(), memory=MEMORY), CPUS)
 
 
-def order(number: int, cpus: int, gpus: int = 0) -> RunOrder:
-    return RunOrder(key=RunKey(number, 1), cpus=cpus, gpus=gpus)
+def order(number: int, cpus: int, gpus: int = 0) -> StartOrder:
+    return StartOrder(key=RunKey(number, 1), cpus=cpus, gpus=gpus)
 
 
 def alive(_key: RunKey) -> bool:
@@ -91,7 +91,7 @@ def test_the_environment_names_the_gpus_and_nothing_else_does() -> None:
     devices = table()
     told = devices.environment(devices.assign(order(1, 2, 2), alive))
     wanted = {"CUDA_VISIBLE_DEVICES": "3", "HIP_VISIBLE_DEVICES": "3", "LATTICE_GPUS": "7"}
-    asked = RunOrder(key=RunKey(1, 1), env=wanted)
+    asked = StartOrder(key=RunKey(1, 1), env=wanted)
     environment = build_environment(asked, ALICE, "n1", "", "", told)
     seen = {name: value for name, value in environment.items() if "DEVICE" in name or "GPU" in name}
     assert seen == {

@@ -5,7 +5,6 @@ from lattice.agent.machine.epochs import History, judge_epoch
 from lattice.agent.machine.state import (
     Acknowledged,
     AgentState,
-    Cause,
     Connected,
     Disconnected,
     End,
@@ -15,30 +14,31 @@ from lattice.agent.machine.state import (
     OutputSettled,
     PurgeRun,
     RunEnded,
-    RunKey,
-    RunOrder,
     RunStarted,
     SendConfirmed,
     SendRegister,
     SendReport,
     ShimReady,
-    StartAsked,
-    StopAsked,
     StopRun,
     Welcomed,
 )
+from lattice.ports.nodes.agents import EndCause, Greeting, RunKey, StartOrder, StopOrder
 
 OLD, NEW = 10, 20
-EXIT = End(cause=Cause.EXIT)
+EXIT = End(cause=EndCause.EXIT)
 
 
 def welcome(state: AgentState, *valid: RunKey, epoch: int) -> list[Instruction]:
-    greeting = Welcomed(valid=frozenset(valid), session=1, heartbeat_interval_s=10, down_after_s=90, epoch=epoch)
+    greeting = Welcomed(
+        greeting=Greeting(
+            valid_runs=tuple(frozenset(valid)), session=1, heartbeat_interval_s=10, down_after_s=90, epoch=epoch
+        )
+    )
     return step(state, greeting)
 
 
 def running(state: AgentState, key: RunKey) -> None:
-    step(state, StartAsked(order=RunOrder(key=key)))
+    step(state, StartOrder(key=key))
     step(state, RunStarted(key=key, started_boot_s=1.0))
     step(state, Acknowledged(key=key, seq=1))
 
@@ -58,7 +58,7 @@ def served() -> AgentState:
     running(state, RunKey(2, 1))
     ended(state, RunKey(2, 1))
     running(state, RunKey(3, 1))
-    step(state, StopAsked(key=RunKey(4, 1), grace_s=0, why="cancelled"))
+    step(state, StopOrder(key=RunKey(4, 1), grace_s=0, why="cancelled"))
     return state
 
 
@@ -83,9 +83,9 @@ def test_after_a_restore_everything_known_is_registered_and_what_is_named_is_tol
     state = served()
     (register,) = restored(state)
     assert isinstance(register, SendRegister)
-    assert [key for key, _ in register.runs] == [RunKey(1, 1), RunKey(3, 1), RunKey(4, 1), RunKey(2, 1)]
+    assert [run.key for run in register.runs] == [RunKey(1, 1), RunKey(3, 1), RunKey(4, 1), RunKey(2, 1)]
     told = welcome(state, RunKey(1, 1), RunKey(2, 1), epoch=NEW)
-    reports = {(told.key.number, told.seq) for told in told if isinstance(told, SendReport)}
+    reports = {(each.report.key.number, each.report.seq) for each in told if isinstance(each, SendReport)}
     assert reports == {(1, 1), (2, 2)}
     assert [told.key for told in told if isinstance(told, PurgeRun)] == [RunKey(4, 1)]
     assert [told.key for told in told if isinstance(told, StopRun)] == [RunKey(3, 1)]
@@ -101,7 +101,7 @@ def test_a_run_that_is_not_named_leaves_no_trace_before_the_node_confirms() -> N
         SendConfirmed(session=1),
     ]
     assert state.find(RunKey(3, 1)) is None
-    (launch,) = step(state, StartAsked(order=RunOrder(key=RunKey(3, 1))))
+    (launch,) = step(state, StartOrder(key=RunKey(3, 1)))
     assert isinstance(launch, LaunchRun)
     assert launch.order.epoch == NEW
 
@@ -112,7 +112,7 @@ def test_a_lower_run_of_the_same_allocation_is_taken_after_the_higher_one_was_pu
     ended(state, RunKey(5, 2))
     restored(state)
     welcome(state, RunKey(1, 1), RunKey(3, 1), epoch=NEW)
-    (launch,) = step(state, StartAsked(order=RunOrder(key=RunKey(5, 1))))
+    (launch,) = step(state, StartOrder(key=RunKey(5, 1)))
     assert isinstance(launch, LaunchRun)
 
 
@@ -133,12 +133,14 @@ def test_an_end_between_two_servers_is_reported_when_the_run_is_named() -> None:
     step(state, RunEnded(key=RunKey(1, 1), end=EXIT))
     step(state, OutputSettled(key=RunKey(1, 1), stored_bytes=0))
     told = welcome(state, RunKey(1, 1), RunKey(3, 1), epoch=NEW)
-    assert any(isinstance(each, SendReport) and each.key == RunKey(1, 1) and each.seq == 2 for each in told)
+    assert any(
+        isinstance(each, SendReport) and each.report.key == RunKey(1, 1) and each.report.seq == 2 for each in told
+    )
 
 
 def test_a_start_that_was_under_way_is_not_reported_as_that_of_the_new_history() -> None:
     state = served()
-    step(state, StartAsked(order=RunOrder(key=RunKey(6, 1))))
+    step(state, StartOrder(key=RunKey(6, 1)))
     restored(state)
     welcome(state, RunKey(1, 1), RunKey(3, 1), epoch=NEW)
     assert [type(each) for each in step(state, RunStarted(key=RunKey(6, 1), started_boot_s=1.0))] == [StopRun]

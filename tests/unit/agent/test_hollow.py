@@ -17,15 +17,16 @@ from lattice.agent.hollow.node import HollowNode
 from lattice.agent.hollow.runs import PretendedRuns
 from lattice.agent.hollow.switchboard import HollowSwitchboard, pretended_address
 from lattice.agent.hollow.work import Work, parse_work
-from lattice.agent.machine.state import Cause, End, RunKey, RunOrder
+from lattice.agent.machine.state import End
 from lattice.agent.messages import NodeFacts
 from lattice.core.model.nodes.inventory import UnusableInventory
+from lattice.ports.nodes.agents import EndCause, RunKey, StartOrder
 from lattice.testing import scenario
 from lattice.wire.pb import agent_pb2 as pb
 
 
-def order(*argv: str, script: str = "") -> RunOrder:
-    return RunOrder(key=RunKey(1, 1), argv=argv, script=script.encode())
+def order(*argv: str, script: str = "") -> StartOrder:
+    return StartOrder(key=RunKey(1, 1), argv=argv, script=script.encode())
 
 
 @pytest.mark.parametrize(
@@ -234,11 +235,11 @@ async def test_a_paused_run_stands_still_and_a_shorter_walltime_ends_it() -> Non
         while 2 not in ended:  # noqa: ASYNC110 - a few steps
             await asyncio.sleep(0.005)
         assert ended.keys() == {2}
-        assert ended[2].cause is Cause.WALLTIME
+        assert ended[2].cause is EndCause.WALLTIME
         runs.resume(RunKey(1, 1))
         while 1 not in ended:  # noqa: ASYNC110 - a few steps
             await asyncio.sleep(0.005)
-    assert ended[1].cause is Cause.EXIT
+    assert ended[1].cause is EndCause.EXIT
     for nobody in (runs.pause, runs.resume, runs.drop):
         nobody(RunKey(3, 1))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.machine.state import RunKey, RunOrder
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import (
     Account,
@@ -23,6 +22,7 @@ from lattice.agent.runs.launch import (
     resolve_account,
 )
 from lattice.agent.shim_client import STANDARD_PATH
+from lattice.ports.nodes.agents import RunKey, StartOrder
 
 KEY = RunKey(7, 2)
 ME = pwd.getpwuid(os.geteuid())
@@ -69,7 +69,7 @@ def test_an_account_comes_with_all_its_groups() -> None:
 def test_the_environment_is_clean_and_its_order_of_rule_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_THE_AGENT", "x")
     monkeypatch.setenv("LANG", "C.UTF-8")
-    order = RunOrder(
+    order = StartOrder(
         key=KEY,
         allocation_id="a7",
         name="train",
@@ -102,7 +102,7 @@ def test_the_environment_is_clean_and_its_order_of_rule_is_kept(monkeypatch: pyt
 
 
 def test_members_of_a_task_group_learn_their_place_in_it() -> None:
-    order = RunOrder(key=KEY, task_index=0, task_group_id="a7")
+    order = StartOrder(key=KEY, task_index=0, task_group_id="a7")
     environment = build_environment(order, ALICE, "n1", "")
     assert environment["LATTICE_TASK_INDEX"] == "0"
     assert environment["LATTICE_TASK_GROUP_ID"] == "a7"
@@ -123,16 +123,16 @@ def test_work_finds_our_commands_last_in_its_path_and_no_other_program_of_ours(
     assert offer_programs(tmp_path) == programs, "twice is harmless"
     assert sorted(os.listdir(programs)) == ["lattice", "sbatch"]
     assert os.access(f"{programs}/lattice", os.X_OK)
-    plain = build_environment(RunOrder(key=KEY), ALICE, "n1", "", programs)
+    plain = build_environment(StartOrder(key=KEY), ALICE, "n1", "", programs)
     assert plain["PATH"] == f"{STANDARD_PATH}:{programs}"
-    exported = build_environment(RunOrder(key=KEY, env={"PATH": "/mine"}), ALICE, "n1", "", programs)
+    exported = build_environment(StartOrder(key=KEY, env={"PATH": "/mine"}), ALICE, "n1", "", programs)
     assert exported["PATH"] == f"/mine:{programs}"
 
 
 def test_without_room_for_the_link_work_starts_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "bin").write_text("in the way")
     assert offer_programs(tmp_path) == ""
-    assert build_environment(RunOrder(key=KEY), ALICE, "n1", "")["PATH"] == STANDARD_PATH
+    assert build_environment(StartOrder(key=KEY), ALICE, "n1", "")["PATH"] == STANDARD_PATH
 
 
 def test_the_directory_is_the_wanted_one_then_home_then_tmp(tmp_path: Path) -> None:
@@ -156,11 +156,11 @@ def test_the_directory_is_the_wanted_one_then_home_then_tmp(tmp_path: Path) -> N
 
 
 def test_a_script_without_an_interpreter_line_runs_under_sh(tmp_path: Path) -> None:
-    plain = RunOrder(key=KEY, script=b"echo hi\n", script_args=("x",))
+    plain = StartOrder(key=KEY, script=b"echo hi\n", script_args=("x",))
     assert command_line(plain, tmp_path) == ["/bin/sh", f"{tmp_path}/script", "x"]
-    marked = RunOrder(key=KEY, script=b"#!/bin/bash\n")
+    marked = StartOrder(key=KEY, script=b"#!/bin/bash\n")
     assert command_line(marked, tmp_path) == [f"{tmp_path}/script"]
-    assert command_line(RunOrder(key=KEY, argv=("a b", "c")), tmp_path) == ["a b", "c"]
+    assert command_line(StartOrder(key=KEY, argv=("a b", "c")), tmp_path) == ["a b", "c"]
 
 
 def own_policy() -> AccountPolicy:
@@ -170,7 +170,7 @@ def own_policy() -> AccountPolicy:
 
 def test_the_folder_holds_script_and_token_and_the_record_holds_neither(tmp_path: Path) -> None:
     folders = RunFolders(tmp_path / "state", reachable=False)
-    order = RunOrder(key=KEY, user=ME.pw_name, script=b"#!/bin/sh\n", token="secret", cwd="/not/there")
+    order = StartOrder(key=KEY, user=ME.pw_name, script=b"#!/bin/sh\n", token="secret", cwd="/not/there")
     request = prepare(order, folders, own_policy(), "n1", "shim-1")
     folder = folders.path(KEY)
     assert request["argv"] == [str(folder / "script")]
@@ -187,7 +187,7 @@ def test_the_folder_holds_script_and_token_and_the_record_holds_neither(tmp_path
 
 def test_a_token_is_replaced_for_the_same_owner_where_there_is_one(tmp_path: Path) -> None:
     folders = RunFolders(tmp_path / "state", reachable=False)
-    prepare(RunOrder(key=KEY, user=ME.pw_name, argv=("true",), token="old"), folders, own_policy(), "n1", "s")
+    prepare(StartOrder(key=KEY, user=ME.pw_name, argv=("true",), token="old"), folders, own_policy(), "n1", "s")
     path = folders.path(KEY) / "token"
     folders.renew_token(KEY, "new")
     assert path.read_text() == "new"
@@ -201,14 +201,14 @@ def test_a_token_is_replaced_for_the_same_owner_where_there_is_one(tmp_path: Pat
 def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:
     folders = RunFolders(tmp_path / "state", reachable=False)
     with pytest.raises(LaunchRefused):
-        prepare(RunOrder(key=KEY, user="nobody-of-this-name", argv=("true",)), folders, own_policy(), "n1", "s")
+        prepare(StartOrder(key=KEY, user="nobody-of-this-name", argv=("true",)), folders, own_policy(), "n1", "s")
     with pytest.raises(LaunchRefused):
-        prepare(RunOrder(key=KEY, user=ME.pw_name), folders, own_policy(), "n1", "s")
+        prepare(StartOrder(key=KEY, user=ME.pw_name), folders, own_policy(), "n1", "s")
     assert not folders.path(KEY).exists()
 
 
 def test_other_accounts_may_pass_through_a_root_agents_folders_but_not_look_around(tmp_path: Path) -> None:
     folders = RunFolders(tmp_path / "state", reachable=True)
-    prepare(RunOrder(key=KEY, user=ME.pw_name, argv=("true",)), folders, own_policy(), "n1", "s")
+    prepare(StartOrder(key=KEY, user=ME.pw_name, argv=("true",)), folders, own_policy(), "n1", "s")
     for folder in (tmp_path / "state", tmp_path / "state" / "runs", folders.path(KEY)):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o711

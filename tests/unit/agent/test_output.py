@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lattice.agent.connection import OUTPUT_LIMIT, Outbox
-from lattice.agent.messages import heartbeat, output_chunk
+from lattice.agent.messages import output_chunk
 from lattice.agent.runs.output import MAX_READERS, Readers, Reading, send_output, tail_offset
 from lattice.testing import scenario
 from lattice.wire.pb import agent_pb2 as pb
@@ -83,7 +83,7 @@ async def test_a_slow_server_holds_its_readers_back_and_control_passes_them(tmp_
     reader = asyncio.create_task(send_output(Reading(reader=1, path=path), outbox, lambda: True))
     await asyncio.sleep(0)
     assert not reader.done()
-    assert outbox.post(pb.AgentMessage(heartbeat=heartbeat(1, 0, 0.0, 0)))
+    assert outbox.post(pb.AgentMessage(heartbeat=pb.Heartbeat(seq=1)))
     assert (await outbox.take()).HasField("heartbeat")
     chunks = await drained(outbox)
     assert sum(len(chunk.data) for chunk in chunks) == path.stat().st_size

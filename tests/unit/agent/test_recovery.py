@@ -10,14 +10,10 @@ import pytest
 from lattice.agent.machine.decide import step
 from lattice.agent.machine.state import (
     AgentState,
-    Cause,
     Connected,
     End,
     OutputSettled,
-    Phase,
     Retention,
-    RunKey,
-    RunOrder,
     SendReport,
     ShimReady,
     Welcomed,
@@ -26,6 +22,7 @@ from lattice.agent.runs import recovery
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.recovery import LastServer, judge, note_boot, note_server, recall, recall_server
 from lattice.agent.shim_client import ShimRecord
+from lattice.ports.nodes.agents import EndCause, Greeting, Phase, RunKey, StartOrder
 
 KEY = RunKey(7, 2)
 OWNER = (os.geteuid(), os.getegid())
@@ -38,7 +35,7 @@ def folders(tmp_path: Path) -> RunFolders:
 
 
 def accept(folders: RunFolders, key: RunKey = KEY, shim_id: str = "old", *, fence: bool = False) -> Path:
-    order = RunOrder(key=key, allocation_id=f"a{key.number}", argv=("true",), fence=fence, token="secret")
+    order = StartOrder(key=key, allocation_id=f"a{key.number}", argv=("true",), fence=fence, token="secret")
     return folders.create(order, OWNER, shim_id)
 
 
@@ -49,14 +46,22 @@ def write_status(folder: Path, status: dict[str, object]) -> None:
 def reported_ends(state: AgentState, ready: ShimReady) -> dict[RunKey, End]:
     """What a server is told after the shim answered."""
     step(state, Connected())
-    step(state, Welcomed(valid=frozenset(state.runs), session=1, heartbeat_interval_s=1.0, down_after_s=9.0))
+    step(
+        state,
+        Welcomed(
+            greeting=Greeting(
+                valid_runs=tuple(frozenset(state.runs)), session=1, heartbeat_interval_s=1.0, down_after_s=9.0
+            )
+        ),
+    )
     step(state, ready)
     ends: dict[RunKey, End] = {}
     for key in list(state.runs):
         for told in step(state, OutputSettled(key=key, stored_bytes=0)):
             assert isinstance(told, SendReport)
-            assert told.end is not None
-            ends[told.key] = told.end
+            report = told.report
+            assert report.cause is not None
+            ends[report.key] = End(**{name: getattr(report, name) for name in End.__struct_fields__})
     return ends
 
 
@@ -77,7 +82,7 @@ def test_a_start_for_a_dead_shim_counts_as_lost(folders: RunFolders) -> None:
     accept(folders, shim_id="old")
     state = recall(folders, (), "new", Retention())
     ends = reported_ends(state, judge(state, (), {}, "the shim died"))
-    assert ends == {KEY: End(cause=Cause.NODE, message="the shim died")}
+    assert ends == {KEY: End(cause=EndCause.NODE, message="the shim died")}
 
 
 def test_a_run_that_the_shim_knows_is_alive_and_keeps_its_fence(folders: RunFolders) -> None:
@@ -95,7 +100,7 @@ def test_an_end_on_disk_is_reported_though_no_shim_knows_it(folders: RunFolders)
     found = next(iter(folders.found()))
     assert found.status is not None
     ends = reported_ends(state, judge(state, (), {KEY: found.status.end()}, "the shim died"))
-    assert ends == {KEY: End(cause=Cause.EXIT, exit_code=3, elapsed_s=1.5)}
+    assert ends == {KEY: End(cause=EndCause.EXIT, exit_code=3, elapsed_s=1.5)}
 
 
 def test_acknowledged_runs_are_kept_oldest_first_and_lower_runs_refused(folders: RunFolders) -> None:
@@ -125,7 +130,7 @@ def test_a_run_without_a_token_is_acknowledged_too_and_one_that_is_gone_does_no_
 
 def test_an_unknown_cause_is_the_nodes_fault() -> None:
     end = ShimRecord(phase="ended", cause="gremlins").end()
-    assert end.cause is Cause.NODE
+    assert end.cause is EndCause.NODE
     assert "gremlins" in end.message
 
 

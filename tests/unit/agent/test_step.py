@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
+from lattice.agent.machine import decide
 from lattice.agent.machine.decide import step
 from lattice.agent.machine.state import (
     Acknowledged,
     AgentState,
-    Cause,
     Connected,
     Disconnected,
     End,
@@ -14,14 +14,11 @@ from lattice.agent.machine.state import (
     Instruction,
     LaunchRun,
     OutputSettled,
-    Phase,
     PurgeRun,
     RemoveRun,
     RenewToken,
     Retention,
     RunEnded,
-    RunKey,
-    RunOrder,
     RunRefused,
     RunStarted,
     SendConfirmed,
@@ -30,31 +27,43 @@ from lattice.agent.machine.state import (
     SettleOutput,
     ShimLost,
     ShimReady,
-    StartAsked,
     StartShim,
-    StopAsked,
     StopRun,
     Tick,
-    UpdateAsked,
     UpdateRun,
     Welcomed,
+)
+from lattice.ports.nodes.agents import (
+    EndCause,
+    Greeting,
+    KnownRun,
+    Phase,
+    Report,
+    RunKey,
+    StartOrder,
+    StopOrder,
+    UpdateOrder,
 )
 
 KEY = RunKey(7, 1)
 NEXT = RunKey(7, 2)
-EXITED = End(cause=Cause.EXIT, exit_code=3)
+EXITED = End(cause=EndCause.EXIT, exit_code=3)
 
 
 def welcome(*valid: RunKey, session: int = 1) -> Welcomed:
-    return Welcomed(valid=frozenset(valid), session=session, heartbeat_interval_s=10.0, down_after_s=90.0)
+    return Welcomed(
+        greeting=Greeting(
+            valid_runs=tuple(frozenset(valid)), session=session, heartbeat_interval_s=10.0, down_after_s=90.0
+        )
+    )
 
 
 def shim_ready(*alive: RunKey, ended: dict[RunKey, End] | None = None) -> ShimReady:
     return ShimReady(alive=dict.fromkeys(alive, 5.0), ended=ended or {}, lost_message="the shim died")
 
 
-def order(key: RunKey = KEY, *, fence: bool = False, walltime_s: float = 60.0, token: str = "") -> RunOrder:
-    return RunOrder(key=key, argv=("true",), fence=fence, walltime_s=walltime_s, token=token)
+def order(key: RunKey = KEY, *, fence: bool = False, walltime_s: float = 60.0, token: str = "") -> StartOrder:
+    return StartOrder(key=key, argv=("true",), fence=fence, walltime_s=walltime_s, token=token)
 
 
 def ready_state() -> AgentState:
@@ -67,7 +76,7 @@ def ready_state() -> AgentState:
 
 def running_state(key: RunKey = KEY, *, fence: bool = False) -> AgentState:
     state = ready_state()
-    step(state, StartAsked(order=order(key, fence=fence)))
+    step(state, order(key, fence=fence))
     step(state, RunStarted(key=key, started_boot_s=5.0))
     return state
 
@@ -84,18 +93,18 @@ def tick(now_s: float, *, heard_s: float | None = None) -> Tick:
 
 
 def ended_report(end: End, key: RunKey = KEY) -> SendReport:
-    return SendReport(key=key, phase=Phase.ENDED, seq=2, end=end)
+    return SendReport(report=decide.ended_report(key, end))
 
 
-def reports(instructions: list[Instruction]) -> list[SendReport]:
-    return [i for i in instructions if isinstance(i, SendReport)]
+def reports(instructions: list[Instruction]) -> list[Report]:
+    return [i.report for i in instructions if isinstance(i, SendReport)]
 
 
 def test_a_start_is_launched_and_reported_once_it_runs() -> None:
     state = ready_state()
-    assert step(state, StartAsked(order=order())) == [LaunchRun(order=order())]
+    assert step(state, order()) == [LaunchRun(order=order())]
     assert step(state, RunStarted(key=KEY, started_boot_s=5.0)) == [
-        SendReport(key=KEY, phase=Phase.RUNNING, seq=1, started_boot_s=5.0)
+        SendReport(report=Report(key=KEY, phase=Phase.RUNNING, seq=1), started_boot_s=5.0)
     ]
 
 
@@ -109,67 +118,64 @@ def test_output_that_could_not_be_stored_is_told_with_the_end() -> None:
     state = running_state()
     step(state, RunEnded(key=KEY, end=EXITED))
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0, problem="disk full")))
-    assert report.end == End(cause=Cause.EXIT, exit_code=3, message="disk full")
+    assert report == decide.ended_report(KEY, End(cause=EndCause.EXIT, exit_code=3, message="disk full"))
 
 
 def test_a_repeated_start_is_answered_with_the_present_phase() -> None:
     state = running_state()
-    (report,) = step(state, StartAsked(order=order()))
-    assert isinstance(report, SendReport)
+    (report,) = reports(step(state, order()))
     assert report.phase is Phase.RUNNING
 
 
 def test_a_repeated_start_after_the_acknowledged_end_is_answered_with_that_end() -> None:
     state = ended_state()
     step(state, Acknowledged(key=KEY, seq=2))
-    assert step(state, StartAsked(order=order())) == [ended_report(EXITED)]
+    assert step(state, order()) == [ended_report(EXITED)]
 
 
 def test_a_lower_run_is_refused() -> None:
     state = running_state(NEXT)
-    (report,) = reports(step(state, StartAsked(order=order(KEY))))
+    (report,) = reports(step(state, order(KEY)))
     assert report.phase is Phase.ENDED
-    assert report.end is not None
-    assert report.end.cause is Cause.LAUNCH
-    assert "run 2 is known" in report.end.message
+    assert report.cause is EndCause.LAUNCH
+    assert "run 2 is known" in report.message
 
 
 def test_a_newer_run_waits_until_the_older_one_is_gone() -> None:
     state = running_state()
-    assert step(state, StartAsked(order=order(NEXT))) == [StopRun(key=KEY, grace_s=0.0, why="superseded")]
+    assert step(state, order(NEXT)) == [StopRun(key=KEY, grace_s=0.0, why="superseded")]
     assert LaunchRun(order=order(NEXT)) in step(state, RunEnded(key=KEY, end=EXITED))
 
 
 def test_a_stop_reaches_the_run_and_may_be_hurried() -> None:
     state = running_state()
-    assert step(state, StopAsked(key=KEY, grace_s=30.0, why="cancelled")) == [
+    assert step(state, StopOrder(key=KEY, grace_s=30.0, why="cancelled")) == [
         StopRun(key=KEY, grace_s=30.0, why="cancelled")
     ]
-    assert step(state, StopAsked(key=KEY, grace_s=0.0, why="cancelled")) == [
+    assert step(state, StopOrder(key=KEY, grace_s=0.0, why="cancelled")) == [
         StopRun(key=KEY, grace_s=0.0, why="cancelled")
     ]
 
 
 def test_a_stop_during_the_launch_is_carried_out_when_the_run_started() -> None:
     state = ready_state()
-    step(state, StartAsked(order=order()))
-    assert step(state, StopAsked(key=KEY, grace_s=2.0, why="cancelled")) == []
+    step(state, order())
+    assert step(state, StopOrder(key=KEY, grace_s=2.0, why="cancelled")) == []
     instructions = step(state, RunStarted(key=KEY, started_boot_s=5.0))
     assert instructions[-1] == StopRun(key=KEY, grace_s=2.0, why="cancelled")
 
 
 def test_a_stop_for_an_unknown_run_leaves_a_tombstone() -> None:
     state = ready_state()
-    (report,) = reports(step(state, StopAsked(key=KEY, grace_s=0.0, why="cancelled")))
-    assert report.end is not None
-    assert report.end.cause is Cause.STOPPED
-    assert step(state, StartAsked(order=order())) == [report]
+    (report,) = reports(step(state, StopOrder(key=KEY, grace_s=0.0, why="cancelled")))
+    assert report.cause is EndCause.STOPPED
+    assert step(state, order()) == [SendReport(report=report)]
 
 
 def test_a_stop_for_a_run_that_still_waits_ends_it_without_a_launch() -> None:
     state = running_state()
-    step(state, StartAsked(order=order(NEXT)))
-    (report,) = reports(step(state, StopAsked(key=NEXT, grace_s=0.0, why="cancelled")))
+    step(state, order(NEXT))
+    (report,) = reports(step(state, StopOrder(key=NEXT, grace_s=0.0, why="cancelled")))
     assert report.key == NEXT
     instructions = step(state, RunEnded(key=KEY, end=EXITED))
     assert not [i for i in instructions if isinstance(i, LaunchRun)]
@@ -177,43 +183,43 @@ def test_a_stop_for_a_run_that_still_waits_ends_it_without_a_launch() -> None:
 
 def test_a_refused_launch_is_reported_with_its_reason() -> None:
     state = ready_state()
-    step(state, StartAsked(order=order()))
+    step(state, order())
     assert step(state, RunRefused(key=KEY, message="no such account")) == [SettleOutput(key=KEY)]
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
-    assert report.end == End(cause=Cause.LAUNCH, message="no such account", never_ran=True)
+    assert report == decide.ended_report(KEY, End(cause=EndCause.LAUNCH, message="no such account", never_ran=True))
 
 
 def test_a_node_that_cannot_write_takes_the_blame_for_a_run_that_never_ran() -> None:
     state = ready_state()
-    step(state, StartAsked(order=order()))
-    step(state, RunRefused(key=KEY, message="no room", cause=Cause.NODE))
+    step(state, order())
+    step(state, RunRefused(key=KEY, message="no room", cause=EndCause.NODE))
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
-    assert report.end == End(cause=Cause.NODE, message="no room", never_ran=True)
+    assert report == decide.ended_report(KEY, End(cause=EndCause.NODE, message="no room", never_ran=True))
 
 
 def test_an_update_reaches_the_run_at_once_or_after_its_launch() -> None:
     state = ready_state()
-    step(state, StartAsked(order=order()))
-    assert step(state, UpdateAsked(key=KEY, walltime_s=90.0)) == []
+    step(state, order())
+    assert step(state, UpdateOrder(key=KEY, walltime_s=90.0)) == []
     assert UpdateRun(key=KEY, walltime_s=90.0) in step(state, RunStarted(key=KEY, started_boot_s=1.0))
-    assert step(state, UpdateAsked(key=KEY, walltime_s=99.0)) == [UpdateRun(key=KEY, walltime_s=99.0)]
+    assert step(state, UpdateOrder(key=KEY, walltime_s=99.0)) == [UpdateRun(key=KEY, walltime_s=99.0)]
 
 
 def test_an_update_of_a_waiting_run_changes_its_order() -> None:
     state = running_state()
-    step(state, StartAsked(order=order(NEXT)))
-    step(state, UpdateAsked(key=NEXT, walltime_s=99.0))
+    step(state, order(NEXT))
+    step(state, UpdateOrder(key=NEXT, walltime_s=99.0))
     launches = step(state, RunEnded(key=KEY, end=EXITED))
     assert LaunchRun(order=order(NEXT, walltime_s=99.0)) in launches
 
 
 def test_a_new_token_reaches_the_run_at_once_or_after_its_launch() -> None:
     state = ready_state()
-    step(state, StartAsked(order=order()))
-    assert step(state, UpdateAsked(key=KEY, walltime_s=0.0, token="second")) == []
+    step(state, order())
+    assert step(state, UpdateOrder(key=KEY, walltime_s=0.0, token="second")) == []
     assert RenewToken(key=KEY, token="second") in step(state, RunStarted(key=KEY, started_boot_s=1.0))
     third = RenewToken(key=KEY, token="third")
-    assert third in step(state, UpdateAsked(key=KEY, walltime_s=0.0, token="third"))
+    assert third in step(state, UpdateOrder(key=KEY, walltime_s=0.0, token="third"))
     step(state, ShimLost())
     found = step(state, ShimReady(alive={KEY: 1.0}, ended={}, lost_message=""))
     assert not [i for i in found if isinstance(i, RenewToken)], "a token is passed on once"
@@ -221,18 +227,20 @@ def test_a_new_token_reaches_the_run_at_once_or_after_its_launch() -> None:
 
 def test_a_waiting_run_starts_with_its_newest_token() -> None:
     state = running_state()
-    step(state, StartAsked(order=order(NEXT, token="first")))
-    step(state, UpdateAsked(key=NEXT, walltime_s=9.0))
-    step(state, UpdateAsked(key=NEXT, walltime_s=9.0, token="second"))
+    step(state, order(NEXT, token="first"))
+    step(state, UpdateOrder(key=NEXT, walltime_s=9.0))
+    step(state, UpdateOrder(key=NEXT, walltime_s=9.0, token="second"))
     launches = step(state, RunEnded(key=KEY, end=EXITED))
     assert LaunchRun(order=order(NEXT, walltime_s=9.0, token="second")) in launches
 
 
 def test_registration_names_every_run_whose_end_was_not_acknowledged() -> None:
     state = ended_state()
-    step(state, StartAsked(order=order(RunKey(8, 1))))
+    step(state, order(RunKey(8, 1)))
     step(state, Disconnected())
-    assert step(state, Connected()) == [SendRegister(runs=((KEY, Phase.ENDED), (RunKey(8, 1), Phase.STARTING)))]
+    assert step(state, Connected()) == [
+        SendRegister(runs=(KnownRun(key=KEY, phase=Phase.ENDED), KnownRun(key=RunKey(8, 1), phase=Phase.STARTING)))
+    ]
 
 
 def test_nothing_is_reported_before_the_welcome_and_everything_after_it() -> None:
@@ -282,7 +290,7 @@ def test_the_death_of_the_shim_ends_its_runs_with_cause_node() -> None:
     assert step(state, ShimLost()) == [StartShim()]
     assert step(state, shim_ready()) == [SettleOutput(key=KEY)]
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
-    assert report.end == End(cause=Cause.NODE, message="the shim died")
+    assert report == decide.ended_report(KEY, End(cause=EndCause.NODE, message="the shim died"))
 
 
 def test_a_run_that_ended_just_before_the_shim_died_keeps_its_own_end() -> None:
@@ -290,27 +298,27 @@ def test_a_run_that_ended_just_before_the_shim_died_keeps_its_own_end() -> None:
     step(state, ShimLost())
     step(state, shim_ready(ended={KEY: EXITED}))
     (report,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=0)))
-    assert report.end == EXITED
+    assert report == decide.ended_report(KEY, EXITED)
 
 
 def test_a_start_without_a_shim_waits_for_the_new_one() -> None:
     state = ready_state()
     step(state, ShimLost())
-    assert step(state, StartAsked(order=order())) == []
+    assert step(state, order()) == []
     assert LaunchRun(order=order()) in step(state, shim_ready())
 
 
 def test_a_stop_that_the_lost_shim_did_not_hear_is_passed_on() -> None:
     state = running_state()
     step(state, ShimLost())
-    step(state, StopAsked(key=KEY, grace_s=1.0, why="cancelled"))
+    step(state, StopOrder(key=KEY, grace_s=1.0, why="cancelled"))
     assert step(state, shim_ready(KEY)) == [StopRun(key=KEY, grace_s=1.0, why="cancelled")]
 
 
 def test_a_process_without_a_record_is_adopted_and_judged_by_the_welcome() -> None:
     state = AgentState()
     step(state, shim_ready(KEY))
-    assert step(state, Connected()) == [SendRegister(runs=((KEY, Phase.RUNNING),))]
+    assert step(state, Connected()) == [SendRegister(runs=(KnownRun(key=KEY, phase=Phase.RUNNING),))]
     assert step(state, welcome(NEXT)) == [StopRun(key=KEY, grace_s=0.0, why="stale")]
 
 
@@ -370,25 +378,25 @@ def test_run_folders_above_the_count_limit_are_removed_early() -> None:
 
 def test_a_number_that_means_another_submission_takes_over_nothing_of_the_old_one() -> None:
     state = ready_state()
-    step(state, StartAsked(order=replace(order(), submission="7@100")))
+    step(state, replace(order(), submission="7@100"))
     step(state, RunStarted(key=KEY, started_boot_s=1.0))
     step(state, RunEnded(key=KEY, end=EXITED))
     (told,) = reports(step(state, OutputSettled(key=KEY, stored_bytes=5)))
     assert told.submission == "7@100"
     step(state, Acknowledged(key=KEY, seq=told.seq))
-    instructions = step(state, StartAsked(order=replace(order(), submission="7@900")))
+    instructions = step(state, replace(order(), submission="7@900"))
     assert PurgeRun(key=KEY, launched=True) in instructions
     assert [each.order.submission for each in instructions if isinstance(each, LaunchRun)] == ["7@900"]
     assert state.kept_bytes == 0
     # The same start again is answered, not carried out again.
-    assert step(state, StartAsked(order=replace(order(), submission="7@900"))) == []
+    assert step(state, replace(order(), submission="7@900")) == []
 
 
 def test_a_living_run_of_another_submission_ends_before_the_new_one_starts() -> None:
     state = ready_state()
-    step(state, StartAsked(order=replace(order(), submission="7@100")))
+    step(state, replace(order(), submission="7@100"))
     step(state, RunStarted(key=KEY, started_boot_s=1.0))
-    new = StartAsked(order=replace(order(), submission="7@900"))
+    new = replace(order(), submission="7@900")
     assert [type(each) for each in step(state, new)] == [StopRun]
     step(state, RunEnded(key=KEY, end=EXITED))
     step(state, OutputSettled(key=KEY, stored_bytes=5))
@@ -397,11 +405,10 @@ def test_a_living_run_of_another_submission_ends_before_the_new_one_starts() -> 
 
 def test_a_stop_for_another_submission_is_not_answered_with_the_old_end() -> None:
     state = ready_state()
-    step(state, StartAsked(order=replace(order(), submission="7@100")))
+    step(state, replace(order(), submission="7@100"))
     step(state, RunStarted(key=KEY, started_boot_s=1.0))
     step(state, RunEnded(key=KEY, end=EXITED))
     step(state, OutputSettled(key=KEY, stored_bytes=5))
-    (told,) = reports(step(state, StopAsked(key=KEY, grace_s=0.0, why="cancelled", submission="7@900")))
-    assert told.end is not None
-    assert told.end.cause is Cause.STOPPED
+    (told,) = reports(step(state, StopOrder(key=KEY, grace_s=0.0, why="cancelled", submission="7@900")))
+    assert told.cause is EndCause.STOPPED
     assert told.submission == "7@900"

@@ -14,17 +14,13 @@ from lattice.agent.machine.decide import step
 from lattice.agent.machine.state import (
     Acknowledged,
     AgentState,
-    Cause,
     Connected,
     Disconnected,
     End,
     Instruction,
     LaunchRun,
     OutputSettled,
-    Phase,
     RunEnded,
-    RunKey,
-    RunOrder,
     RunRefused,
     RunStarted,
     SendConfirmed,
@@ -32,14 +28,12 @@ from lattice.agent.machine.state import (
     SettleOutput,
     ShimLost,
     ShimReady,
-    StartAsked,
     StartShim,
     Stimulus,
-    StopAsked,
     Tick,
-    UpdateAsked,
     Welcomed,
 )
+from lattice.ports.nodes.agents import EndCause, Greeting, Phase, Report, RunKey, StartOrder, StopOrder, UpdateOrder
 
 KEYS = st.builds(RunKey, st.integers(1, 3), st.integers(1, 4))
 
@@ -56,7 +50,7 @@ class AgentMachine(RuleBasedStateMachine):
         self.unsettled: list[RunKey] = []
         self.launched_ever: set[RunKey] = set()
         self.accepted: set[RunKey] = set()
-        self.ends: dict[RunKey, End] = {}
+        self.ends: dict[RunKey, Report] = {}
         self.acknowledged: set[RunKey] = set()
         self.connected = False
         self.welcomed = False
@@ -81,11 +75,10 @@ class AgentMachine(RuleBasedStateMachine):
                 self.check_launch(order.key)
             case SettleOutput(key=key):
                 self.unsettled.append(key)
-            case SendReport(key=key, phase=Phase.ENDED, end=end):
-                assert end is not None
-                self.check_end(key, end)
-            case SendReport(key=key):
-                assert key in self.launched_ever
+            case SendReport(report=report) if report.phase is Phase.ENDED:
+                self.check_end(report)
+            case SendReport(report=report):
+                assert report.key in self.launched_ever
             case SendConfirmed(session=session):
                 assert session == self.session
                 assert all(key in self.valid for key in self.processes | set(self.launching))
@@ -102,7 +95,9 @@ class AgentMachine(RuleBasedStateMachine):
         self.launched_ever.add(key)
         self.launching.append(key)
 
-    def check_end(self, key: RunKey, end: End) -> None:
+    def check_end(self, end: Report) -> None:
+        key = end.key
+        assert end.cause is not None
         assert self.welcomed
         assert key not in self.processes
         assert key not in self.launching
@@ -113,21 +108,21 @@ class AgentMachine(RuleBasedStateMachine):
     @rule(key=KEYS)
     def server_starts(self, key: RunKey) -> None:
         self.valid |= {key}
-        self.feed(StartAsked(order=RunOrder(key=key, fence=key.number == 3)))
+        self.feed(StartOrder(key=key, fence=key.number == 3))
         if key in self.state.runs:
             self.accepted.add(key)
 
     @precondition(lambda self: self.welcomed)
     @rule(key=KEYS, grace_s=st.sampled_from([0.0, 30.0]))
     def server_stops(self, key: RunKey, grace_s: float) -> None:
-        self.feed(StopAsked(key=key, grace_s=grace_s, why="cancelled"))
+        self.feed(StopOrder(key=key, grace_s=grace_s, why="cancelled"))
         if key in self.state.runs:
             self.accepted.add(key)
 
     @precondition(lambda self: self.welcomed)
     @rule(key=KEYS)
     def server_updates(self, key: RunKey) -> None:
-        self.feed(UpdateAsked(key=key, walltime_s=5.0))
+        self.feed(UpdateOrder(key=key, walltime_s=5.0))
 
     @precondition(lambda self: self.launching and self.shim_alive)
     @rule(data=st.data(), refused=st.booleans())
@@ -145,12 +140,12 @@ class AgentMachine(RuleBasedStateMachine):
     def process_ends(self, data: st.DataObject, code: int) -> None:
         key = data.draw(st.sampled_from(sorted(self.processes)))
         self.processes.remove(key)
-        self.feed(RunEnded(key=key, end=End(cause=Cause.EXIT, exit_code=code)))
+        self.feed(RunEnded(key=key, end=End(cause=EndCause.EXIT, exit_code=code)))
 
     @rule(key=KEYS, code=st.integers(0, 3))
     def late_end_is_told_again(self, key: RunKey, code: int) -> None:
         if key not in self.processes and key not in self.launching:
-            self.feed(RunEnded(key=key, end=End(cause=Cause.EXIT, exit_code=code)))
+            self.feed(RunEnded(key=key, end=End(cause=EndCause.EXIT, exit_code=code)))
 
     @precondition(lambda self: self.unsettled)
     @rule(data=st.data())
@@ -187,7 +182,13 @@ class AgentMachine(RuleBasedStateMachine):
         self.valid = valid
         self.session += 1
         self.welcomed = True
-        self.feed(Welcomed(valid=valid, session=self.session, heartbeat_interval_s=1.0, down_after_s=30.0))
+        self.feed(
+            Welcomed(
+                greeting=Greeting(
+                    valid_runs=tuple(valid), session=self.session, heartbeat_interval_s=1.0, down_after_s=30.0
+                )
+            )
+        )
 
     @precondition(lambda self: self.connected)
     @rule()
@@ -212,7 +213,7 @@ class AgentMachine(RuleBasedStateMachine):
         heard_s = self.now_s + passed_s if self.connected else self.now_s
         self.now_s += passed_s
         instructions = self.feed(Tick(now_s=self.now_s, heard_s=heard_s, wall_s=self.now_s))
-        repeated = {i.key for i in instructions if isinstance(i, SendReport)}
+        repeated = {i.report.key for i in instructions if isinstance(i, SendReport)}
         assert not repeated & self.acknowledged, "acknowledged ends are not repeated"
         self.repeated = repeated
 
@@ -239,7 +240,7 @@ class AgentMachine(RuleBasedStateMachine):
                 self.feed(RunRefused(key=key, message="no account"))
             for key in sorted(self.processes):
                 self.processes.remove(key)
-                self.feed(RunEnded(key=key, end=End(cause=Cause.EXIT)))
+                self.feed(RunEnded(key=key, end=End(cause=EndCause.EXIT)))
             for key in self.unsettled[:]:
                 self.unsettled.remove(key)
                 self.feed(OutputSettled(key=key, stored_bytes=10))

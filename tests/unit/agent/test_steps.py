@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from lattice.agent.machine.state import RunKey
-from lattice.agent.machine.step_status import EndedTask, StepKey, StepStatus
+from lattice.agent.machine.step_status import EndedTask, StepStatus
 from lattice.agent.shim_client import ShimMessage
 from lattice.agent.steps import table as steps_module
 from lattice.agent.steps.folders import StepFolders, StepSpec
 from lattice.agent.steps.table import StepRetention, Steps
+from lattice.ports.nodes.agents import RunKey, StepKey
 from lattice.wire.pb import agent_pb2 as pb
 
 KEY = StepKey(7, 1, 0)

@@ -3,9 +3,9 @@
 import asyncio
 
 from lattice.api.grpc.agents.links import BATCH_BYTES, OUTBOX_BYTES_MAX, AgentLinkTable, Link
-from lattice.api.grpc.agents.messages import order_message
-from lattice.ports.nodes.agents import StartOrder, StopOrder
+from lattice.ports.nodes.agents import RunKey, StartOrder, StopOrder
 from lattice.testing import scenario
+from lattice.wire.agents.messages import order_message
 from lattice.wire.pb import agent_pb2 as pb
 
 BIG = "x" * (4 << 20)
@@ -13,11 +13,10 @@ BIG = "x" * (4 << 20)
 
 def start(number: int, text: str) -> StartOrder:
     return StartOrder(
-        number=number,
-        run=1,
+        key=RunKey(number, 1),
         allocation_id=f"a{number}",
         name="big",
-        account="ada",
+        user="ada",
         cwd="/",
         nodes=("n1",),
         tasks=1,
@@ -38,7 +37,7 @@ async def test_large_orders_for_an_agent_that_does_not_read_are_bounded_by_their
     table, link = confirmed()
     taken = [table.send("n1", start(number, BIG)) for number in range(1, 101)]
     assert sum(taken) <= OUTBOX_BYTES_MAX // len(BIG) + 1
-    assert not table.send("n1", StopOrder(number=1, run=1, grace_s=0.0, why="cancelled"))
+    assert not table.send("n1", StopOrder(key=RunKey(1, 1), grace_s=0.0, why="cancelled"))
     numbers: list[int] = []
     while len(numbers) < sum(taken):
         message = await link.next_message()

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lattice.api.grpc.agents.messages import registration_of, report_of
-from lattice.api.grpc.agents.steps import step_report_of
+from lattice.api.grpc.agents.messages import registration_of, report_of, step_report_of
 from lattice.api.grpc.agents.values import BadMessage
 from lattice.wire.pb import agent_pb2 as pb
 

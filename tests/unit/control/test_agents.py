@@ -21,9 +21,12 @@ from lattice.core.machine.commands import (
 from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
 from lattice.core.model.nodes.nodes import DegradeCause, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
-from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase
+from lattice.core.model.work.allocations import AllocationState, PartPhase
 from lattice.ports.nodes.agents import (
+    EndCause,
     Greeting,
+    KnownRun,
+    Phase,
     Registration,
     RegistrationRefused,
     Report,
@@ -54,7 +57,9 @@ class Desk:
         )
 
     async def register(self, node: str, *runs: RunKey) -> Greeting:
-        registration = Registration(node=node, hardware=HARDWARE, boot_id="b", runs=runs)
+        registration = Registration(
+            node_id=node, hardware=HARDWARE, boot_id="b", runs=tuple(KnownRun(key=key) for key in runs)
+        )
         return await self.sessions.register(registration)
 
     async def connect(self, node: str, *runs: RunKey) -> Greeting:
@@ -65,7 +70,7 @@ class Desk:
         return greeting
 
 
-def report(number: int, run: int, phase: PartPhase, seq: int, cause: Cause | None = None) -> Report:
+def report(number: int, run: int, phase: Phase, seq: int, cause: EndCause | None = None) -> Report:
     return Report(key=RunKey(number, run), phase=phase, seq=seq, cause=cause)
 
 
@@ -76,7 +81,7 @@ async def test_a_new_node_is_ready_only_after_it_confirmed() -> None:
     service = Desk(world)
     greeting = await service.register("n1")
     assert world.node("n1").state is NodeState.BOOTING
-    assert greeting.wanted == ()
+    assert greeting.valid_runs == ()
     assert (greeting.heartbeat_interval_s, greeting.down_after_s) == (10, 90)
     assert await service.sessions.confirm("n1", greeting.session)
     assert world.node("n1").state is NodeState.READY
@@ -92,7 +97,7 @@ async def test_welcome_names_the_runs_that_are_still_wanted() -> None:
     running = await world.running("n1")
     other = await world.running("n2")
     greeting = await Desk(world).register("n1", RunKey(running, 1), RunKey(99, 1))
-    assert greeting.wanted == (RunKey(running, 1),)
+    assert greeting.valid_runs == (RunKey(running, 1),)
     assert world.allocation(other).state is AllocationState.RUNNING
 
 
@@ -103,9 +108,9 @@ async def test_a_run_that_is_stopping_is_still_wanted_until_it_ended() -> None:
     number = await world.running("n1")
     await world.do(CancelAllocation(number=number))
     service = Desk(world)
-    assert (await service.register("n1", RunKey(number, 1))).wanted == (RunKey(number, 1),)
+    assert (await service.register("n1", RunKey(number, 1))).valid_runs == (RunKey(number, 1),)
     await world.ended(number, "n1")
-    assert (await service.register("n1")).wanted == ()
+    assert (await service.register("n1")).valid_runs == ()
 
 
 @scenario
@@ -149,7 +154,7 @@ async def test_a_disabled_node_keeps_its_stream_and_stays_down() -> None:
     number = await world.running("n1")
     await world.do(DisableNode(node="n1", reason="fan"))
     greeting = await Desk(world).connect("n1", RunKey(number, 1))
-    assert greeting.wanted == ()
+    assert greeting.valid_runs == ()
     assert world.node("n1").state is NodeState.DOWN
     assert world.links.closed == []
 
@@ -227,12 +232,12 @@ async def test_reports_change_the_state_and_late_ones_change_nothing() -> None:
     greeting = await service.connect("n1")
     number = await world.submit()
     await world.place(number, "n1")
-    await service.sessions.report("n1", greeting.session, [report(number, 1, PartPhase.RUNNING, 1)])
+    await service.sessions.report("n1", greeting.session, [report(number, 1, Phase.RUNNING, 1)])
     assert world.allocation(number).state is AllocationState.RUNNING
-    ended = report(number, 1, PartPhase.ENDED, 2, Cause.EXIT)
+    ended = report(number, 1, Phase.ENDED, 2, EndCause.EXIT)
     await service.sessions.report("n1", greeting.session, [ended])
     assert world.allocation(number).state is AllocationState.COMPLETED
-    await service.sessions.report("n1", greeting.session, [ended, report(number, 1, PartPhase.RUNNING, 1)])
+    await service.sessions.report("n1", greeting.session, [ended, report(number, 1, Phase.RUNNING, 1)])
     assert world.allocation(number).state is AllocationState.COMPLETED
 
 
@@ -244,7 +249,7 @@ async def test_a_stopped_run_ends_as_cancelled() -> None:
     greeting = await service.connect("n1")
     number = await world.running("n1")
     await world.do(CancelAllocation(number=number))
-    stopped = Report(key=RunKey(number, 1), phase=PartPhase.ENDED, seq=2, is_stopped=True)
+    stopped = Report(key=RunKey(number, 1), phase=Phase.ENDED, seq=2, cause=EndCause.STOPPED)
     await service.sessions.report("n1", greeting.session, [stopped])
     assert world.allocation(number).state is AllocationState.CANCELLED
 
@@ -255,8 +260,8 @@ async def test_a_run_that_nobody_wants_is_stopped_when_it_says_that_it_runs() ->
     await world.prepare("n1")
     service = Desk(world)
     greeting = await service.connect("n1")
-    await service.sessions.report("n1", greeting.session, [report(77, 1, PartPhase.RUNNING, 1)])
-    assert world.links.sent == [("n1", StopOrder(number=77, run=1, grace_s=0.0, why="stale"))]
+    await service.sessions.report("n1", greeting.session, [report(77, 1, Phase.RUNNING, 1)])
+    assert world.links.sent == [("n1", StopOrder(key=RunKey(77, 1), grace_s=0.0, why="stale"))]
 
 
 @scenario
@@ -267,7 +272,7 @@ async def test_a_report_that_was_not_committed_is_not_acknowledged() -> None:
     greeting = await service.connect("n1")
     world.replica.failure = LogFull("no room")
     with pytest.raises(LogFull):
-        await service.sessions.report("n1", greeting.session, [report(1, 1, PartPhase.RUNNING, 1)])
+        await service.sessions.report("n1", greeting.session, [report(1, 1, Phase.RUNNING, 1)])
 
 
 @scenario
@@ -278,7 +283,7 @@ async def test_a_report_names_the_node_of_its_stream() -> None:
     number = await world.submit()
     await world.place(number, "n1")
     greeting = await service.connect("n2")
-    await service.sessions.report("n2", greeting.session, [report(number, 1, PartPhase.ENDED, 2, Cause.EXIT)])
+    await service.sessions.report("n2", greeting.session, [report(number, 1, Phase.ENDED, 2, EndCause.EXIT)])
     command = world.replica.proposed[-1]
     assert isinstance(command, ReportPart)
     assert command.node == "n2"
@@ -417,9 +422,9 @@ async def test_an_agent_of_a_later_history_is_refused_and_changes_nothing() -> N
     world, service, _ = await restored(epoch=10)
     before = world.state.digest()
     with pytest.raises(RegistrationRefused, match="later history of this cluster"):
-        await service.sessions.register(Registration(node="n1", hardware=HARDWARE, boot_id="b2", epoch=11))
+        await service.sessions.register(Registration(node_id="n1", hardware=HARDWARE, boot_id="b2", epoch=11))
     assert world.state.digest() == before
-    greeting = await service.sessions.register(Registration(node="n1", hardware=HARDWARE, epoch=10))
+    greeting = await service.sessions.register(Registration(node_id="n1", hardware=HARDWARE, epoch=10))
     assert greeting.epoch == 10
 
 
@@ -427,16 +432,16 @@ async def test_an_agent_of_a_later_history_is_refused_and_changes_nothing() -> N
 async def test_a_run_of_a_former_history_counts_only_when_the_state_knows_it_as_running() -> None:
     world, service, placed = await restored(epoch=20)
     mine, same_number = RunKey(1, 1), RunKey(placed, 1)
-    known = Registration(node="n1", hardware=HARDWARE, epoch=20, runs=(mine,), run_epochs={mine: 10})
-    assert (await service.sessions.register(known)).wanted == (mine,)
-    known = Registration(node="n2", hardware=HARDWARE, epoch=20, runs=(same_number,), run_epochs={same_number: 10})
+    known = Registration(node_id="n1", hardware=HARDWARE, epoch=20, runs=(KnownRun(key=mine, epoch=10),))
+    assert (await service.sessions.register(known)).valid_runs == (mine,)
+    known = Registration(node_id="n2", hardware=HARDWARE, epoch=20, runs=(KnownRun(key=same_number, epoch=10),))
     greeting = await service.sessions.register(known)
-    assert greeting.wanted == ()
+    assert greeting.valid_runs == ()
     # Gone from the node, it is sent anew.
     assert await service.sessions.confirm("n2", greeting.session)
     assert world.allocation(placed).state is AllocationState.STARTING
-    fresh = Registration(node="n2", hardware=HARDWARE, epoch=20, runs=(same_number,), run_epochs={same_number: 20})
-    assert (await service.sessions.register(fresh)).wanted == (same_number,)
+    fresh = Registration(node_id="n2", hardware=HARDWARE, epoch=20, runs=(KnownRun(key=same_number, epoch=20),))
+    assert (await service.sessions.register(fresh)).valid_runs == (same_number,)
 
 
 @scenario
@@ -466,7 +471,7 @@ async def test_the_same_agent_process_goes_on_counting_on_its_next_stream() -> N
     world = World()
     await world.prepare("n1")
     service = Desk(world)
-    registration = Registration(node="n1", hardware=HARDWARE, boot_id="b", process=77)
+    registration = Registration(node_id="n1", hardware=HARDWARE, boot_id="b", process=77)
     first = await service.sessions.register(registration)
     service.sessions.beat("n1", first.session, Beat(seq=5, session=first.session))
     second = await service.sessions.register(registration)
@@ -499,7 +504,7 @@ async def test_what_a_node_said_of_itself_is_forgotten_when_its_machine_was_boot
     service = Desk(world)
     registry = service.sessions.inventories = Inventories(service, world.clock)  # type: ignore[arg-type]
     for boot, is_known in (("b1", False), ("b1", True), ("b2", False)):
-        registration = Registration(node="n1", hardware=HARDWARE, boot_id=boot)
+        registration = Registration(node_id="n1", hardware=HARDWARE, boot_id=boot)
         session = (await service.sessions.register(registration)).session
         assert ("n1" in registry.fingerprints()) is is_known
         service.sessions.inventory("n1", session, b'{"software": {"kernel": "6.1"}}', "")

@@ -26,7 +26,7 @@ from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.shares import share_of
 from lattice.core.model.work.steps import StepRecord
 from lattice.core.model.work.submissions import submission_of
-from lattice.ports.nodes.agents import FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
+from lattice.ports.nodes.agents import FinishOrder, PauseOrder, RunKey, StartOrder, StopOrder, UpdateOrder
 from lattice.ports.quorum.log import LogFull
 from lattice.testing import scenario
 from tests.unit.control.world import World
@@ -36,7 +36,7 @@ SETTINGS = DispatchSettings(retry_s=2.0, grace_s=30.0, api_url="http://127.0.0.1
 
 def stop(world: World, number: int, why: str) -> StopOrder:
     submission = submission_of(world.allocation(number))
-    return StopOrder(number=number, run=1, grace_s=30.0, why=why, submission=submission)
+    return StopOrder(key=RunKey(number, 1), grace_s=30.0, why=why, submission=submission)
 
 
 def dispatch(world: World) -> Dispatch:
@@ -54,11 +54,10 @@ async def test_a_placement_is_ordered_at_once_with_everything_the_node_needs() -
     ((node, order),) = world.links.take()
     assert node == "n2"
     assert order == StartOrder(
-        number=number,
-        run=1,
+        key=RunKey(number, 1),
         allocation_id=f"a{number}",
         name="test",
-        account="ada",
+        user="ada",
         cwd="/tmp",
         nodes=("n2", "n1"),
         tasks=2,
@@ -113,7 +112,7 @@ async def test_shares_become_limits_and_strict_fencing_is_passed_on() -> None:
     ((_, order),) = world.links.take()
     assert isinstance(order, StartOrder)
     assert (order.cpus, order.memory_mb) == (share.cpus, share.memory_mb)
-    assert order.is_fenced
+    assert order.fence
 
 
 @scenario
@@ -214,7 +213,9 @@ async def test_a_node_that_returns_learns_the_present_limits_of_its_runs() -> No
     world.links.open.add("n1")
     orders.node_opened("n1")
     await orders.send_due()
-    assert world.links.take() == [("n1", UpdateOrder(number=number, run=1, walltime_s=1200.0, token=f"token-{number}"))]
+    assert world.links.take() == [
+        ("n1", UpdateOrder(key=RunKey(number, 1), walltime_s=1200.0, token=f"token-{number}"))
+    ]
 
 
 @scenario
@@ -225,7 +226,7 @@ async def test_a_new_walltime_reaches_the_node() -> None:
     orders = dispatch(world)
     await world.do(UpdateAllocation(number=number, walltime_s=120))
     await orders.send_due()
-    assert world.links.take() == [("n1", UpdateOrder(number=number, run=1, walltime_s=120.0, token=f"token-{number}"))]
+    assert world.links.take() == [("n1", UpdateOrder(key=RunKey(number, 1), walltime_s=120.0, token=f"token-{number}"))]
 
 
 @scenario
@@ -412,7 +413,7 @@ async def test_work_that_outlives_its_token_gets_new_ones_in_time() -> None:
     assert world.links.take() == []
     world.clock.pass_s(SETTINGS.token_lifetime_s / 3)
     await orders.send_due()
-    renewed = UpdateOrder(number=long, run=1, walltime_s=30 * 86400.0, token=f"token-{long}")
+    renewed = UpdateOrder(key=RunKey(long, 1), walltime_s=30 * 86400.0, token=f"token-{long}")
     assert world.links.take() == [("n1", renewed)]
 
 
@@ -447,7 +448,7 @@ async def test_a_pause_reaches_all_nodes_and_those_that_come_back() -> None:
     number = await world.running("n1", "n2")
     world.links.take()
     await world.do(PauseAllocation(number=number, is_paused=True))
-    pause = PauseOrder(number=number, run=1, is_paused=True)
+    pause = PauseOrder(key=RunKey(number, 1), paused=True)
     assert [(node, order) for node, order in world.links.take() if isinstance(order, PauseOrder)] == [
         ("n1", pause),
         ("n2", pause),
@@ -456,7 +457,7 @@ async def test_a_pause_reaches_all_nodes_and_those_that_come_back() -> None:
     await orders.send_due()
     assert ("n1", pause) in world.links.take()
     await world.do(PauseAllocation(number=number, is_paused=False))
-    assert world.links.take()[-1] == ("n2", replace(pause, is_paused=False))
+    assert world.links.take()[-1] == ("n2", replace(pause, paused=False))
 
 
 def step_record(step: int, code: int) -> StepRecord:
@@ -482,7 +483,7 @@ async def test_what_holds_nodes_for_one_step_ends_with_that_step() -> None:
     await world.do(RecordSteps(number=number, steps=(step_record(1, 9),)))
     assert not [order for _, order in world.links.take() if isinstance(order, FinishOrder)]
     await world.do(RecordSteps(number=number, steps=(step_record(0, 4),)))
-    finish = FinishOrder(number=number, run=1, exit_code=4)
+    finish = FinishOrder(key=RunKey(number, 1), exit_code=4)
     assert world.links.take() == [("n1", finish)]
     orders.node_opened("n1")
     await orders.send_due()

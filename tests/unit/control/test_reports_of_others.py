@@ -5,8 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from lattice.control.nodes.sessions import AgentSessions
-from lattice.core.model.work.allocations import PartPhase
-from lattice.ports.nodes.agents import Report, RunKey
+from lattice.ports.nodes.agents import Phase, Report, RunKey
 
 
 def test_a_report_counts_only_for_the_submission_that_the_number_means() -> None:
@@ -16,7 +15,7 @@ def test_a_report_counts_only_for_the_submission_that_the_number_means() -> None
     )
 
     def is_meant(submission: str, number: int = 7) -> bool:
-        report = Report(key=RunKey(number, 1), phase=PartPhase.ENDED, seq=2, submission=submission)
+        report = Report(key=RunKey(number, 1), phase=Phase.ENDED, seq=2, submission=submission)
         return AgentSessions._is_meant(cast("AgentSessions", sessions), report)
 
     assert is_meant("7@900")

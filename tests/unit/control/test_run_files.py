@@ -2,11 +2,11 @@
 
 import pytest
 
-from lattice.control.work.run_files import early_order, file_names
+from lattice.control.work.run_files import early_signal, run_files
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import Allocation, Part, Request
 from lattice.core.model.work.asked import Asked
-from lattice.ports.nodes.agents import EarlyOrder, FileNames
+from lattice.ports.nodes.agents import EarlySignal, RunFiles
 from lattice.wire.work.allocations import Work
 from lattice.wire.work.run_files import OutputFiles
 
@@ -30,48 +30,48 @@ def record(**fields: object) -> Allocation:
 
 def test_patterns_are_filled_for_the_node() -> None:
     work = Work(output=OutputFiles(stdout="%x-%4j-%A-%a-%u-%N-%n-%t-%s-%%", stderr="e.%J", stdin="in", mode="append"))
-    names = file_names(record(), work, "n2.site")
-    assert names == FileNames(
-        stdout="fit-0017-17-4294967294-alice-n2-1-0-batch-%", stderr="e.17", stdin="in", appends=True
+    names = run_files(record(), work, "n2.site")
+    assert names == RunFiles(
+        stdout="fit-0017-17-4294967294-alice-n2-1-0-batch-%", stderr="e.17", stdin="in", append=True
     )
 
 
 def test_a_task_of_a_group_has_its_groups_number_and_its_index() -> None:
     work = Work(output=OutputFiles(stdout="slurm-%A_%a.out"))
-    names = file_names(record(group=12, task_index=4), work, "n1.site")
+    names = run_files(record(group=12, task_index=4), work, "n1.site")
     assert names is not None
     assert names.stdout == "slurm-12_4.out"
 
 
 def test_work_of_sbatch_writes_what_it_asked_for_and_others_only_hold_nodes() -> None:
     asked = Asked(program="sbatch", stdout="/home/alice/slurm-%j.out", open_mode="append")
-    names = file_names(record(asked=asked), Work(), "n1.site")
-    assert names == FileNames(stdout="/home/alice/slurm-17.out", appends=True)
-    assert file_names(record(asked=Asked(program="salloc", stdout="x")), Work(), "n1.site") is None
-    assert file_names(record(), Work(), "n1.site") is None
-    assert file_names(record(), Work(output=OutputFiles()), "n1.site") is None
+    names = run_files(record(asked=asked), Work(), "n1.site")
+    assert names == RunFiles(stdout="/home/alice/slurm-17.out", append=True)
+    assert run_files(record(asked=Asked(program="salloc", stdout="x")), Work(), "n1.site") is None
+    assert run_files(record(), Work(), "n1.site") is None
+    assert run_files(record(), Work(output=OutputFiles()), "n1.site") is None
 
 
 def test_parts_that_share_a_file_do_not_empty_it() -> None:
     parts = (Part(node="n1.site"), Part(node="n2.site"))
-    shared = file_names(record(parts=parts), Work(output=OutputFiles(stdout="all")), "n1.site")
-    own = file_names(record(parts=parts), Work(output=OutputFiles(stdout="%N")), "n1.site")
-    assert (shared is not None and shared.appends, own is not None and own.appends) == (True, False)
+    shared = run_files(record(parts=parts), Work(output=OutputFiles(stdout="all")), "n1.site")
+    own = run_files(record(parts=parts), Work(output=OutputFiles(stdout="%N")), "n1.site")
+    assert (shared is not None and shared.append, own is not None and own.append) == (True, False)
 
 
 @pytest.mark.parametrize(
     ("native", "asked", "wanted"),
     [
-        ("USR1@90", "", EarlyOrder(signal=10, before_s=90, to="all")),
-        ("B:TERM", "", EarlyOrder(signal=15, before_s=60, to="entrypoint")),
-        ("", "USR2@30", EarlyOrder(signal=12, before_s=30, to="steps")),
-        ("", "B:USR2@30", EarlyOrder(signal=12, before_s=30, to="entrypoint")),
+        ("USR1@90", "", EarlySignal(signal=10, before_s=90, to="all")),
+        ("B:TERM", "", EarlySignal(signal=15, before_s=60, to="entrypoint")),
+        ("", "USR2@30", EarlySignal(signal=12, before_s=30, to="steps")),
+        ("", "B:USR2@30", EarlySignal(signal=12, before_s=30, to="entrypoint")),
         ("", "", None),
         ("nonsense", "", None),
         ("USR1@soon", "", None),
         ("USR1@99999", "", None),
     ],
 )
-def test_the_early_signal_is_read(native: str, asked: str, wanted: EarlyOrder | None) -> None:
+def test_the_early_signal_is_read(native: str, asked: str, wanted: EarlySignal | None) -> None:
     allocation = record(asked=Asked(signal=asked)) if asked else record()
-    assert early_order(allocation, Work(signal=native)) == wanted
+    assert early_signal(allocation, Work(signal=native)) == wanted

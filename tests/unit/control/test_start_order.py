@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 from lattice.control.work.orders import start_order
 from lattice.core.machine.state import State
@@ -30,6 +31,22 @@ def order(work: Work) -> StartOrder:
     for share in allocation.shares:
         state.nodes[share.node] = Node(id=share.node, hardware=Hardware(cpus=4, memory_mb=1024))
     return start_order(state, allocation, allocation.parts[0], work, token="t", api_url="http://s1", grace_s=1.0)
+
+
+# What the start of every run need not say.
+SOMETIMES = {"task_index", "task_group_id", "gpus", "memory_mb"}
+# Noted by the node.
+OF_THE_NODE = {"epoch"}
+
+
+def test_every_field_of_the_order_is_filled() -> None:
+    full = order(Work(**VALUES))
+    said = {
+        field.name
+        for field in fields(StartOrder)
+        if field.required or getattr(full, field.name) not in (field.default, (), {}, "", b"")
+    }
+    assert said | SOMETIMES | OF_THE_NODE | {"fence"} == set(StartOrder.__struct_fields__)
 
 
 @pytest.mark.parametrize("field", Work.__struct_fields__)

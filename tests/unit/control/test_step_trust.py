@@ -5,7 +5,7 @@ import pytest
 
 from lattice.control.steps.plan import StepPlan, encode_plan, step_name
 from lattice.core.model.work.layout import Distribution, Layout
-from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
+from lattice.ports.nodes.agents import KnownStep, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, EndOrder
 from lattice.testing import scenario
 from tests.unit.control.test_steps import Book
@@ -32,10 +32,8 @@ class Cluster(Book):
         return StepPlan(**{**fields, **more})  # type: ignore[arg-type]
 
     def tell(self, node: str, plan: StepPlan, *, number: int = 0, run: int = 1, step: int = -1) -> None:
-        key = RunKey(number or self.number, run)
-        known = KnownStep(
-            key=key, step=plan.step if step < 0 else step, launch_id=plan.launch_id, plan=encode_plan(plan)
-        )
+        key = StepKey(number or self.number, run, plan.step if step < 0 else step)
+        known = KnownStep(key=key, launch_id=plan.launch_id, plan=encode_plan(plan))
         self.registry.registered(node, (known,))
 
 
@@ -125,7 +123,7 @@ async def test_a_known_step_is_not_replaced_by_another_of_the_same_number() -> N
 async def test_the_end_of_a_step_that_nobody_follows_is_acknowledged_so_that_its_node_forgets_it() -> None:
     cluster = Cluster(World())
     await cluster.begin()
-    report = StepReport(key=RunKey(cluster.number, 9), step=3, launch_id="old", has_ended=True, tasks=())
+    report = StepReport(key=StepKey(cluster.number, 9, 3), launch_id="old", ended=True, tasks=())
     cluster.registry.report("n3", report)
     assert cluster.sent(AckOrder) == ["n3"]
 

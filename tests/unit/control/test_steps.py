@@ -10,7 +10,7 @@ from lattice.control.steps.registry import ADOPT_WITHIN_S, StepRegistry, StepSet
 from lattice.control.work.dispatch import Dispatch, DispatchSettings
 from lattice.core.machine.commands import CancelAllocation, DegradeNode, DownNode
 from lattice.core.model.work.layout import TaskRequest
-from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
+from lattice.ports.nodes.agents import KnownStep, StepKey, StepReport, TaskEnd
 from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, LaunchRequest, SignalOrder, StepRefused
 from lattice.testing import scenario
 from tests.unit.control.world import World
@@ -61,10 +61,9 @@ class Book:
         self.registry.report(
             node,
             StepReport(
-                key=RunKey(self.number, run),
-                step=step,
+                key=StepKey(self.number, run, step),
                 launch_id=self.launch_id(step),
-                has_ended=over,
+                ended=over,
                 tasks=ends,
                 cpu_s=1.5,
                 peak_memory_mb=10,
@@ -229,7 +228,7 @@ async def test_the_next_leader_takes_over_what_the_nodes_tell() -> None:
     step = await registry.launch(tasks=2, launch_id="mine")
     order = next(order for _, order in registry.orders() if isinstance(order, LaunchOrder))
     run = registry.world.replica.state.allocations[registry.number].run
-    known = KnownStep(key=RunKey(registry.number, run), step=step, launch_id="mine", plan=order.plan)
+    known = KnownStep(key=StepKey(registry.number, run, step), launch_id="mine", plan=order.plan)
     registry.registry = registry.make()
     registry.registry.registered("n1", (known,))
     view = registry.registry.find(registry.number, step)
@@ -250,7 +249,7 @@ async def test_a_node_that_never_got_its_part_gets_it_from_the_repeated_request(
     step = await registry.launch(tasks=2, launch_id="mine")
     order = next(order for _, order in registry.orders() if isinstance(order, LaunchOrder))
     run = registry.world.replica.state.allocations[registry.number].run
-    known = KnownStep(key=RunKey(registry.number, run), step=step, launch_id="mine", plan=order.plan)
+    known = KnownStep(key=StepKey(registry.number, run, step), launch_id="mine", plan=order.plan)
     registry.registry = registry.make()
     registry.registry.registered("n1", (known,))
     registry.registry.registered("n2", ())
@@ -268,7 +267,7 @@ async def test_a_part_that_nobody_has_is_given_up_after_a_while() -> None:
     run = registry.world.replica.state.allocations[registry.number].run
     registry.registry = registry.make()
     registry.registry.registered(
-        "n1", (KnownStep(key=RunKey(registry.number, run), step=step, launch_id="mine", plan=order.plan),)
+        "n1", (KnownStep(key=StepKey(registry.number, run, step), launch_id="mine", plan=order.plan),)
     )
     loop = asyncio.create_task(registry.registry.run())
     registry.world.clock.pass_s(ADOPT_WITHIN_S + 1)
@@ -305,9 +304,7 @@ async def test_nobody_takes_input_of_a_step_that_waits_or_is_on_its_way() -> Non
     assert await registry.registry.feed(registry.number, waiting, 0, b"", eof=True) is None
     order = next(order for _, order in registry.orders() if isinstance(order, LaunchOrder))
     run = registry.world.replica.state.allocations[registry.number].run
-    known = KnownStep(
-        key=RunKey(registry.number, run), step=first, launch_id=registry.launch_id(first), plan=order.plan
-    )
+    known = KnownStep(key=StepKey(registry.number, run, first), launch_id=registry.launch_id(first), plan=order.plan)
     registry.registry = registry.make()
     registry.registry.registered("n2", (known,))
     assert await registry.registry.feed(registry.number, first, 0, b"", eof=True) is None

@@ -19,7 +19,7 @@ from lattice.core.machine.commands import (
 )
 from lattice.core.model.work.allocations import AllocationState, Cause, PartPhase, StopIntent
 from lattice.core.model.work.submissions import submission_of
-from lattice.ports.nodes.agents import StopOrder
+from lattice.ports.nodes.agents import RunKey, StopOrder
 from lattice.testing import scenario
 from tests.unit.control.world import World
 
@@ -107,7 +107,7 @@ async def test_a_run_is_stopped_for_every_reason_to_stop_it(intent: StopIntent) 
     assert world.allocation(number).intent is intent
     await orders.send_due()
     submission = submission_of(world.allocation(number))
-    stop = StopOrder(number=number, run=1, grace_s=30.0, why=why, submission=submission)
+    stop = StopOrder(key=RunKey(number, 1), grace_s=30.0, why=why, submission=submission)
     assert ("n1", stop) in world.links.take()
     for part in world.allocation(number).parts:
         if part.phase is not PartPhase.ENDED:

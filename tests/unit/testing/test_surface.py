@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 import lattice.testing
-from lattice.agent.machine.state import Phase, RunKey, RunOrder, RunStarted, ShimLost, StartAsked
+from lattice.agent.machine.state import RunStarted, ShimLost
 from lattice.core.machine.commands import SetTenant
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.site.tenants import Tenant
-from lattice.ports.nodes.agents import StopOrder
+from lattice.ports.nodes.agents import Phase, RunKey, StartOrder, StopOrder
 from lattice.ports.quorum.log import LogFull
 from lattice.testing import FakeAgent, FakeLinks, FakeReplica, HandClock, NotInTime, eventually, scenario
 
@@ -81,7 +81,7 @@ async def test_a_replica_applies_at_once_tells_its_subscribers_and_fails_when_it
 
 
 def test_links_keep_what_was_sent_to_connected_nodes() -> None:
-    links, order = FakeLinks(open={"n1"}), StopOrder(number=1, run=1, grace_s=0.0, why="cancelled")
+    links, order = FakeLinks(open={"n1"}), StopOrder(key=RunKey(1, 1), grace_s=0.0, why="cancelled")
     assert links.send("n1", order)
     assert not links.send("n2", order)
     assert links.take() == [("n1", order)]
@@ -92,7 +92,7 @@ def test_links_keep_what_was_sent_to_connected_nodes() -> None:
 def test_an_agent_that_is_restarted_finds_the_runs_that_its_shim_kept() -> None:
     agent, key = FakeAgent(), RunKey(7, 1)
     agent.answer()
-    agent.tell(StartAsked(order=RunOrder(key=key)))
+    agent.tell(StartOrder(key=key))
     agent.tell(RunStarted(key=key, started_boot_s=5.0))
     agent.restart()
     agent.answer()

@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lattice.agent.checks import builtins
 from lattice.agent.checks.builtins import BUILTINS, ClockReading, Surroundings
@@ -21,6 +21,7 @@ from lattice.agent.checks.options import Check
 from lattice.agent.checks.programs import ProgramRunner, SiteProgram
 from lattice.agent.checks.vitals import Vitals, read_vitals
 from lattice.core.model.nodes.health import CheckStanding, Outcome, Verdict, first_standing, is_change, judge
+from lattice.core.model.nodes.observations import Beat
 from lattice.wire.agents.health import health_report
 from lattice.wire.pb import agent_pb2 as pb
 
@@ -71,13 +72,9 @@ class CheckRunner:
         """How many checks fail now."""
         return sum(1 for standing in self._standings.values() if standing.is_failed)
 
-    def fill(self, beat: pb.Heartbeat) -> pb.Heartbeat:
+    def fill(self, beat: Beat) -> Beat:
         """The heartbeat, with what is known of the node's health."""
-        beat.gpus = self._vitals.gpus
-        beat.temperature_c = self._vitals.temperature_c
-        beat.memory_errors = self._vitals.memory_errors
-        beat.failing_checks = self.failing
-        return beat
+        return replace(beat, failing_checks=self.failing, **asdict(self._vitals))
 
     def start(self) -> None:
         """Run every check once now, then at its period; returns immediately."""

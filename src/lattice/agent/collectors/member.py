@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lattice.agent.collectors.rounds import Gatherer, MemberLine
+from lattice.ports.nodes.collecting import CollectOrder, ReportOrder
 from lattice.wire.agents.collecting import GatheredShare, seal
+from lattice.wire.agents.messages import collecting_order_of
 from lattice.wire.pb import agent_pb2 as pb
 
 # A collector asks once in an interval, and may be held up.
@@ -67,7 +69,7 @@ class Collection:
         self._make_beat = make_beat
         self._post = post
         self._now_s = now_s
-        self._told: pb.ReportTo | None = None
+        self._told: ReportOrder | None = None
         self._line: CollectorLine | None = None
         self._asked_s: float | None = None  # by the collector of now
         self._watchdog: asyncio.TimerHandle | None = None
@@ -78,12 +80,12 @@ class Collection:
 
     def received(self, message: pb.ServerMessage) -> bool:
         """Whether the message was for this part of the agent."""
-        match message.WhichOneof("body"):
-            case "collect":
-                self._collect(message.collect)
-            case "report_to":
-                self._report_to(message.report_to)
-            case _:
+        match collecting_order_of(message):
+            case CollectOrder() as order:
+                self._collect(order)
+            case ReportOrder() as order:
+                self._report_to(order)
+            case None:
                 return False
         return True
 
@@ -114,7 +116,7 @@ class Collection:
     def _is_asked(self) -> bool:
         return self._asked_s is not None and self._now_s() - self._asked_s < PATIENCE * self._interval_s + MARGIN_S
 
-    def _report_to(self, told: pb.ReportTo) -> None:
+    def _report_to(self, told: ReportOrder) -> None:
         if self._told is not None and told.generation < self._told.generation:
             return
         self._leave()
@@ -188,7 +190,7 @@ class Collection:
 
     # What it gathers itself
 
-    def _collect(self, order: pb.Collect) -> None:
+    def _collect(self, order: CollectOrder) -> None:
         former_s = self.gatherer.interval_s
         self.gatherer.assign(order.interval_s, order.limit_s, dict(zip(order.members, order.tickets, strict=True)))
         if not self.gatherer.is_gathering:

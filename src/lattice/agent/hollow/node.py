@@ -24,7 +24,6 @@ from lattice.agent.machine.decide import step
 from lattice.agent.machine.epochs import History, judge_epoch
 from lattice.agent.machine.state import (
     AgentState,
-    Cause,
     Connected,
     Disconnected,
     End,
@@ -40,8 +39,6 @@ from lattice.agent.machine.state import (
     RenewToken,
     Retention,
     RunEnded,
-    RunKey,
-    RunOrder,
     RunStarted,
     SendConfirmed,
     SendRegister,
@@ -54,8 +51,12 @@ from lattice.agent.machine.state import (
     StopRun,
     Tick,
     UpdateRun,
+    Welcomed,
 )
-from lattice.agent.messages import NodeFacts, key_of, stimulus_of
+from lattice.agent.messages import NodeFacts, stimulus_of
+from lattice.core.model.nodes.observations import Beat
+from lattice.ports.nodes.agents import EndCause, Greeting, RunKey, StartOrder
+from lattice.wire.agents.messages import HEARTBEAT, WELCOME
 from lattice.wire.pb import agent_pb2 as pb
 
 SHORTEST_BEAT_S = 0.05
@@ -127,7 +128,7 @@ class HollowNode:
     def received(self, message: pb.ServerMessage) -> None:
         match message.WhichOneof("body"):
             case "welcome":
-                self._enter(message.welcome)
+                self._enter(WELCOME.read(message.welcome))
             case "read_output":
                 reader, is_of_step = message.read_output.reader, message.read_output.HasField("step")
                 why = "" if is_of_step else NO_OUTPUT
@@ -152,7 +153,7 @@ class HollowNode:
         if at_welcome is not None:
             at_welcome()
 
-    def _enter(self, welcome: pb.Welcome) -> None:
+    def _enter(self, welcome: Greeting) -> None:
         match judge_epoch(self.state, welcome.epoch):
             case History.FORMER:
                 raise ServerGone("of a former history of the cluster", answered=False)
@@ -163,10 +164,8 @@ class HollowNode:
         if self._outbox is not None:
             self._outbox.takes_batches = welcome.takes_batches
         self.pass_on()
-        stimulus = stimulus_of(pb.ServerMessage(welcome=welcome))
-        if stimulus is not None:
-            self.feed(stimulus)
-        self._steps.judge(frozenset(key_of(key) for key in welcome.held_by))
+        self.feed(Welcomed(greeting=welcome))
+        self._steps.judge(frozenset(welcome.held_by))
         self._beat_in(self._source.random() * welcome.heartbeat_interval_s)
 
     def _beat_in(self, seconds: float) -> None:
@@ -188,8 +187,15 @@ class HollowNode:
     def make_beat(self) -> pb.Heartbeat:
         self._beats += 1
         running = len(self.state.live)
-        mark = self._description.mark
-        return messages.heartbeat(self._beats, running, float(running), 1024, self._session, mark)
+        beat = Beat(
+            seq=self._beats,
+            running=running,
+            load1=float(running),
+            memory_used_mb=1024,
+            session=self._session,
+            fingerprint=self._description.mark,
+        )
+        return HEARTBEAT.write(beat)
 
     def _audible_beat(self) -> pb.Heartbeat | None:
         return self.make_beat() if self.audible.is_set() else None
@@ -234,10 +240,7 @@ class HollowNode:
     def _perform(self, instruction: Instruction) -> None:  # noqa: C901, PLR0912 - one arm per instruction
         match instruction:
             case SendRegister(runs=runs):
-                began = {run.key: run.epoch for run in self.state.runs.values()}
-                self._post(
-                    messages.register(self.facts, runs, self._steps.known(), self.state.epoch, began, self._process)
-                )
+                self._post(messages.register(self.facts, runs, self._steps.known(), self.state.epoch, self._process))
                 self.announce()
             case SendConfirmed(session=session):
                 self._confirm(session)
@@ -246,12 +249,12 @@ class HollowNode:
             case LaunchRun(order=order):
                 self._launch(order)
             case StopRun(key=key):
-                self._end(key, End(cause=Cause.STOPPED))
+                self._end(key, End(cause=EndCause.STOPPED))
             case FinishRun(key=key, exit_code=exit_code):
-                self._end(key, End(cause=Cause.EXIT, exit_code=exit_code))
+                self._end(key, End(cause=EndCause.EXIT, exit_code=exit_code))
             case SignalRun(key=key, signal=signal):
                 if signal in _DEADLY:
-                    self._end(key, End(cause=Cause.SIGNAL, signal=signal))
+                    self._end(key, End(cause=EndCause.SIGNAL, signal=signal))
             case SettleOutput(key=key):
                 self._stimuli.append(OutputSettled(key=key, stored_bytes=0))
             case UpdateRun(key=key, walltime_s=walltime_s):
@@ -284,7 +287,7 @@ class HollowNode:
 
     # Pretended work.
 
-    def _launch(self, order: RunOrder) -> None:
+    def _launch(self, order: StartOrder) -> None:
         self._runs.start(order.key, self._work.outcome(order, self._source), order.walltime_s)
         self._stimuli.append(RunStarted(key=order.key, started_boot_s=time.monotonic()))
 

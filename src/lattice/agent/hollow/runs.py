@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lattice.agent.hollow.work import Outcome
-from lattice.agent.machine.state import Cause, End, RunKey
+from lattice.agent.machine.state import End
+from lattice.ports.nodes.agents import EndCause, RunKey
 
 
 @dataclass
@@ -66,4 +67,4 @@ class PretendedRuns:
     def _end(self, key: RunKey) -> None:
         run = self._runs.pop(key)
         is_late = bool(run.walltime_s) and run.walltime_s <= run.work_s
-        self._over(key, End(cause=Cause.WALLTIME, elapsed_s=run.walltime_s) if is_late else run.end)
+        self._over(key, End(cause=EndCause.WALLTIME, elapsed_s=run.walltime_s) if is_late else run.end)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from lattice.agent.hollow.work import Work
-from lattice.agent.machine.state import RunKey
-from lattice.agent.machine.step_status import EndedTask, StepKey, StepStatus
-from lattice.agent.messages import order_of
-from lattice.agent.steps.messages import input_taken, known_step, step_key, step_report
+from lattice.agent.machine.step_status import EndedTask, StepStatus
+from lattice.agent.steps.messages import input_taken, step_report
+from lattice.ports.nodes.agents import KnownStep, RunKey, StepKey
+from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, ResizeOrder, SignalOrder
+from lattice.wire.agents.messages import step_order_of
 from lattice.wire.pb import agent_pb2 as pb
 
 REPEAT_AFTER_S = 5.0
@@ -36,29 +37,29 @@ class HollowSteps:
         self._post = post
         self._steps: dict[StepKey, _Step] = {}
 
-    def known(self) -> list[pb.KnownStep]:
+    def known(self) -> list[KnownStep]:
         return [
-            known_step(step.key, step.launch_id, step.plan, has_ended=step.status is not None)
+            KnownStep(key=step.key, launch_id=step.launch_id, plan=step.plan, ended=step.status is not None)
             for step in self._steps.values()
         ]
 
     def received(self, message: pb.ServerMessage) -> bool:
         """Whether the message was about a step."""
-        match message.WhichOneof("body"):
-            case "launch_step":
-                self._launch(message.launch_step)
-            case "signal_step":
-                self._end(step_key(message.signal_step.key), signal=message.signal_step.signal)
-            case "end_step":
-                self._end(step_key(message.end_step.key), signal=_TERMINATED)
-            case "step_input":
+        match step_order_of(message):
+            case LaunchOrder() as launch:
+                self._launch(launch)
+            case SignalOrder(key=key, signal=signal):
+                self._end(key, signal=signal)
+            case EndOrder(key=key):
+                self._end(key, signal=_TERMINATED)
+            case AckOrder(key=key):
+                self._forget(key)
+            case ResizeOrder():
+                pass
+            case None if message.HasField("step_input"):
                 fed = message.step_input
                 self._post(input_taken(fed.ticket, fed.offset + len(fed.data), ""))
-            case "step_ack":
-                self._forget(step_key(message.step_ack.key))
-            case "resize_step":
-                pass
-            case _:
+            case None:
                 return False
         return True
 
@@ -75,18 +76,17 @@ class HollowSteps:
             if step.status is not None and now_s - step.sent_s >= REPEAT_AFTER_S:
                 self._report(step, now_s)
 
-    def _launch(self, message: pb.LaunchStep) -> None:
-        order = order_of(message.base)
-        key = StepKey(order.key.number, order.key.run, message.step)
+    def _launch(self, launch: LaunchOrder) -> None:
+        key = launch.key
         known = self._steps.get(key)
         if known is not None:
             self._report(known, 0.0)
             return
-        ranks = tuple(task.rank for task in message.tasks)
-        step = self._steps[key] = _Step(key, message.launch_id, message.plan, ranks)
-        outcome = self._work.outcome(order, self._source)
+        ranks = tuple(task.rank for task in launch.tasks)
+        step = self._steps[key] = _Step(key, launch.launch_id, launch.plan, ranks)
+        outcome = self._work.outcome(launch.base, self._source)
         code = outcome.end.exit_code
-        seconds = min(outcome.work_s, message.time_s) if message.time_s else outcome.work_s
+        seconds = min(outcome.work_s, launch.time_s) if launch.time_s else outcome.work_s
         step.timer = asyncio.get_running_loop().call_later(seconds, lambda: self._end(key, code))
 
     def _end(self, key: StepKey, exit_code: int = 0, signal: int = 0) -> None:

@@ -6,7 +6,8 @@ import re
 from msgspec import Struct
 
 from lattice.agent.hollow.durations import NotASpan, span_s
-from lattice.agent.machine.state import Cause, End, RunOrder
+from lattice.agent.machine.state import End
+from lattice.ports.nodes.agents import EndCause, StartOrder
 
 _SLEEP = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?)(s|m|h|)\b")
 _EXIT = re.compile(r"\bexit\s+(\d{1,3})\b")
@@ -25,10 +26,10 @@ class Work(Struct, frozen=True, kw_only=True):
     shortest_s: float = 0.0
     longest_s: float | None = None
 
-    def outcome(self, order: RunOrder, source: random.Random) -> Outcome:
+    def outcome(self, order: StartOrder, source: random.Random) -> Outcome:
         text = " ".join(order.argv) or order.script.decode(errors="replace")
         seconds = _asked_s(text) if self.longest_s is None else source.uniform(self.shortest_s, self.longest_s)
-        end = End(cause=Cause.EXIT, exit_code=_exit_code(text), cpu_s=seconds, elapsed_s=seconds)
+        end = End(cause=EndCause.EXIT, exit_code=_exit_code(text), cpu_s=seconds, elapsed_s=seconds)
         return Outcome(work_s=seconds, end=end)
 
 

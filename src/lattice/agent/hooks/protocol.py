@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.ports.nodes.agents import RunKey, StartOrder
 
 Left = Mapping[str, str]
 NOTHING_LEFT: Left = {}
@@ -26,7 +26,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     calling hook has made or is about to make, durably and before it returns; a second call replaces the first.
     """
 
-    order: RunOrder
+    order: StartOrder
     request: dict[str, object]
     leave: Callable[[Left], None]
 
@@ -55,7 +55,7 @@ class LaunchHook(Protocol):
         """Whether a run that started without a record is undone too: one of an agent from before there were records."""
         ...
 
-    def applies(self, order: RunOrder) -> bool:
+    def applies(self, order: StartOrder) -> bool:
         """Whether this run needs the hook; no record is kept and nothing is called for a run that does not."""
         ...
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lattice.agent.hooks.protocol import NOTHING_LEFT, Finished, HookFailed, Launch, LaunchHook, Left
 from lattice.agent.hooks.record import close_record, read_record, write_record
-from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.ports.nodes.agents import RunKey, StartOrder
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class HookRunner:
     def is_empty(self) -> bool:
         return not self._hooks
 
-    async def prepare(self, order: RunOrder, request: dict[str, object]) -> None:
+    async def prepare(self, order: StartOrder, request: dict[str, object]) -> None:
         """All hooks in order. Raises HookFailed after what had been prepared was undone."""
         record: dict[str, Left] = {}
         for hook in self._hooks:

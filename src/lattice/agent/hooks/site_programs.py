@@ -12,8 +12,8 @@ import signal
 import msgspec
 
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
-from lattice.agent.machine.state import RunOrder
 from lattice.agent.shim_client import STANDARD_PATH
+from lattice.ports.nodes.agents import StartOrder
 
 DEFAULT_TIMEOUT_S = 30.0
 MAX_SAID = 400
@@ -30,7 +30,7 @@ class SiteHooks(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = DEFAULT_TIMEOUT_S
 
 
-def hook_environment(order: RunOrder, node_id: str) -> dict[str, str]:
+def hook_environment(order: StartOrder, node_id: str) -> dict[str, str]:
     """What a hook knows of the run."""
     return {
         "PATH": STANDARD_PATH,
@@ -88,7 +88,7 @@ class SiteProgramsHook:
         # A program is stopped and named by `run_hook`; this is for what hangs beside it.
         self.timeout_s = programs.timeout_s + STOPPING_S
 
-    def applies(self, order: RunOrder) -> bool:
+    def applies(self, order: StartOrder) -> bool:
         return bool(self._programs.prologue or self._programs.epilogue)
 
     async def prepare(self, launch: Launch) -> None:
@@ -101,7 +101,7 @@ class SiteProgramsHook:
     async def undo(self, finished: Finished) -> None:
         if not self._programs.epilogue:
             return
-        unknown = RunOrder(key=finished.key, allocation_id=finished.allocation_id)
+        unknown = StartOrder(key=finished.key, allocation_id=finished.allocation_id)
         environment = dict(finished.left) or hook_environment(unknown, self._node_id)
         try:
             await run_hook(self._programs.epilogue, environment, self._programs.timeout_s)

@@ -20,26 +20,20 @@ from lattice.agent.machine.state import (
     RUNNING_SEQ,
     Acknowledged,
     AgentState,
-    Cause,
     Connected,
     Disconnected,
     End,
     EpochBegun,
-    FinishAsked,
     FinishRun,
     ForgetRun,
     Instruction,
     LaunchRun,
     OutputSettled,
-    PauseAsked,
     PauseRun,
-    Phase,
     RemoveRun,
     RenewToken,
     Run,
     RunEnded,
-    RunKey,
-    RunOrder,
     RunRefused,
     RunStarted,
     SendConfirmed,
@@ -48,19 +42,28 @@ from lattice.agent.machine.state import (
     SettleOutput,
     ShimLost,
     ShimReady,
-    SignalAsked,
     SignalRun,
-    StartAsked,
     StartShim,
     StepsCleared,
     Stimulus,
-    StopAsked,
     StopRequest,
     StopRun,
     Tick,
-    UpdateAsked,
     UpdateRun,
     Welcomed,
+)
+from lattice.ports.nodes.agents import (
+    EndCause,
+    FinishOrder,
+    KnownRun,
+    PauseOrder,
+    Phase,
+    Report,
+    RunKey,
+    SignalRunOrder,
+    StartOrder,
+    StopOrder,
+    UpdateOrder,
 )
 
 REPEAT_AFTER_S = 5.0
@@ -81,19 +84,19 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
             return []
         case Disconnected():
             return _disconnected(state)
-        case StartAsked(order=order):
-            return _start_asked(state, order)
-        case StopAsked(key=key, grace_s=grace_s, why=why, submission=submission):
+        case StartOrder():
+            return _start_asked(state, stimulus)
+        case StopOrder(key=key, grace_s=grace_s, why=why, submission=submission):
             return _stop_asked(state, key, StopRequest(grace_s, why), submission)
-        case UpdateAsked():
+        case UpdateOrder():
             return _update_asked(state, stimulus)
-        case SignalAsked(key=key, signal=signal, to=to):
+        case SignalRunOrder(key=key, signal=signal, to=to):
             return _signal_asked(state, key, signal, to)
-        case FinishAsked(key=key, exit_code=exit_code):
+        case FinishOrder(key=key, exit_code=exit_code):
             run = state.runs.get(key)
             is_running = run is not None and run.phase is Phase.RUNNING
             return [FinishRun(key=key, exit_code=exit_code)] if is_running else []
-        case PauseAsked(key=key, is_paused=is_paused):
+        case PauseOrder(key=key, paused=is_paused):
             return _pause_asked(state, key, is_paused=is_paused)
         case Acknowledged(key=key, seq=seq):
             return _acknowledged(state, key, seq)
@@ -121,7 +124,9 @@ def step(state: AgentState, stimulus: Stimulus) -> Instructions:  # noqa: C901, 
 
 def _connected(state: AgentState) -> Instructions:
     _forget_session(state)
-    return [SendRegister(runs=tuple((run.key, run.phase) for run in state.runs.values()))]
+    return [
+        SendRegister(runs=tuple(KnownRun(key=run.key, phase=run.phase, epoch=run.epoch) for run in state.runs.values()))
+    ]
 
 
 def _disconnected(state: AgentState) -> Instructions:
@@ -137,16 +142,17 @@ def _forget_session(state: AgentState) -> None:
 
 
 def _welcomed(state: AgentState, welcome: Welcomed) -> Instructions:
+    greeting, valid = welcome.greeting, frozenset(welcome.greeting.valid_runs)
     state.welcomed = True
-    state.heartbeat_interval_s = welcome.heartbeat_interval_s
-    state.down_after_s = welcome.down_after_s
-    state.session_to_confirm = welcome.session
+    state.heartbeat_interval_s = greeting.heartbeat_interval_s
+    state.down_after_s = greeting.down_after_s
+    state.session_to_confirm = greeting.session
     state.has_stale_steps = welcome.has_stale_steps
     state.stale = frozenset(
-        run.key for run in state.runs.values() if run.phase is not Phase.ENDED and run.key not in welcome.valid
+        run.key for run in state.runs.values() if run.phase is not Phase.ENDED and run.key not in valid
     )
-    state.epoch = state.epoch or welcome.epoch
-    instructions: Instructions = [*sort_out(state, welcome.valid)]
+    state.epoch = state.epoch or greeting.epoch
+    instructions: Instructions = [*sort_out(state, valid)]
     for run in list(state.runs.values()):
         if run.key not in state.stale:
             instructions += _report(state, run.key)
@@ -169,7 +175,7 @@ def _confirm(state: AgentState) -> Instructions:
     return [SendConfirmed(session=session)]
 
 
-def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
+def _start_asked(state: AgentState, order: StartOrder) -> Instructions:
     key = order.key
     instructions, is_free = _make_way(state, key.number, order.submission)
     if not is_free:
@@ -179,7 +185,7 @@ def _start_asked(state: AgentState, order: RunOrder) -> Instructions:
         return _present_phase(state, known)
     highest = state.highest.get(key.number, 0)
     if key.run <= highest:
-        return _refuse(key, Cause.LAUNCH, f"run {key.run} refused: run {highest} is known here")
+        return _refuse(key, EndCause.LAUNCH, f"run {key.run} refused: run {highest} is known here")
     for older in [r for r in state.runs.values() if r.key.number == key.number]:
         if older.phase is not Phase.ENDED:
             instructions += _stop(state, older.key, StopRequest(0.0, "superseded"))
@@ -240,9 +246,9 @@ def _bury(state: AgentState, key: RunKey, stop: StopRequest, submission: str) ->
     """A stop that came before its start: a tombstone makes the late start harmless."""
     message = f"stopped before it was started ({stop.why})"
     if key.run <= state.highest.get(key.number, 0):
-        return _refuse(key, Cause.STOPPED, message)
+        return _refuse(key, EndCause.STOPPED, message)
     state.highest[key.number] = key.run
-    end = End(cause=Cause.STOPPED, message=message)
+    end = End(cause=EndCause.STOPPED, message=message)
     state.runs[key] = Run(key=key, phase=Phase.ENDED, end=end, settled=True, epoch=state.epoch, submission=submission)
     return _report(state, key)
 
@@ -251,7 +257,7 @@ def _stop(state: AgentState, key: RunKey, stop: StopRequest) -> Instructions:
     run = state.runs[key]
     if not run.launched:
         del state.waiting[key.number]
-        end = End(cause=Cause.STOPPED, message=f"stopped before it was started ({stop.why})")
+        end = End(cause=EndCause.STOPPED, message=f"stopped before it was started ({stop.why})")
         return _run_ended(state, key, end)
     if run.phase is Phase.STARTING:
         # The launch is under way; the stop is carried out by `_run_started`.
@@ -265,7 +271,7 @@ def _sooner(old: StopRequest | None, new: StopRequest) -> StopRequest:
     return new if old is None or new.grace_s < old.grace_s else old
 
 
-def _update_asked(state: AgentState, asked: UpdateAsked) -> Instructions:
+def _update_asked(state: AgentState, asked: UpdateOrder) -> Instructions:
     key = asked.key
     run = state.runs.get(key)
     if run is None or run.phase is Phase.ENDED:
@@ -381,7 +387,7 @@ def _shim_ready(state: AgentState, ready: ShimReady) -> Instructions:
             instructions.append(ForgetRun(key=key, launched=True))
     lost = [run.key for run in state.runs.values() if run.alive and run.key not in ready.alive]
     for key in lost:
-        end = End(cause=Cause.NODE, message=ready.lost_message)
+        end = End(cause=EndCause.NODE, message=ready.lost_message)
         instructions += _run_ended(state, key, end)
     for number in list(state.waiting):
         instructions += _launch(state, number)
@@ -455,12 +461,16 @@ def _present_phase(state: AgentState, run: Run) -> Instructions:
     """The answer to a repeated request: how the run stands now."""
     if run.key in state.runs:
         return _report(state, run.key, again=True)
-    return [SendReport(key=run.key, phase=Phase.ENDED, seq=ENDED_SEQ, end=run.end, submission=run.submission)]
+    return [] if run.end is None else [SendReport(report=ended_report(run.key, run.end, run.submission))]
 
 
-def _refuse(key: RunKey, cause: Cause, message: str) -> Instructions:
-    end = End(cause=cause, message=message)
-    return [SendReport(key=key, phase=Phase.ENDED, seq=ENDED_SEQ, end=end)]
+def _refuse(key: RunKey, cause: EndCause, message: str) -> Instructions:
+    return [SendReport(report=ended_report(key, End(cause=cause, message=message)))]
+
+
+def ended_report(key: RunKey, end: End, submission: str = "") -> Report:
+    """Says all that is known of the end."""
+    return Report(key=key, phase=Phase.ENDED, seq=ENDED_SEQ, submission=submission, **msgspec.structs.asdict(end))
 
 
 def _report(state: AgentState, key: RunKey, *, again: bool = False) -> Instructions:
@@ -474,17 +484,12 @@ def _report(state: AgentState, key: RunKey, *, again: bool = False) -> Instructi
         case Phase.RUNNING | Phase.STOPPING:
             if run.acknowledged_seq >= RUNNING_SEQ and not again:
                 return []
-            report = SendReport(
-                key=key,
-                phase=Phase.RUNNING,
-                seq=RUNNING_SEQ,
-                started_boot_s=run.started_boot_s,
-                submission=run.submission,
-            )
+            running = Report(key=key, phase=Phase.RUNNING, seq=RUNNING_SEQ, submission=run.submission)
+            report = SendReport(report=running, started_boot_s=run.started_boot_s)
         case Phase.ENDED:
-            if not run.settled:
+            if not run.settled or run.end is None:
                 return []
-            report = SendReport(key=key, phase=Phase.ENDED, seq=ENDED_SEQ, end=run.end, submission=run.submission)
+            report = SendReport(report=ended_report(key, run.end, run.submission))
         case _:
             assert_never(run.phase)
     _change(state, key, sent_s=state.now_s)

@@ -11,7 +11,8 @@ from collections.abc import Collection
 
 import msgspec
 
-from lattice.agent.machine.state import AgentState, Phase, PurgeRun, Run, RunKey
+from lattice.agent.machine.state import AgentState, PurgeRun, Run
+from lattice.ports.nodes.agents import Phase, RunKey
 
 # Runs of agents that knew no histories yet.
 _BEFORE_ALL = 1

@@ -4,99 +4,21 @@
 the driver may read it freely between two steps.
 """
 
-import enum
 import math
 from dataclasses import dataclass, field
 
 import msgspec
 
+from lattice.ports.nodes.agents import EndCause, Greeting, KnownRun, Order, Phase, Report, RunKey, StartOrder
+
 RUNNING_SEQ = 1
 ENDED_SEQ = 2
 
 
-class RunKey(msgspec.Struct, frozen=True, order=True):
-    """One start of one allocation; ordered by allocation, then by run."""
-
-    number: int
-    run: int
-
-    def __str__(self) -> str:
-        return f"{self.number}.{self.run}"
-
-
-class Phase(enum.Enum):
-    STARTING = "starting"
-    RUNNING = "running"
-    STOPPING = "stopping"
-    ENDED = "ended"
-
-
-class Cause(enum.Enum):
-    EXIT = "exit"
-    SIGNAL = "signal"
-    OOM = "oom"
-    WALLTIME = "walltime"
-    LAUNCH = "launch"
-    NODE = "node"
-    STOPPED = "stopped"
-    PROLOGUE = "prologue"
-
-
-class RunFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Files of the user's choice for a run's output; an empty `stderr` joins `stdout`."""
-
-    stdout: str = ""
-    stderr: str = ""
-    stdin: str = ""
-    append: bool = False
-
-
-class EarlySignal(msgspec.Struct, frozen=True, kw_only=True):
-    signal: int
-    before_s: float
-    to: str
-
-
-DEFAULT_UMASK = 0o022  # for work of submissions that say nothing
-
-
-class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server asked to be started."""
-
-    key: RunKey
-    allocation_id: str = ""
-    name: str = ""
-    user: str = ""
-    cwd: str = ""
-    argv: tuple[str, ...] = ()
-    script: bytes = b""
-    script_args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    nodes: tuple[str, ...] = ()
-    walltime_s: float = 0.0
-    grace_s: float = 30.0
-    cpus: int = 0
-    memory_mb: int = 0
-    gpus: int = 0
-    task_index: int | None = None
-    task_group_id: str = ""
-    submit_dir: str = ""
-    token: str = ""
-    api_url: str = ""
-    fence: bool = False
-    tasks: int = 0
-    summary: bool = False  # a last line on stderr says how it ended
-    epoch: int = 0  # the history of the cluster in which it was asked for, 0 = not known
-    submission: str = ""  # which submission the number means, empty = not known
-    files: RunFiles | None = None
-    early: EarlySignal | None = None
-    umask: int = DEFAULT_UMASK
-
-
 class End(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended."""
+    """How a run ended: what its `Report` says of it."""
 
-    cause: Cause
+    cause: EndCause
     exit_code: int = 0
     signal: int = 0
     message: str = ""
@@ -162,7 +84,7 @@ class AgentState:
     runs: dict[RunKey, Run] = field(default_factory=dict)
     kept: dict[RunKey, Run] = field(default_factory=dict)
     kept_bytes: int = 0
-    waiting: dict[int, RunOrder] = field(default_factory=dict)
+    waiting: dict[int, StartOrder] = field(default_factory=dict)
     live: dict[int, RunKey] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
     shim_up: bool = False
@@ -188,11 +110,7 @@ class Connected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Welcomed(msgspec.Struct, frozen=True, kw_only=True):
-    valid: frozenset[RunKey]
-    session: int
-    heartbeat_interval_s: float
-    down_after_s: float
-    epoch: int = 0
+    greeting: Greeting
     has_stale_steps: bool = False  # steps are being ended, `StepsCleared` follows
 
 
@@ -204,39 +122,6 @@ class EpochBegun(msgspec.Struct, frozen=True, kw_only=True):
 
 class Disconnected(msgspec.Struct, frozen=True, kw_only=True):
     """The stream is gone."""
-
-
-class StartAsked(msgspec.Struct, frozen=True, kw_only=True):
-    order: RunOrder
-
-
-class StopAsked(msgspec.Struct, frozen=True, kw_only=True):
-    key: RunKey
-    grace_s: float
-    why: str
-    submission: str = ""
-
-
-class UpdateAsked(msgspec.Struct, frozen=True, kw_only=True):
-    key: RunKey
-    walltime_s: float
-    token: str = ""  # empty: the run keeps the one it has
-
-
-class SignalAsked(msgspec.Struct, frozen=True, kw_only=True):
-    key: RunKey
-    signal: int
-    to: str
-
-
-class FinishAsked(msgspec.Struct, frozen=True, kw_only=True):
-    key: RunKey
-    exit_code: int
-
-
-class PauseAsked(msgspec.Struct, frozen=True, kw_only=True):
-    key: RunKey
-    is_paused: bool
 
 
 class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
@@ -254,7 +139,7 @@ class RunRefused(msgspec.Struct, frozen=True, kw_only=True):
 
     key: RunKey
     message: str
-    cause: Cause = Cause.LAUNCH
+    cause: EndCause = EndCause.LAUNCH
 
 
 class RunEnded(msgspec.Struct, frozen=True, kw_only=True):
@@ -297,12 +182,7 @@ Stimulus = (
     | Welcomed
     | EpochBegun
     | Disconnected
-    | StartAsked
-    | StopAsked
-    | UpdateAsked
-    | SignalAsked
-    | FinishAsked
-    | PauseAsked
+    | Order
     | Acknowledged
     | RunStarted
     | RunRefused
@@ -319,7 +199,7 @@ Stimulus = (
 
 
 class SendRegister(msgspec.Struct, frozen=True, kw_only=True):
-    runs: tuple[tuple[RunKey, Phase], ...]
+    runs: tuple[KnownRun, ...]
 
 
 class SendConfirmed(msgspec.Struct, frozen=True, kw_only=True):
@@ -327,16 +207,14 @@ class SendConfirmed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SendReport(msgspec.Struct, frozen=True, kw_only=True):
-    key: RunKey
-    phase: Phase  # RUNNING or ENDED
-    seq: int
+    """That a run runs, for as long as since `started_boot_s` when the report leaves; or how it ended."""
+
+    report: Report
     started_boot_s: float = 0.0
-    end: End | None = None
-    submission: str = ""
 
 
 class LaunchRun(msgspec.Struct, frozen=True, kw_only=True):
-    order: RunOrder
+    order: StartOrder
 
 
 class StopRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,22 +2,7 @@
 
 import msgspec
 
-from lattice.agent.machine.state import RunKey
-
-
-class StepKey(msgspec.Struct, frozen=True, order=True):
-    """One step of one run of an allocation."""
-
-    number: int
-    run: int
-    step: int
-
-    @property
-    def of_run(self) -> RunKey:
-        return RunKey(self.number, self.run)
-
-    def __str__(self) -> str:
-        return f"{self.number}.{self.run}.{self.step}"
+from lattice.ports.nodes.agents import StepKey
 
 
 class EndedTask(msgspec.Struct, frozen=True, kw_only=True):

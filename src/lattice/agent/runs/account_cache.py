@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from lattice.agent.machine.state import RunOrder
 from lattice.agent.runs.launch import Account, AccountPolicy, choose_directory, is_directory, resolve_account
+from lattice.ports.nodes.agents import StartOrder
 
 REMEMBERED_S = 10.0
 MAX_REMEMBERED = 1024
@@ -37,7 +37,7 @@ class AccountCache:
         self._now_s = now_s
         self._known: dict[tuple[str, str], _Known] = {}
 
-    def recall(self, order: RunOrder) -> Account | None:
+    def recall(self, order: StartOrder) -> Account | None:
         """The account, when nothing in this launch can wait; None when it has to be made ready elsewhere."""
         known = self._known.get((order.user, order.cwd))
         if known is None or len(order.script) > MAX_SCRIPT_BYTES:
@@ -47,7 +47,7 @@ class AccountCache:
             return None
         return known.account
 
-    def meet(self, order: RunOrder) -> Account:
+    def meet(self, order: StartOrder) -> Account:
         """Look everything up, in a thread; raises LaunchRefused."""
         account = resolve_account(order.user, self._policy)
         directory, note = choose_directory(order.cwd, account.home, account)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from lattice.agent.machine.state import RunKey, RunOrder
 from lattice.core.model.nodes.gpus import GpuTopology, GpuVendor, choose_gpus
 from lattice.core.model.nodes.memory import MemoryTopology, choose_cpus
+from lattice.ports.nodes.agents import RunKey, StartOrder
 
 # All that steers which devices a run sees: what the submission exported was meant for other devices.
 VISIBILITY = frozenset(
@@ -92,7 +92,7 @@ class DeviceTable:
         """What the run has, if it was given something."""
         return NOTHING if self.is_empty else self._held.get(key)
 
-    def assign(self, order: RunOrder, is_alive: Callable[[RunKey], bool]) -> Devices:
+    def assign(self, order: StartOrder, is_alive: Callable[[RunKey], bool]) -> Devices:
         """The best free devices for the run; what is no longer alive has none. Raises NoDevices."""
         if self.is_empty:
             return NOTHING
@@ -101,7 +101,7 @@ class DeviceTable:
         self._held[order.key] = devices = Devices(gpus=gpus, cpus=self._assign_cpus(order, gpus or ()))
         return devices
 
-    def _assign_gpus(self, order: RunOrder) -> tuple[int, ...] | None:
+    def _assign_gpus(self, order: StartOrder) -> tuple[int, ...] | None:
         if not self._gpus:
             return None
         # A server that says nothing of shares means the whole node.
@@ -111,7 +111,7 @@ class DeviceTable:
             raise NoDevices(f"{count} GPUs were assigned on this node, but {len(free)} of {len(self._gpus)} are free")
         return choose_gpus(self._topology.gpus, free, count)
 
-    def _assign_cpus(self, order: RunOrder, gpus: tuple[int, ...]) -> tuple[int, ...]:
+    def _assign_cpus(self, order: StartOrder, gpus: tuple[int, ...]) -> tuple[int, ...]:
         if not 0 < order.cpus < self._cpu_count:
             return ()
         free = self._cpus.difference(*(devices.cpus for devices in self._held.values()))

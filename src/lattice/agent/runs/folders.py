@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from lattice.agent.machine.state import RunKey, RunOrder
 from lattice.agent.runs.devices import NOTHING, Devices
 from lattice.agent.shim_client import ShimRecord, read_status
+from lattice.ports.nodes.agents import EarlySignal, RunKey, StartOrder
 
 SPEC = "spec.json"
 TOKEN = "token"  # noqa: S105 - a file name
@@ -25,18 +25,39 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """spec.json: what was asked, without its secrets, and which shim was to start it."""
 
     shim_id: str
-    order: RunOrder
+    order: StartOrder
     devices: Devices = NOTHING
 
 
+class _FormerOrder(msgspec.Struct, frozen=True):
+    early: EarlySignal | None = None
+
+
+class _FormerSpec(msgspec.Struct, frozen=True):
+    """What release 0.1.0 called otherwise."""
+
+    order: _FormerOrder
+
+
 _decoder = msgspec.json.Decoder(RunSpec)
+_former_decoder = msgspec.json.Decoder(_FormerSpec)
+
+
+def read_spec(data: bytes) -> RunSpec:
+    """The record, also one that an agent of release 0.1.0 left behind; raises msgspec.DecodeError."""
+    spec = _decoder.decode(data)
+    former = _former_decoder.decode(data).order
+    if former.early is None or spec.order.early_signal is not None:
+        return spec
+    order = msgspec.structs.replace(spec.order, early_signal=former.early)
+    return msgspec.structs.replace(spec, order=order)
 
 
 class FoundRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run as its folder tells it."""
 
     key: RunKey
-    order: RunOrder | None
+    order: StartOrder | None
     status: ShimRecord | None
     shim_id: str  # empty when the record is damaged: it was never completed then
     acknowledged_wall_s: float | None
@@ -57,7 +78,7 @@ class RunFolders:
     def path(self, key: RunKey) -> Path:
         return self._root / f"{key.number}.{key.run}"
 
-    def create(self, order: RunOrder, owner: tuple[int, int], shim_id: str, devices: Devices = NOTHING) -> Path:
+    def create(self, order: StartOrder, owner: tuple[int, int], shim_id: str, devices: Devices = NOTHING) -> Path:
         """The run's folder with all that belongs into it before the start; OSError leaves nothing behind."""
         folder = f"{self._runs}/{order.key.number}.{order.key.run}"
         os.mkdir(folder)
@@ -139,14 +160,14 @@ class RunFolders:
             if dot and number.isdigit() and run.isdigit():
                 yield self._found(RunKey(int(number), int(run)))
 
-    def order(self, key: RunKey) -> RunOrder | None:
+    def order(self, key: RunKey) -> StartOrder | None:
         """What was asked, without its secrets; None when the folder does not say."""
         spec = self._spec(key)
         return None if spec is None else spec.order
 
     def _spec(self, key: RunKey) -> RunSpec | None:
         try:
-            return _decoder.decode((self.path(key) / SPEC).read_bytes())
+            return read_spec((self.path(key) / SPEC).read_bytes())
         except (OSError, msgspec.DecodeError):
             return None
 

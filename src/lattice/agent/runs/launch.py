@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from lattice.agent.machine.state import RunOrder
 from lattice.agent.runs.devices import GPUS_VARIABLE, NOTHING, VISIBILITY, Devices
 from lattice.agent.runs.folders import SCRIPT, TOKEN, RunFolders
 from lattice.agent.shim_client import STANDARD_PATH
+from lattice.ports.nodes.agents import StartOrder
 
 DEFAULT_MIN_UID = 1000
 NOBODY = frozenset({65534, 0xFFFFFFFE})  # the overflow id of Linux, and as 32 bits have it
@@ -216,7 +216,7 @@ def _link(link: Path, program: Path) -> None:
 
 
 def build_environment(
-    order: RunOrder,
+    order: StartOrder,
     account: Account,
     node_id: str,
     token_file: str,
@@ -264,7 +264,7 @@ def build_environment(
     return environment
 
 
-def command_line(order: RunOrder, folder: Path) -> list[str]:
+def command_line(order: StartOrder, folder: Path) -> list[str]:
     """What is executed: the argument vector as it is, or the private copy of the script."""
     if not order.script:
         return list(order.argv)
@@ -273,7 +273,7 @@ def command_line(order: RunOrder, folder: Path) -> list[str]:
 
 
 def prepare(
-    order: RunOrder,
+    order: StartOrder,
     folders: RunFolders,
     policy: AccountPolicy,
     node_id: str,
@@ -320,12 +320,12 @@ def prepare(
     return request | _extras(order)
 
 
-def _extras(order: RunOrder) -> dict[str, object]:
+def _extras(order: StartOrder) -> dict[str, object]:
     extras: dict[str, object] = {}
     if order.files is not None:
         files = order.files
         mode = "append" if files.append else "truncate"
         extras["files"] = {"stdout": files.stdout, "stderr": files.stderr, "stdin": files.stdin, "mode": mode}
-    if order.early is not None:
-        extras["early"] = {"signal": order.early.signal, "before_s": order.early.before_s, "to": order.early.to}
+    if order.early_signal is not None:
+        extras["early"] = msgspec.structs.asdict(order.early_signal)
     return extras

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from lattice.agent.machine.state import AgentState, Cause, End, Phase, Retention, Run, RunKey, ShimReady
+from lattice.agent.machine.state import AgentState, End, Retention, Run, ShimReady
 from lattice.agent.runs.folders import FoundRun, RunFolders
 from lattice.agent.shim_client import ShimRecord
+from lattice.ports.nodes.agents import EndCause, Phase, RunKey
 
 BOOT_ID_SOURCE = Path("/proc/sys/kernel/random/boot_id")
 BOOT_ID = "boot_id"
@@ -68,7 +69,7 @@ def _recalled(found: FoundRun) -> Run:
         phase=Phase.ENDED,
         allocation_id=allocation_id,
         launched=True,
-        end=end_of(found.status) or End(cause=Cause.NODE, message="the record of its end is lost"),
+        end=end_of(found.status) or End(cause=EndCause.NODE, message="the record of its end is lost"),
         settled=True,
         kept_since_s=found.acknowledged_wall_s,
         epoch=epoch,

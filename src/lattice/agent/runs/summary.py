@@ -6,12 +6,13 @@ It is written once, after the last byte of the run itself and before its output 
 import os
 from pathlib import Path
 
-from lattice.agent.machine.state import Cause, End, RunOrder
+from lattice.agent.machine.state import End
+from lattice.ports.nodes.agents import EndCause, StartOrder
 
 _DONE = "summarised"
 
 
-def write_summary(folder: Path, order: RunOrder, end: End) -> None:
+def write_summary(folder: Path, order: StartOrder, end: End) -> None:
     """Appends the line unless that was done before."""
     try:
         os.close(os.open(folder / _DONE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -21,16 +22,16 @@ def write_summary(folder: Path, order: RunOrder, end: End) -> None:
         file.write(summary_line(order, end).encode())
 
 
-def summary_line(order: RunOrder, end: End) -> str:
+def summary_line(order: StartOrder, end: End) -> str:
     memory = f"peak memory {end.peak_memory_mb} MB" + _percent(end.peak_memory_mb, order.memory_mb)
     cpu = f"CPU {_clock(end.cpu_s)}" + _percent(end.cpu_s, end.elapsed_s * order.cpus)
     return f"lattice: {order.allocation_id} {_how(end)} after {_clock(end.elapsed_s)}, {cpu}, {memory}\n"
 
 
 def _how(end: End) -> str:
-    if end.cause is Cause.EXIT:
+    if end.cause is EndCause.EXIT:
         return f"ended with exit code {end.exit_code}"
-    if end.cause is Cause.SIGNAL:
+    if end.cause is EndCause.SIGNAL:
         return f"was killed by signal {end.signal}"
     return f"ended: {end.cause.value}"
 

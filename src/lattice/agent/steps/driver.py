@@ -7,15 +7,17 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from lattice.agent.connection import Outbox
-from lattice.agent.machine.state import Phase, Run, RunKey
-from lattice.agent.machine.step_status import StepKey, StepStatus
+from lattice.agent.machine.state import Run
+from lattice.agent.machine.step_status import StepStatus
 from lattice.agent.runs.devices import DeviceTable, NoDevices
 from lattice.agent.runs.launch import LaunchRefused, NodeCannotWrite
 from lattice.agent.runs.output import Readers
 from lattice.agent.shim_client import ShimMessage
-from lattice.agent.steps.launch import Site, StepLaunch, prepare_step
-from lattice.agent.steps.messages import launch_of, step_key
+from lattice.agent.steps.launch import Site, prepare_step
 from lattice.agent.steps.table import StepRetention, Steps
+from lattice.ports.nodes.agents import Phase, RunKey, StepKey
+from lattice.ports.nodes.steps import AckOrder, EndOrder, LaunchOrder, ResizeOrder, SignalOrder
+from lattice.wire.agents.messages import STEP_KEY, step_order_of
 from lattice.wire.pb import agent_pb2 as pb
 
 _log = logging.getLogger(__name__)
@@ -72,23 +74,20 @@ class StepDriver:
 
     def received(self, message: pb.ServerMessage) -> bool:
         """Whether the message was about a step."""
-        match message.WhichOneof("body"):
-            case "launch_step":
-                self._launch(message.launch_step)
-            case "signal_step":
-                signal = message.signal_step
-                self.table.order("signal_step", step_key(signal.key), signal=signal.signal)
-            case "end_step":
-                end = message.end_step
-                self.table.end(step_key(end.key), end.grace_s, end.why)
-            case "step_input":
-                self.table.feed(message.step_input, step_key(message.step_input.key))
-            case "resize_step":
-                size = message.resize_step
-                self.table.order("resize_step", step_key(size.key), rows=size.rows, columns=size.columns)
-            case "step_ack":
-                self.table.acknowledged(step_key(message.step_ack.key))
-            case _:
+        match step_order_of(message):
+            case LaunchOrder() as launch:
+                self._launch(launch)
+            case SignalOrder(key=key, signal=signal):
+                self.table.order("signal_step", key, signal=signal)
+            case EndOrder(key=key, grace_s=grace_s, why=why):
+                self.table.end(key, grace_s, why)
+            case ResizeOrder(key=key, rows=rows, columns=columns):
+                self.table.order("resize_step", key, rows=rows, columns=columns)
+            case AckOrder(key=key):
+                self.table.acknowledged(key)
+            case None if message.HasField("step_input"):
+                self.table.feed(message.step_input, STEP_KEY.read(message.step_input.key))
+            case None:
                 return False
         return True
 
@@ -96,13 +95,12 @@ class StepDriver:
         key = StepKey(asked.key.number, asked.key.run, asked.step)
         readers.attend(asked.reader, self.table.send_journal(asked, key, outbox))
 
-    def _launch(self, message: pb.LaunchStep) -> None:
-        launch = launch_of(message)
+    def _launch(self, launch: LaunchOrder) -> None:
         ranks = tuple(task.rank for task in launch.tasks)
-        if self.table.begin(launch.key, launch.launch_id, launch.plan, ranks, fence=launch.order.fence):
+        if self.table.begin(launch.key, launch.launch_id, launch.plan, ranks, fence=launch.base.fence):
             self._spawn(self._carry_out(launch))
 
-    async def _carry_out(self, launch: StepLaunch) -> None:
+    async def _carry_out(self, launch: LaunchOrder) -> None:
         key = launch.key
         run = self._find(key.of_run)
         if run is not None and run.phase is not Phase.RUNNING:
@@ -111,7 +109,7 @@ class StepDriver:
         try:
             devices = self._devices.of(key.of_run)
             if devices is None:
-                devices = self._devices.assign(launch.order, self._is_alive)
+                devices = self._devices.assign(launch.base, self._is_alive)
             variables = self._devices.environment(devices)
             loop = asyncio.get_running_loop()
             request = await loop.run_in_executor(

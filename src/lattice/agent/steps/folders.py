@@ -8,9 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from lattice.agent.machine.step_status import StepKey, StepStatus
+from lattice.agent.machine.step_status import StepStatus
 from lattice.agent.runs.devices import NOTHING, Devices
 from lattice.agent.runs.folders import ACKNOWLEDGED, SPEC, TOKEN, write_new
+from lattice.ports.nodes.agents import StepKey
 
 STATUS = "status.json"
 

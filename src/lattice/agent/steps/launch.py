@@ -5,42 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from lattice.agent.machine.state import RunOrder
-from lattice.agent.machine.step_status import StepKey
 from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import TOKEN
 from lattice.agent.runs.launch import AccountPolicy, build_environment, choose_directory, refusal_of, resolve_account
 from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
 from lattice.agent.steps.folders import StepFolders, StepSpec
-
-
-class TaskPlan(msgspec.Struct, frozen=True, kw_only=True):
-    rank: int
-    local_rank: int
-    argv: tuple[str, ...] = ()
-    has_input: bool = False
-    stdin: str = ""
-    stdout: str = ""
-    stderr: str = ""
-    truncate: bool = False
-    pty: bool = False
-
-
-class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server asked for."""
-
-    key: StepKey
-    order: RunOrder
-    launch_id: str
-    plan: bytes
-    tasks: tuple[TaskPlan, ...]
-    size: int
-    nodes: tuple[str, ...]
-    node_index: int
-    cpus_per_task: int = 1
-    time_s: float = 0.0
-    rows: int = 0
-    columns: int = 0
+from lattice.ports.nodes.steps import LaunchOrder, TaskOrder
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +26,10 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare_step(
-    launch: StepLaunch, site: Site, devices: Devices, variables: Mapping[str, str], run_folder: Path
+    launch: LaunchOrder, site: Site, devices: Devices, variables: Mapping[str, str], run_folder: Path
 ) -> dict[str, object]:
     """Make the step's folder and say what the shim is to start; raises LaunchRefused and leaves nothing then."""
-    order, key = launch.order, launch.key
+    order, key = launch.base, launch.key
     account = resolve_account(order.user, site.policy)
     directory, _ = choose_directory(order.cwd, account.home, account)
     spec = StepSpec(
@@ -105,7 +75,7 @@ def prepare_step(
     return request | run_limits(site.limits, site.size, order.cpus, order.memory_mb, devices.cpus)
 
 
-def _step_variables(launch: StepLaunch) -> dict[str, str]:
+def _step_variables(launch: LaunchOrder) -> dict[str, str]:
     return {
         "LATTICE_LAUNCH_ID": launch.launch_id,
         "LATTICE_STEP_ID": str(launch.key.step),
@@ -114,13 +84,13 @@ def _step_variables(launch: StepLaunch) -> dict[str, str]:
         "LATTICE_NODE_INDEX": str(launch.node_index),
         "LATTICE_NPROCS": str(launch.size),
         "LATTICE_LOCAL_SIZE": str(len(launch.tasks)),
-        "LATTICE_CPUS_PER_TASK": str(launch.cpus_per_task),
+        "LATTICE_CPUS_PER_TASK": str(launch.cpus_per_task or 1),
         "PMI_SIZE": str(launch.size),
         "PMI_SPAWNED": "0",
     }
 
 
-def _task(task: TaskPlan, *, with_slurm: bool) -> dict[str, object]:
+def _task(task: TaskOrder, *, with_slurm: bool) -> dict[str, object]:
     slurm = {"SLURM_PROCID": str(task.rank), "SLURM_LOCALID": str(task.local_rank)} if with_slurm else {}
     return {
         "rank": task.rank,

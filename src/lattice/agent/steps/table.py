@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 import msgspec
 
 from lattice.agent.connection import Outbox
-from lattice.agent.machine.state import RunKey
-from lattice.agent.machine.step_status import EndedTask, StepKey, StepStatus
+from lattice.agent.machine.step_status import EndedTask, StepStatus
 from lattice.agent.messages import output_chunk
 from lattice.agent.shim.journal import read_journal
 from lattice.agent.shim_client import ShimMessage
 from lattice.agent.steps.folders import StepFolders
-from lattice.agent.steps.messages import input_taken, known_step, step_report
+from lattice.agent.steps.messages import input_taken, step_report
+from lattice.ports.nodes.agents import KnownStep, RunKey, StepKey
 from lattice.wire.pb import agent_pb2 as pb
 
 REPEAT_AFTER_S = 5.0
@@ -120,9 +120,9 @@ class Steps:
         step = self._steps.get(key)
         return step is not None and not step.has_ended
 
-    def known(self) -> list[pb.KnownStep]:
+    def known(self) -> list[KnownStep]:
         return [
-            known_step(step.key, step.launch_id, step.plan, has_ended=step.has_ended)
+            KnownStep(key=step.key, launch_id=step.launch_id, plan=step.plan, ended=step.has_ended)
             for step in self._steps.values()
             if not step.is_acknowledged
         ]

@@ -5,7 +5,7 @@ from lattice.api.errors import ApiError
 from lattice.api.find.lookup import Found
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState, TaskGroup
-from lattice.ports.nodes.agents import SignalRunOrder, SignalTarget
+from lattice.ports.nodes.agents import RunKey, SignalRunOrder, SignalTarget
 
 
 def send_signal(context: Context, found: Found, signal: int, to: SignalTarget) -> Allocation:
@@ -19,7 +19,7 @@ def send_signal(context: Context, found: Found, signal: int, to: SignalTarget) -
     if record.state is not AllocationState.RUNNING:
         hint = "it has ended" if found.is_ended else f"wait until it runs: `lattice watch {name}`"
         raise ApiError("conflict", f"{name} is not running", current=str(record.state), hint=hint)
-    order = SignalRunOrder(number=record.number, run=record.run, signal=signal, to=to)
+    order = SignalRunOrder(key=RunKey(record.number, record.run), signal=signal, to=to)
     heard = [context.services.links.send(node, order) for node in record.nodes]
     if not any(heard):
         raise ApiError("unavailable", f"no node of {name} is connected now", hint="try again in a moment")

@@ -30,12 +30,14 @@ from lattice.core.model.nodes.admission import AdmissionStatus
 from lattice.core.model.nodes.health import HealthReport
 from lattice.core.model.nodes.nodes import DegradeCause, DownCause, Node, NodeState
 from lattice.core.model.nodes.observations import Beat, Observations
-from lattice.core.model.work.allocations import PartPhase
+from lattice.core.model.work.allocations import Cause, PartPhase
 from lattice.core.model.work.submissions import submission_of
 from lattice.ports.clock import Clock, SystemClock
 from lattice.ports.nodes.agents import (
     AgentLinks,
+    EndCause,
     Greeting,
+    Phase,
     Registration,
     RegistrationRefused,
     Report,
@@ -92,7 +94,7 @@ class AgentSessions:
     _recovering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def register(self, registration: Registration) -> Greeting:
-        node = registration.node
+        node = registration.node_id
         self._refuse_later_epoch(registration)
         refusal = credentials_refusal(self.replica.state, node, registration.issued_at)
         if refusal is not None:
@@ -126,7 +128,7 @@ class AgentSessions:
         state = self.replica.state
         running = running_runs(state, node)
         strange = strange_runs(registration, running, self.settings.epoch)
-        known = frozenset(registration.runs) - strange
+        known = frozenset(run.key for run in registration.runs) - strange
         session.missing = tuple(key for key in running if key not in known)
         self.steps.registered(node, registration.steps)
         self.observations.greet(node, self.clock.monotonic_s(), registration.process)
@@ -135,7 +137,7 @@ class AgentSessions:
         session.interval_s = self._interval_s()
         return Greeting(
             session=session.id,
-            wanted=tuple(key for key in wanted_runs(state, node) if key not in strange),
+            valid_runs=tuple(key for key in wanted_runs(state, node) if key not in strange),
             epoch=self.settings.epoch,
             heartbeat_interval_s=session.interval_s,
             down_after_s=self.timers.promise_s(node),
@@ -166,7 +168,7 @@ class AgentSessions:
         if own and known > own:
             self.counts["later_agents"] += 1
             raise RegistrationRefused(
-                f"node {registration.node} serves a later history of this cluster (epoch {known}); this server has epoch {own}, "
+                f"node {registration.node_id} serves a later history of this cluster (epoch {known}); this server has epoch {own}, "
                 "which was replaced by a restore: stop it"
             )
 
@@ -212,7 +214,7 @@ class AgentSessions:
         commands = [_command(node, report) for report in reports]
         await self.replica.propose_many(commands, _actor(node))
         for report in reports:
-            if report.phase is PartPhase.RUNNING:
+            if report.phase is Phase.RUNNING:
                 self._stop_unwanted(node, report.key)
 
     def _is_meant(self, report: Report) -> bool:
@@ -227,7 +229,7 @@ class AgentSessions:
         if is_wanted(self.replica.state, node, key):
             return
         self.counts["unwanted_runs"] += 1
-        self.links.send(node, StopOrder(number=key.number, run=key.run, grace_s=0.0, why="stale"))
+        self.links.send(node, StopOrder(key=key, grace_s=0.0, why="stale"))
 
     def inventory(self, node: str, session: int, document: bytes, fingerprint: str) -> None:
         if self.inventories is not None and self._current(node, session) is not None:
@@ -341,20 +343,37 @@ def _actor(node: str) -> str:
     return f"node/{node}"
 
 
+_PHASES = {  # partial: the other phases are not reported
+    Phase.RUNNING: PartPhase.RUNNING,
+    Phase.ENDED: PartPhase.ENDED,
+}
+_CAUSES = {
+    EndCause.EXIT: Cause.EXIT,
+    EndCause.SIGNAL: Cause.SIGNAL,
+    EndCause.OOM: Cause.OOM,
+    EndCause.WALLTIME: Cause.WALLTIME,
+    EndCause.LAUNCH: Cause.LAUNCH,
+    EndCause.NODE: Cause.NODE,
+    EndCause.STOPPED: None,  # the state knows who ordered it, and why
+    EndCause.PROLOGUE: Cause.LAUNCH,
+}
+
+
 def _command(node: str, report: Report) -> ReportPart:
+    cause = report.cause if report.phase is Phase.ENDED else None
     return ReportPart(
         number=report.key.number,
         run=report.key.run,
         node=node,
         seq=report.seq,
-        phase=report.phase,
-        cause=report.cause,
-        stopped=report.is_stopped,
+        phase=_PHASES[report.phase],
+        cause=None if cause is None else _CAUSES[cause],
+        stopped=cause is EndCause.STOPPED,
         exit_code=report.exit_code,
         signal=report.signal,
         message=report.message,
         cpu_s=report.cpu_s,
         peak_memory_mb=report.peak_memory_mb,
         elapsed_s=report.elapsed_s,
-        prologue_failed=report.is_prologue or report.is_unstarted,
+        prologue_failed=cause is EndCause.PROLOGUE or (cause is EndCause.NODE and report.never_ran),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lattice.control.steps.plan import StepPlan, counted_status, failure_lines
 from lattice.core.model.work.steps import StepRecord
-from lattice.ports.nodes.agents import TaskEnd
+from lattice.ports.nodes.agents import StepKey, TaskEnd
 from lattice.ports.nodes.steps import LaunchOrder, LaunchRequest, StepOrder, StepView
 
 KEPT_MESSAGE = 2000
@@ -41,6 +41,10 @@ class LiveStep:
     def key(self) -> tuple[int, int]:
         return self.number, self.step
 
+    @property
+    def step_key(self) -> StepKey:
+        return StepKey(self.number, self.run, self.step)
+
     def ranks_on(self, node: str) -> frozenset[int]:
         """The ranks of its tasks on the node."""
         if not self._ranks and self.plan is not None:
@@ -49,7 +53,7 @@ class LiveStep:
         return self._ranks.get(node, frozenset())
 
     def about(self) -> StepOrder:
-        return StepOrder(number=self.number, run=self.run, step=self.step)
+        return StepOrder(key=self.step_key)
 
 
 def view_of(live: LiveStep) -> StepView:

@@ -238,7 +238,7 @@ def for_step(base: StartOrder, request: LaunchRequest, env: dict[str, str]) -> S
         cwd=request.cwd or base.cwd,
         walltime_s=0.0,
         files=None,
-        early=None,
+        early_signal=None,
     )
 
 

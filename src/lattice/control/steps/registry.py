@@ -43,7 +43,16 @@ from lattice.core.model.work.allocations import Allocation, AllocationState, Par
 from lattice.core.model.work.layout import Misfit, lay_out
 from lattice.core.model.work.steps import StepRecord, step_id
 from lattice.ports.clock import Clock
-from lattice.ports.nodes.agents import KnownStep, OutputPiece, RunKey, StartOrder, StepReport, TaskEnd
+from lattice.ports.nodes.agents import (
+    EndCause,
+    KnownStep,
+    OutputPiece,
+    RunKey,
+    StartOrder,
+    StepKey,
+    StepReport,
+    TaskEnd,
+)
 from lattice.ports.nodes.steps import (
     AckOrder,
     EndOrder,
@@ -161,7 +170,7 @@ class StepRegistry:
     def signal(self, number: int, step: int, signal: int) -> None:
         live = self._running(number, step)
         for node in sorted(live.open_nodes):
-            self._links.order_step(node, SignalOrder(number=number, run=live.run, step=step, signal=signal))
+            self._links.order_step(node, SignalOrder(key=live.step_key, signal=signal))
 
     def end(self, number: int, step: int, why: str) -> None:
         live = self._live.get((number, step))
@@ -171,7 +180,7 @@ class StepRegistry:
 
     def resize(self, number: int, step: int, rows: int, columns: int) -> None:
         live = self._running(number, step)
-        order = ResizeOrder(number=number, run=live.run, step=step, rows=rows, columns=columns)
+        order = ResizeOrder(key=live.step_key, rows=rows, columns=columns)
         for node in sorted(live.open_nodes):
             self._links.order_step(node, order)
 
@@ -191,7 +200,7 @@ class StepRegistry:
         return min(await asyncio.gather(*feeds))
 
     def read(self, node: str, number: int, run: int, step: int, *, offset: int) -> AsyncIterator[OutputPiece]:
-        about = StepOrder(number=number, run=run, step=step)
+        about = StepOrder(key=StepKey(number, run, step))
         return self._links.read_journal(node, about, offset=offset, follow=True)
 
     def _running(self, number: int, step: int) -> LiveStep:
@@ -345,7 +354,7 @@ class StepRegistry:
 
     def registered(self, node: str, known: tuple[KnownStep, ...]) -> None:
         """The node has these steps and no others."""
-        has = {(step.key.number, step.step): step for step in known}
+        has = {(step.key.number, step.key.step): step for step in known}
         for step in known:
             self._adopt(node, step)
         for live in list(self._live.values()):
@@ -369,11 +378,11 @@ class StepRegistry:
     def _adopt(self, node: str, known: KnownStep) -> None:
         plan = trusted_plan(self._replica.state, node, known)
         if plan is None:
-            self._distrust(node, known.key)
+            self._distrust(node, known.key.of_run)
             return
         number = known.key.number
-        self._next[number] = max(self._next.get(number, 0), known.step + 1)
-        live = self._live.get((number, known.step))
+        self._next[number] = max(self._next.get(number, 0), known.key.step + 1)
+        live = self._live.get((number, known.key.step))
         if live is None:
             live = LiveStep(
                 number=number,
@@ -392,7 +401,7 @@ class StepRegistry:
                     self._missing.append((self._clock.monotonic_s() + ADOPT_WITHIN_S, other, live.key))
             self._alarm.ring()
         elif live.launch_id != plan.launch_id or live.plan is None or node not in live.plan.layout.nodes:
-            self._distrust(node, known.key)
+            self._distrust(node, known.key.of_run)
             return
         self._has_it(live, node)
         self._missing = [entry for entry in self._missing if entry[1:] != (node, live.key)]
@@ -400,20 +409,19 @@ class StepRegistry:
             self._end(live, 0.0, "the allocation has ended")
 
     def report(self, node: str, report: StepReport) -> None:
-        live = self._live.get((report.key.number, report.step))
+        live = self._live.get((report.key.number, report.key.step))
         if live is None or live.launch_id != report.launch_id:
-            if report.has_ended and is_settled(self._replica.state, node, report):
-                ack = AckOrder(number=report.key.number, run=report.key.run, step=report.step)
-                self._links.order_step(node, ack)
+            if report.ended and is_settled(self._replica.state, node, report):
+                self._links.order_step(node, AckOrder(key=report.key))
             return
         if not concerns(live, node, report):
-            self._distrust(node, report.key)
+            self._distrust(node, report.key.of_run)
             return
         self._has_it(live, node)
         fresh = news(live, node, report.tasks)
         for end in fresh:
             live.ends[end.rank] = end
-        if report.has_ended and node in live.open_nodes:
+        if report.ended and node in live.open_nodes:
             live.cpu_s += report.cpu_s
             live.peak_memory_mb = max(live.peak_memory_mb, report.peak_memory_mb)
             live.message = live.message or report.message
@@ -438,7 +446,7 @@ class StepRegistry:
         self._has_it(live, node)
         for rank, home in live.plan.node_of().items():
             if home == node and rank not in live.ends:
-                live.ends[rank] = TaskEnd(rank=rank, message=why, is_lost=True)
+                live.ends[rank] = TaskEnd(rank=rank, message=why, cause=EndCause.NODE)
         self._node_over(live, node)
         if live.open_nodes:
             self._end(live, self._grace_s(), f"node {node} was lost")
@@ -515,7 +523,7 @@ class StepRegistry:
                 self._links.order_step(node, self._end_order(live, grace_s, why))
 
     def _end_order(self, live: LiveStep, grace_s: float, why: str) -> EndOrder:
-        return EndOrder(number=live.number, run=live.run, step=live.step, grace_s=grace_s, why=why)
+        return EndOrder(key=live.step_key, grace_s=grace_s, why=why)
 
     def _give_up(self, live: LiveStep, why: str) -> None:
         """A step that never got room."""
@@ -578,7 +586,7 @@ class StepRegistry:
         self.counts["recorded"] += len(over)
         for live in over:
             for node in live.plan.layout.nodes if live.plan else ():
-                self._links.order_step(node, AckOrder(number=live.number, run=live.run, step=live.step))
+                self._links.order_step(node, AckOrder(key=live.step_key))
             self._forget(live)
 
     def _forget(self, live: LiveStep) -> None:

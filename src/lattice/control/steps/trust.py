@@ -6,7 +6,7 @@ from lattice.control.steps.live import LiveStep
 from lattice.control.steps.plan import StepPlan, decode_plan
 from lattice.core.machine.state import State
 from lattice.core.model.work.steps import MAX_TASKS
-from lattice.ports.nodes.agents import KnownStep, RunKey, StepReport, TaskEnd
+from lattice.ports.nodes.agents import KnownStep, RunKey, StepKey, StepReport, TaskEnd
 
 # Numbers of steps that were refused for want of room are skipped, so gaps are possible; not such gaps.
 MAX_AHEAD = 65_536
@@ -24,19 +24,19 @@ def has_run(state: State, node: str, key: RunKey) -> bool:
 
 def trusted_plan(state: State, node: str, known: KnownStep) -> StepPlan | None:
     """The plan of a step that a node says it has; None when it cannot be a step of a run of this node."""
-    if len(known.plan) > MAX_PLAN_BYTES or not has_run(state, node, known.key):
+    if len(known.plan) > MAX_PLAN_BYTES or not has_run(state, node, known.key.of_run):
         return None
     allocation = state.allocations[known.key.number]
     plan = decode_plan(known.plan)
-    if plan is None or known.step >= min(allocation.next_step + MAX_AHEAD, MAX_STEPS):
+    if plan is None or known.key.step >= min(allocation.next_step + MAX_AHEAD, MAX_STEPS):
         return None
-    is_same = (plan.number, plan.run, plan.step) == (known.key.number, known.key.run, known.step)
+    is_same = StepKey(plan.number, plan.run, plan.step) == known.key
     return plan if is_same and _fits(plan, node, frozenset(allocation.nodes)) else None
 
 
 def is_settled(state: State, node: str, report: StepReport) -> bool:
     """Whether a step that is not followed needs no more reports: it is recorded, or there is nothing to record it with."""
-    if not has_run(state, node, report.key):
+    if not has_run(state, node, report.key.of_run):
         return True
     return any(record.launch_id == report.launch_id for record in state.allocations[report.key.number].steps)
 

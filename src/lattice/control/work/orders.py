@@ -1,21 +1,32 @@
 """Orders as they follow from the state. Pure: the same state gives the same order, however often it is asked."""
 
-from typing import assert_never
+from typing import Any, assert_never
 
-from lattice.control.work.run_files import early_order, file_names
+from lattice.control.work.run_files import early_signal, run_files
 from lattice.core.machine.state import State
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import Fencing
 from lattice.core.model.work.allocations import Allocation, AllocationState, Part, StopIntent
 from lattice.core.model.work.submissions import submission_of
-from lattice.ports.nodes.agents import DEFAULT_UMASK, FinishOrder, PauseOrder, StartOrder, StopOrder, UpdateOrder
+from lattice.ports.nodes.agents import (
+    DEFAULT_UMASK,
+    FinishOrder,
+    PauseOrder,
+    RunKey,
+    StartOrder,
+    StopOrder,
+    UpdateOrder,
+)
 from lattice.wire.slurm.variables import SlurmSettings, run_variables
 from lattice.wire.work.allocations import Work
 
 INDEX = "${INDEX}"
 ONE_STEP = "srun"
 NATIVE = SlurmSettings()
+# What is made here of the work; every other field of the work goes into the order's field of the same name, as it is.
+_MADE = frozenset({"argv", "script", "script_args", "env", "submit_dir", "umask"})
+_COPIED = [name for name in Work.__struct_fields__ if name in StartOrder.__struct_fields__ and name not in _MADE]
 TOKEN_SLACK_S = 600  # from the making of the token to the start of the process, and for clocks that differ
 
 
@@ -36,12 +47,11 @@ def start_order(
     vcluster = state.vclusters.get(allocation.vcluster)
     submit_dir = work.submit_dir or work.cwd
     return StartOrder(
-        number=allocation.number,
-        run=allocation.run,
+        **_copied(work),
+        key=_key(allocation),
         allocation_id=allocation_id(allocation.number),
         name=allocation.name,
-        account=allocation.account,
-        cwd=work.cwd,
+        user=allocation.account,
         nodes=allocation.nodes,
         tasks=len(allocation.shares),
         grace_s=grace_s,
@@ -58,13 +68,20 @@ def start_order(
         task_group_id=allocation_id(allocation.group) if allocation.group else "",
         token=token,
         api_url=api_url,
-        is_fenced=vcluster is not None and vcluster.fencing is Fencing.STRICT,
-        has_summary=work.summary,
-        files=file_names(allocation, work, part.node),
-        early=early_order(allocation, work),
+        fence=vcluster is not None and vcluster.fencing is Fencing.STRICT,
+        files=run_files(allocation, work, part.node),
+        early_signal=early_signal(allocation, work),
         umask=DEFAULT_UMASK if work.umask is None else work.umask,
         submission=submission_of(allocation),
     )
+
+
+def _key(allocation: Allocation) -> RunKey:
+    return RunKey(allocation.number, allocation.run)
+
+
+def _copied(work: Work) -> dict[str, Any]:
+    return {name: getattr(work, name) for name in _COPIED}
 
 
 def _indexed(words: tuple[str, ...], allocation: Allocation) -> tuple[str, ...]:
@@ -109,8 +126,7 @@ def stop_reason(intent: StopIntent | None) -> str:
 
 def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
     return StopOrder(
-        number=allocation.number,
-        run=allocation.run,
+        key=_key(allocation),
         grace_s=grace_s,
         why=stop_reason(allocation.intent),
         submission=submission_of(allocation),
@@ -118,7 +134,7 @@ def stop_order(allocation: Allocation, grace_s: float) -> StopOrder:
 
 
 def pause_order(allocation: Allocation) -> PauseOrder:
-    return PauseOrder(number=allocation.number, run=allocation.run, is_paused=bool(allocation.paused_at))
+    return PauseOrder(key=_key(allocation), paused=bool(allocation.paused_at))
 
 
 def finish_order(allocation: Allocation) -> FinishOrder | None:
@@ -130,13 +146,11 @@ def finish_order(allocation: Allocation) -> FinishOrder | None:
     first = next((step for step in allocation.steps if step.step == 0 and step.run == allocation.run), None)
     if first is None:
         return None
-    return FinishOrder(number=allocation.number, run=allocation.run, exit_code=min(first.exit_code, 255))
+    return FinishOrder(key=_key(allocation), exit_code=min(first.exit_code, 255))
 
 
 def update_order(allocation: Allocation, token: str) -> UpdateOrder:
-    return UpdateOrder(
-        number=allocation.number, run=allocation.run, walltime_s=float(allocation.walltime_s), token=token
-    )
+    return UpdateOrder(key=_key(allocation), walltime_s=float(allocation.walltime_s), token=token)
 
 
 def token_lifetime_s(allocation: Allocation, *, most_s: float, grace_s: float) -> int:

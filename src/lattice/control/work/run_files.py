@@ -1,7 +1,7 @@
 """Which files a run writes, with the patterns of their names filled in, and its signal before the limit. Pure."""
 
 from lattice.core.model.work.allocations import Allocation
-from lattice.ports.nodes.agents import EarlyOrder, FileNames, SignalTarget
+from lattice.ports.nodes.agents import EarlySignal, RunFiles
 from lattice.slurm.text.patterns import fill
 from lattice.wire.work.allocations import Work
 from lattice.wire.work.run_files import OpenMode, OutputFiles, parse_early
@@ -11,19 +11,19 @@ BATCH = "sbatch"
 PER_NODE = ("%N", "%n")
 
 
-def file_names(allocation: Allocation, work: Work, node: str) -> FileNames | None:
+def run_files(allocation: Allocation, work: Work, node: str) -> RunFiles | None:
     """None for a run whose output goes to the log store alone."""
     wanted = work.output or _asked_files(allocation)
     if wanted is None or not (wanted.stdout or wanted.stderr or wanted.stdin):
         return None
     values = _values(allocation, node)
     is_shared = len(allocation.parts) > 1 and not any(word in wanted.stdout for word in PER_NODE)
-    return FileNames(
+    return RunFiles(
         stdout=fill(wanted.stdout, values),
         stderr=fill(wanted.stderr, values),
         stdin=fill(wanted.stdin, values),
         # Parts that share a file must not empty it for each other.
-        appends=wanted.mode == "append" or is_shared,
+        append=wanted.mode == "append" or is_shared,
     )
 
 
@@ -51,14 +51,9 @@ def _values(allocation: Allocation, node: str) -> dict[str, str]:
     }
 
 
-def early_order(allocation: Allocation, work: Work) -> EarlyOrder | None:
+def early_signal(allocation: Allocation, work: Work) -> EarlySignal | None:
     """The signal that the node sends by itself before the limit; from a Slurm command it is for the steps."""
+    if work.signal:
+        return parse_early(work.signal)
     asked = allocation.asked
-    text = work.signal or (asked.signal if asked is not None else "")
-    early = parse_early(text) if text else None
-    if early is None:
-        return None
-    target: SignalTarget = "all" if work.signal else "steps"
-    if early.to_entrypoint:
-        target = "entrypoint"
-    return EarlyOrder(signal=early.signal, before_s=early.before_s, to=target)
+    return parse_early(asked.signal, "steps") if asked is not None and asked.signal else None

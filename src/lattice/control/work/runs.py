@@ -53,5 +53,5 @@ def strange_runs(registration: Registration, running: Collection[RunKey], epoch:
     it as running, which it then did already when the backup was made.
     """
     return frozenset(
-        key for key, began in registration.run_epochs.items() if epoch and began != epoch and key not in running
+        run.key for run in registration.runs if epoch and run.epoch and run.epoch != epoch and run.key not in running
     )

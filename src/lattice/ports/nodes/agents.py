@@ -8,6 +8,7 @@ Errors of this boundary::
 """
 
 from collections.abc import AsyncIterator, Sequence
+from enum import Enum
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -17,7 +18,6 @@ from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.observations import Beat
 from lattice.core.model.nodes.specifications import Figures
 from lattice.core.model.site.protocols import Agreed
-from lattice.core.model.work.allocations import Cause, PartPhase
 from lattice.ports.nodes.collecting import Share
 
 OutputName = Literal["stdout", "stderr"]
@@ -45,20 +45,55 @@ class OutputPiece(Struct, frozen=True, kw_only=True):
 SignalTarget = Literal["all", "steps", "entrypoint"]
 
 
-class FileNames(Struct, frozen=True, kw_only=True, gc=False):
+class RunKey(Struct, frozen=True, order=True, gc=False):
+    """One start of one allocation; ordered by allocation, then by run."""
+
+    number: int
+    run: int
+
+    def __str__(self) -> str:
+        return f"{self.number}.{self.run}"
+
+
+class Phase(Enum):
+    """Where a run is on its node."""
+
+    STARTING = "starting"  # accepted, not forked yet
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+class EndCause(Enum):
+    """Why a run ended on its node, in the words that the shim uses."""
+
+    EXIT = "exit"
+    SIGNAL = "signal"
+    OOM = "oom"
+    WALLTIME = "walltime"
+    LAUNCH = "launch"  # never ran: account missing, directory, exec failure, refused
+    NODE = "node"  # the node lost it
+    STOPPED = "stopped"  # ended by order
+    PROLOGUE = "prologue"  # never ran: the site's prologue failed
+
+
+# Orders. Their fields have the names of `proto/lattice/v1/agent.proto`; `lattice.wire.agents.messages` carries them by name.
+
+
+class RunFiles(Struct, frozen=True, kw_only=True, gc=False):
     """Files that a run writes besides the captured output; an empty `stderr` joins `stdout`."""
 
     stdout: str = ""
     stderr: str = ""
     stdin: str = ""
-    appends: bool = False
+    append: bool = False
 
 
-class EarlyOrder(Struct, frozen=True, kw_only=True, gc=False):
+class EarlySignal(Struct, frozen=True, kw_only=True, gc=False):
     """A signal some seconds before the walltime limit."""
 
     signal: int
-    before_s: int
+    before_s: float
     to: SignalTarget
 
 
@@ -66,17 +101,19 @@ DEFAULT_UMASK = 0o022
 
 
 class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """All that a node needs to start its part of a run."""
+    """All that a node needs to start its part of a run.
 
-    number: int
-    run: int
-    allocation_id: str
-    name: str
-    account: str
-    cwd: str
-    nodes: tuple[str, ...]
-    tasks: int
-    grace_s: float
+    The node keeps the order in the run's spec.json, where an older agent may have written it: a new field needs a default.
+    """
+
+    key: RunKey
+    allocation_id: str = ""
+    name: str = ""
+    user: str = ""  # account on the node
+    cwd: str = ""
+    nodes: tuple[str, ...] = ()  # all of the allocation; the entrypoint runs on the first
+    tasks: int = 0
+    grace_s: float = 0.0  # 0 = the node's own
     argv: tuple[str, ...] = ()
     script: bytes = b""
     script_args: tuple[str, ...] = ()
@@ -90,19 +127,19 @@ class StartOrder(Struct, frozen=True, kw_only=True, gc=False):
     task_group_id: str = ""
     token: str = ""
     api_url: str = ""
-    is_fenced: bool = False  # the node ends the run when no server was heard for long
-    has_summary: bool = False  # the node adds a last line to stderr: how it ended, what it used
-    files: FileNames | None = None
-    early: EarlyOrder | None = None
+    fence: bool = False  # the node ends the run when no server was heard for long
+    summary: bool = False  # the node adds a last line to stderr: how it ended, what it used
+    files: RunFiles | None = None
+    early_signal: EarlySignal | None = None
     umask: int = DEFAULT_UMASK
     submission: str = ""  # which one the number means
+    epoch: int = 0  # noted by the node: the history of the cluster in which the order came, 0 = not known
 
 
 class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
     """End a run; without grace, immediately."""
 
-    number: int
-    run: int
+    key: RunKey
     grace_s: float
     why: str
     submission: str = ""  # empty = whatever has the key
@@ -111,17 +148,15 @@ class StopOrder(Struct, frozen=True, kw_only=True, gc=False):
 class UpdateOrder(Struct, frozen=True, kw_only=True, gc=False):
     """A new limit, counted from the start of the process; 0 = none. A token replaces the run's own."""
 
-    number: int
-    run: int
+    key: RunKey
     walltime_s: float
-    token: str = ""
+    token: str = ""  # empty: the run keeps the one it has
 
 
 class SignalRunOrder(Struct, frozen=True, kw_only=True, gc=False):
     """A signal for what runs now; never repeated."""
 
-    number: int
-    run: int
+    key: RunKey
     signal: int
     to: SignalTarget
 
@@ -129,17 +164,15 @@ class SignalRunOrder(Struct, frozen=True, kw_only=True, gc=False):
 class FinishOrder(Struct, frozen=True, kw_only=True, gc=False):
     """End the run as if it had ended by itself with this code: for work that only holds nodes for other work."""
 
-    number: int
-    run: int
+    key: RunKey
     exit_code: int
 
 
 class PauseOrder(Struct, frozen=True, kw_only=True, gc=False):
     """Suspend the run and its walltime, or resume it."""
 
-    number: int
-    run: int
-    is_paused: bool
+    key: RunKey
+    paused: bool
 
 
 Order = StartOrder | StopOrder | UpdateOrder | SignalRunOrder | FinishOrder | PauseOrder
@@ -182,31 +215,50 @@ class AgentLinks(Protocol):
         ...
 
 
-class RunKey(Struct, frozen=True, gc=False):
-    """One start of one allocation."""
+class StepKey(Struct, frozen=True, order=True, gc=False):
+    """One step of one run of an allocation."""
 
     number: int
     run: int
+    step: int
+
+    @property
+    def of_run(self) -> RunKey:
+        return RunKey(self.number, self.run)
+
+    def __str__(self) -> str:
+        return f"{self.number}.{self.run}.{self.step}"
+
+
+class KnownRun(Struct, frozen=True, kw_only=True, gc=False):
+    """A run that a node has, or had until its end is acknowledged; `epoch` is that of its start, 0 = not known."""
+
+    key: RunKey
+    phase: Phase = Phase.RUNNING
+    epoch: int = 0
 
 
 class KnownStep(Struct, frozen=True, kw_only=True):
     """A step that a node has, or had until its end is acknowledged; `plan` is what the server made of it at the launch."""
 
-    key: RunKey
-    step: int
+    key: StepKey
     launch_id: str
     plan: bytes
-    has_ended: bool = False
+    ended: bool = False
 
 
 class TaskEnd(Struct, frozen=True, kw_only=True, gc=False):
-    """How one task of a step ended; `message` when it did not start, `is_lost` when its node lost it."""
+    """How one task of a step ended; `message` when it did not start, the cause NODE when its node lost it."""
 
     rank: int
     exit_code: int = 0
     signal: int = 0
     message: str = ""
-    is_lost: bool = False
+    cause: EndCause | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        return self.cause is EndCause.NODE
 
     @property
     def status(self) -> int:
@@ -219,10 +271,9 @@ class TaskEnd(Struct, frozen=True, kw_only=True, gc=False):
 class StepReport(Struct, frozen=True, kw_only=True):
     """What a node says of its tasks of a step: of those that failed, and at the end of all."""
 
-    key: RunKey
-    step: int
+    key: StepKey
     launch_id: str
-    has_ended: bool
+    ended: bool
     tasks: tuple[TaskEnd, ...] = ()
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
@@ -233,55 +284,55 @@ class StepReport(Struct, frozen=True, kw_only=True):
 class Registration(Struct, frozen=True, kw_only=True):
     """How an agent introduces itself; `runs` and `steps` are all whose end was not acknowledged yet.
 
-    `epoch` is the newest history of the cluster that it served, `run_epochs` those in which its runs were started, where known.
+    `epoch` is the newest history of the cluster that it served.
     """
 
-    node: str
+    node_id: str
     hardware: Hardware
+    figures: Figures | None = None  # None: the agent does not measure them
     address: str = ""
     boot_id: str = ""
     agent_version: str = ""
-    runs: tuple[RunKey, ...] = ()
+    runs: tuple[KnownRun, ...] = ()
     steps: tuple[KnownStep, ...] = ()
     epoch: int = 0
-    run_epochs: dict[RunKey, int] = {}
     takes_batches: bool = False  # several orders may come in one message
-    figures: Figures | None = None  # None: the agent does not measure them
+    runs_as_root: bool = False
+    agent_user: str = ""
     collector_address: str = ""  # where it could gather the heartbeats of others
-    issued_at: int = 0  # when the credentials were issued that it showed; seconds since 1970
     process: int = 0  # drawn by the agent's process; it numbers its heartbeats over all its streams
+    issued_at: int = 0  # when the credentials were issued that it showed; seconds since 1970
     protocol: Agreed = Agreed()  # what this server and the agent speak
 
 
 class Greeting(Struct, frozen=True, kw_only=True):
-    """The answer to a registration: every other run is to be ended before the node confirms."""
+    """The answer to a registration: every run that is not in `valid_runs` is to be ended before the node confirms."""
 
     session: int
-    wanted: tuple[RunKey, ...]
-    heartbeat_interval_s: float
-    down_after_s: float
-    server_name: str
+    valid_runs: tuple[RunKey, ...] = ()
+    heartbeat_interval_s: float = 0.0
+    down_after_s: float = 0.0  # silence after which the server gives the node up
+    server_name: str = ""
     held_by: tuple[RunKey, ...] = ()  # steps of other runs are to be ended as well
     epoch: int = 0  # which history of the cluster this is
+    takes_batches: bool = True  # several reports may come in one message
 
 
 class Report(Struct, frozen=True, kw_only=True, gc=False):
-    """What a node says of one run; `is_stopped` = it ended because it was ordered to."""
+    """What a node says of one run: that it runs, or how it ended."""
 
     key: RunKey
-    phase: PartPhase
+    phase: Phase
     seq: int
-    cause: Cause | None = None
-    is_stopped: bool = False
-    is_prologue: bool = False  # the site's prologue failed, nothing of it ran
-    is_unstarted: bool = False  # the node could not even start it
-    submission: str = ""  # as the start named it; empty = the node does not say
+    cause: EndCause | None = None
     exit_code: int = 0
     signal: int = 0
     message: str = ""
     cpu_s: float = 0.0
     peak_memory_mb: int = 0
     elapsed_s: float = 0.0  # since its process started, or until that ended; 0 = not said
+    never_ran: bool = False  # no process of it was started; with NODE it can be tried elsewhere immediately
+    submission: str = ""  # as the start named it; empty = the node does not say
 
 
 class AgentSink(Protocol):

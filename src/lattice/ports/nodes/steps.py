@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lattice.core.model.work.allocations import Allocation
 from lattice.core.model.work.layout import Layout, TaskRequest
-from lattice.ports.nodes.agents import OutputPiece, StartOrder
+from lattice.ports.nodes.agents import OutputPiece, StartOrder, StepKey
 
 
 class StepRefused(Exception):
@@ -59,13 +59,15 @@ class LaunchOrder(Struct, frozen=True, kw_only=True):
     rows: int = 0
     columns: int = 0
 
+    @property
+    def key(self) -> StepKey:
+        return StepKey(self.base.key.number, self.base.key.run, self.step)
+
 
 class StepOrder(Struct, frozen=True, kw_only=True, gc=False):
     """Common to all orders about a step that was launched."""
 
-    number: int
-    run: int
-    step: int
+    key: StepKey
 
 
 class SignalOrder(StepOrder, frozen=True, kw_only=True, gc=False):

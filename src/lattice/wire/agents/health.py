@@ -8,62 +8,30 @@ from msgspec import Struct
 
 from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict, clean_text
 from lattice.core.model.nodes.observations import Beat
+from lattice.wire.agents.messages import CHECK_STANDING, HEALTH_REPORT
 from lattice.wire.pb import agent_pb2 as pb
 
 MAX_CHECKS = 64
 MAX_SECONDS = 1e10  # three centuries
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-_VERDICTS = {
-    Verdict.PENDING: pb.CHECK_VERDICT_PENDING,
-    Verdict.PASSED: pb.CHECK_VERDICT_PASSED,
-    Verdict.WARNED: pb.CHECK_VERDICT_WARNED,
-    Verdict.FAILED: pb.CHECK_VERDICT_FAILED,
-}
-_CONSEQUENCES = {
-    Consequence.WARN: pb.CHECK_CONSEQUENCE_WARN,
-    Consequence.DEGRADE: pb.CHECK_CONSEQUENCE_DEGRADE,
-    Consequence.DRAIN: pb.CHECK_CONSEQUENCE_DRAIN,
-}
-_VERDICT_OF = {wire: verdict for verdict, wire in _VERDICTS.items()}
-_CONSEQUENCE_OF = {wire: consequence for consequence, wire in _CONSEQUENCES.items()}
 
 
 def health_report(standings: Iterable[CheckStanding], *, seq: int, tickets: Sequence[int] = ()) -> pb.AgentMessage:
-    checks = [
-        pb.CheckStanding(
-            name=each.name,
-            verdict=_VERDICTS[each.verdict],
-            text=each.text,
-            consequence=_CONSEQUENCES[each.consequence],
-            required_for_ready=each.required_for_ready,
-            failures=each.failures,
-            age_s=each.age_s,
-            duration_s=each.duration_s,
-        )
-        for each in standings
-    ]
-    return pb.AgentMessage(health_report=pb.HealthReport(checks=checks, seq=seq, tickets=tickets))
+    report = HealthReport(checks=tuple(standings), seq=seq, tickets=tuple(tickets))
+    return pb.AgentMessage(health_report=HEALTH_REPORT.write(report))
 
 
 def _seconds(value: float) -> float:
     return min(max(value, 0.0), MAX_SECONDS) if math.isfinite(value) else 0.0
 
 
+_standing_of = CHECK_STANDING.reader(seconds=_seconds, text=clean_text)
+
+
 def checks_of(message: pb.HealthReport) -> HealthReport:
     """The report, cut to what a report may hold; names that make no sense are left out."""
-    checks: dict[str, CheckStanding] = {}
-    for each in message.checks[:MAX_CHECKS]:
-        if NAME.fullmatch(each.name):
-            checks[each.name] = CheckStanding(
-                name=each.name,
-                verdict=_VERDICT_OF.get(each.verdict, Verdict.FAILED),
-                text=clean_text(each.text),
-                consequence=_CONSEQUENCE_OF.get(each.consequence, Consequence.WARN),
-                required_for_ready=each.required_for_ready,
-                failures=each.failures,
-                age_s=_seconds(each.age_s),
-                duration_s=_seconds(each.duration_s),
-            )
+    named = [each for each in message.checks[:MAX_CHECKS] if NAME.fullmatch(each.name)]
+    checks = {each.name: _standing_of(each) for each in named}
     return HealthReport(checks=tuple(checks.values()), seq=message.seq, tickets=tuple(message.tickets[:MAX_CHECKS]))
 
 

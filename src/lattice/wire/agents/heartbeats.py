@@ -5,8 +5,7 @@ Figures that no node has are replaced by the nearest that one could have: everyb
 
 import math
 
-from lattice.core.model.nodes.observations import Beat
-from lattice.wire.pb import agent_pb2 as pb
+from lattice.wire.agents.messages import HEARTBEAT
 
 MAX_LOAD = 1e6
 MAX_TEMPERATURE_C = 1e4
@@ -19,16 +18,17 @@ def _figure(value: float, most: float) -> float:
     return min(max(value, -most), most) if math.isfinite(value) else 0.0
 
 
-def beat_of(message: pb.Heartbeat) -> Beat:
-    return Beat(
-        seq=message.seq,
-        running=min(message.running, MAX_COUNT),
-        load1=max(0.0, _figure(message.load1, MAX_LOAD)),
-        memory_used_mb=min(message.memory_used_mb, MAX_MEMORY_MB),
-        session=message.session,
-        fingerprint=message.fingerprint[:FINGERPRINT_BYTES],
-        gpus=min(message.gpus, MAX_COUNT),
-        temperature_c=_figure(message.temperature_c, MAX_TEMPERATURE_C),
-        memory_errors=min(message.memory_errors, MAX_COUNT),
-        failing_checks=min(message.failing_checks, MAX_COUNT),
-    )
+def _count(value: int) -> int:
+    return min(value, MAX_COUNT)
+
+
+beat_of = HEARTBEAT.reader(
+    running=_count,
+    load1=lambda load: max(0.0, _figure(load, MAX_LOAD)),
+    memory_used_mb=lambda size: min(size, MAX_MEMORY_MB),
+    fingerprint=lambda fingerprint: fingerprint[:FINGERPRINT_BYTES],
+    gpus=_count,
+    temperature_c=lambda degrees: _figure(degrees, MAX_TEMPERATURE_C),
+    memory_errors=_count,
+    failing_checks=_count,
+)

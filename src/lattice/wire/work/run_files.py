@@ -1,9 +1,10 @@
 """Files of a run's own choice, and the signal before its limit, as a submission says them."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 
+from lattice.ports.nodes.agents import EarlySignal, SignalTarget
 from lattice.slurm.text.signals import parse_signal
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import MAX_PATH, check_line
@@ -24,14 +25,6 @@ class OutputFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     mode: OpenMode = "truncate"
 
 
-class EarlySignal(NamedTuple):
-    """A signal some seconds before the limit; to the entrypoint only, or to everything."""
-
-    signal: int
-    before_s: int
-    to_entrypoint: bool
-
-
 def check_files(files: OutputFiles | None) -> OutputFiles | None:
     """Raises BadField for names that no file can have."""
     if files is None:
@@ -41,15 +34,17 @@ def check_files(files: OutputFiles | None) -> OutputFiles | None:
     return files
 
 
-def parse_early(text: str) -> EarlySignal | None:
-    """`USR1@90`, `B:TERM@30`, `USR2`; None when it cannot be read."""
+def parse_early(text: str, to: SignalTarget = "all") -> EarlySignal | None:
+    """`USR1@90`, `B:TERM@30` to the entrypoint alone, `USR2`; None when it cannot be read."""
     rest = text.removeprefix(TO_ENTRYPOINT)
     word, separator, seconds = rest.partition("@")
     number = parse_signal(word)
     if number is None or (separator and not (seconds.isascii() and seconds.isdigit() and len(seconds) < 7)):
         return None
     before_s = int(seconds) if separator else DEFAULT_BEFORE_S
-    return EarlySignal(number, before_s, rest != text) if before_s <= MAX_BEFORE_S else None
+    if before_s > MAX_BEFORE_S:
+        return None
+    return EarlySignal(signal=number, before_s=before_s, to="entrypoint" if rest != text else to)
 
 
 def check_early(text: str, field: str) -> str:

@@ -9,9 +9,9 @@ import pytest
 from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
 from lattice.agent.hooks.record import RECORD
 from lattice.agent.hooks.runner import HookRunner
-from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.ports.nodes.agents import RunKey, StartOrder
 
-ORDER = RunOrder(key=RunKey(17, 2), allocation_id="a17", name="train", user="ada")
+ORDER = StartOrder(key=RunKey(17, 2), allocation_id="a17", name="train", user="ada")
 RUN = (ORDER.key, "a17")
 
 
@@ -30,7 +30,7 @@ class Hook:
         self._log = log
         self._then = then
 
-    def applies(self, order: RunOrder) -> bool:
+    def applies(self, order: StartOrder) -> bool:
         return True
 
     async def prepare(self, launch: Launch) -> None:
@@ -124,7 +124,7 @@ def test_two_that_undo_a_run_at_the_same_time_undo_it_once(tmp_path: Path) -> No
 
 def test_a_hook_that_does_not_apply_leaves_no_record(tmp_path: Path) -> None:
     class Unneeded(Hook):
-        def applies(self, order: RunOrder) -> bool:
+        def applies(self, order: StartOrder) -> bool:
             return False
 
     log: list[str] = []

@@ -9,9 +9,9 @@ import pytest
 from lattice.agent.hooks.protocol import HookFailed
 from lattice.agent.hooks.runner import HookRunner
 from lattice.agent.hooks.site_programs import SiteHooks, SiteProgramsHook, hook_environment, run_hook
-from lattice.agent.machine.state import RunKey, RunOrder
+from lattice.ports.nodes.agents import RunKey, StartOrder
 
-ORDER = RunOrder(key=RunKey(17, 2), allocation_id="a17", name="train", user="ada", nodes=("n1", "n2"))
+ORDER = StartOrder(key=RunKey(17, 2), allocation_id="a17", name="train", user="ada", nodes=("n1", "n2"))
 
 
 def program(folder: Path, text: str) -> str:

@@ -6,9 +6,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import count
 from typing import Any
 
-from lattice.api.grpc.agents.collecting import collecting_message
-from lattice.api.grpc.agents.messages import order_message
-from lattice.api.grpc.agents.steps import step_key, step_message
 from lattice.core.model.nodes.health import HealthReport
 from lattice.ports.nodes.agents import (
     AgentUnreachable,
@@ -19,6 +16,7 @@ from lattice.ports.nodes.agents import (
 )
 from lattice.ports.nodes.collecting import CollectingOrder
 from lattice.ports.nodes.steps import AnyStepOrder, StepOrder, StepRefused
+from lattice.wire.agents.messages import RUN_KEY, STEP_KEY, order_message
 from lattice.wire.pb import agent_pb2 as pb
 
 OUTBOX_MAX = 20_000
@@ -254,20 +252,20 @@ class AgentLinkTable:
 
     def order_step(self, node: str, order: AnyStepOrder) -> bool:
         link = self._links.get(node)
-        return link is not None and link.is_confirmed and link.put(step_message(order))
+        return link is not None and link.is_confirmed and link.put(order_message(order))
 
     def order_collecting(self, node: str, order: CollectingOrder) -> bool:
         link = self._links.get(node)
-        return link is not None and link.is_confirmed and link.put(collecting_message(order))
+        return link is not None and link.is_confirmed and link.put(order_message(order))
 
     def read_journal(self, node: str, order: StepOrder, *, offset: int, follow: bool) -> AsyncIterator[OutputPiece]:
-        key = pb.RunKey(number=order.number, run=order.run)
-        return self._pieces(node, pb.ReadOutput(key=key, step=order.step, offset=offset, follow=follow))
+        key = RUN_KEY.write(order.key.of_run)
+        return self._pieces(node, pb.ReadOutput(key=key, step=order.key.step, offset=offset, follow=follow))
 
     async def feed_step(self, node: str, order: StepOrder, offset: int, data: bytes, *, eof: bool) -> int:
         link = self._links.get(node)
         ticket = next(self._reader_ids)
-        fed = pb.StepInput(key=step_key(order), offset=offset, data=data, eof=eof, ticket=ticket)
+        fed = pb.StepInput(key=STEP_KEY.write(order.key), offset=offset, data=data, eof=eof, ticket=ticket)
         if link is None or not link.put(pb.ServerMessage(step_input=fed)):
             raise AgentUnreachable(f"node {node} is not connected")
         waiting = link.inputs[ticket] = asyncio.get_running_loop().create_future()

@@ -14,10 +14,8 @@ import grpc
 from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
-from lattice.api.grpc.agents.collecting import shares_of
 from lattice.api.grpc.agents.links import AgentLinkTable, Link
-from lattice.api.grpc.agents.messages import registration_of, report_of, welcome
-from lattice.api.grpc.agents.steps import step_report_of
+from lattice.api.grpc.agents.messages import registration_of, report_of, shares_of, step_report_of
 from lattice.api.grpc.agents.values import BadMessage
 from lattice.api.grpc.elements import Elements, Malformed, TooMany
 from lattice.ports.nodes.agents import AgentSink, Greeting, Registration, RegistrationRefused, Report
@@ -26,6 +24,7 @@ from lattice.ports.quorum.replica import ReplicaStopped
 from lattice.ports.site.identity import Unauthenticated, Verifier
 from lattice.wire.agents.health import checks_of
 from lattice.wire.agents.heartbeats import beat_of
+from lattice.wire.agents.messages import welcome_message
 from lattice.wire.pb import agent_pb2 as pb
 
 _log = logging.getLogger(__name__)
@@ -96,7 +95,7 @@ def checked_registration(verifier: Verifier, token: str, message: bytes) -> Regi
         registration = registration_of(first.register)
     except BadMessage as error:
         raise StreamRefused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
-    if identity.node is not None and identity.node != registration.node:
+    if identity.node is not None and identity.node != registration.node_id:
         raise StreamRefused(grpc.StatusCode.PERMISSION_DENIED, f"this token is for node {identity.node}")
     return replace(registration, issued_at=identity.issued_at)
 
@@ -205,7 +204,7 @@ class LocalSession:
     async def _live(self, verifier: Verifier, token: str, register: bytes) -> None:
         try:
             registration = checked_registration(verifier, token, register)
-            self._links.close(registration.node, "replaced by a newer stream")
+            self._links.close(registration.node_id, "replaced by a newer stream")
             self._begin(registration, await self._service.register(registration))
             await self._commit_reports()
         except StreamRefused as refusal:
@@ -220,10 +219,10 @@ class LocalSession:
             self._end(StreamRefused(grpc.StatusCode.INTERNAL, type(error).__name__))
 
     def _begin(self, registration: Registration, greeting: Greeting) -> None:
-        self._node, self._session = registration.node, greeting.session
-        link = self._link = Link(registration.node, takes_batches=registration.takes_batches)
+        self._node, self._session = registration.node_id, greeting.session
+        link = self._link = Link(registration.node_id, takes_batches=registration.takes_batches)
         self._links.adopt(link)
-        link.put(welcome(greeting))
+        link.put(welcome_message(greeting))
         self._settled.set()
 
     async def _take(self, message: pb.AgentMessage, link: Link) -> None:

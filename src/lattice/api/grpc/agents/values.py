@@ -5,7 +5,7 @@ be repeated for ever, and the end of a run would never be known.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 MAX_TEXT = 4096
 MAX_SECONDS = 1e10  # three centuries
@@ -33,11 +33,15 @@ def line(text: str) -> str:
     return cut if cut.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in cut)
 
 
-def checked_line(text: str, what: str) -> str:
-    """The text; raises BadMessage when it is no printable line."""
-    if len(text) > MAX_TEXT or not text.isprintable():
-        raise BadMessage(f"{what} is not a printable line of up to {MAX_TEXT} characters")
-    return text
+def checked(what: str) -> Callable[[str], str]:
+    """Gives back the text; raises BadMessage when it is no printable line."""
+
+    def check(text: str) -> str:
+        if len(text) > MAX_TEXT or not text.isprintable():
+            raise BadMessage(f"{what} is not a printable line of up to {MAX_TEXT} characters")
+        return text
+
+    return check
 
 
 def features(names: Iterable[str]) -> tuple[str, ...]:

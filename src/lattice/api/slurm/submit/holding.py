@@ -13,7 +13,7 @@ from lattice.api.submit.dependencies import with_dependencies
 from lattice.api.submit.filter import screen
 from lattice.core.machine.commands import CancelAllocation
 from lattice.core.model.work.allocations import Allocation, AllocationState
-from lattice.ports.nodes.agents import FinishOrder
+from lattice.ports.nodes.agents import FinishOrder, RunKey
 from lattice.slurm.faults import Fault
 from lattice.slurm.submit.job import SUBMISSION_FAILED, Job
 from lattice.slurm.text.numbers import whole
@@ -108,7 +108,7 @@ def finish(context: Context, number: int, code: int) -> None:
     record = None if found is None else found.record
     if not isinstance(record, Allocation) or record.user != context.user or not record.is_holding:
         return
-    order = FinishOrder(number=number, run=record.run, exit_code=max(0, min(code, 255)))
+    order = FinishOrder(key=RunKey(number, record.run), exit_code=max(0, min(code, 255)))
     for part in record.parts:
         context.services.links.send(part.node, order)
 
