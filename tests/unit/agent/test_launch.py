@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lattice.agent.runs.devices import Devices
 from lattice.agent.runs.folders import RunFolders
 from lattice.agent.runs.launch import (
     Account,
@@ -21,8 +22,9 @@ from lattice.agent.runs.launch import (
     prepare,
     resolve_account,
 )
+from lattice.agent.shim.launch import Launch
 from lattice.agent.shim_client import STANDARD_PATH
-from lattice.ports.nodes.agents import RunKey, StartOrder
+from lattice.ports.nodes.agents import EarlySignal, RunFiles, RunKey, StartOrder
 
 KEY = RunKey(7, 2)
 ME = pwd.getpwuid(os.geteuid())
@@ -212,3 +214,44 @@ def test_other_accounts_may_pass_through_a_root_agents_folders_but_not_look_arou
     prepare(StartOrder(key=KEY, user=ME.pw_name, argv=("true",)), folders, own_policy(), "n1", "s")
     for folder in (tmp_path / "state", tmp_path / "state" / "runs", folders.path(KEY)):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o711
+
+
+class Heard(dict[str, object]):
+    """A request that remembers what was read of it."""
+
+    def __init__(self, request: dict[str, object]) -> None:
+        super().__init__(request)
+        self.read: set[str] = set()
+
+    def get(self, key: str, default: object = None) -> object:
+        self.read.add(key)
+        return super().get(key, default)
+
+
+def test_all_that_the_agent_asks_for_is_read_by_the_shim(tmp_path: Path) -> None:
+    """A key that only one of them knows would be ignored, or never be set."""
+    files = RunFiles(stdout="/o", stderr="/e", stdin="/i", append=True)
+    early = EarlySignal(signal=10, before_s=60.0, to="steps")
+    order = StartOrder(
+        key=KEY,
+        user=ME.pw_name,
+        argv=("true",),
+        cwd="/",
+        env={"A": "1"},
+        memory_mb=64,
+        walltime_s=60.0,
+        grace_s=5.0,
+        umask=0o27,
+        files=files,
+        early_signal=early,
+    )
+    folders = RunFolders(tmp_path / "state", reachable=False)
+    request = Heard(prepare(order, folders, own_policy(), "n1", "s", devices=Devices(cpus=(0, 2))))
+    launch = Launch(request)
+    assert request.keys() - request.read == {"op", "number", "run", "dir"}  # whose request it is
+    assert request.read - request.keys() == set()
+    assert (launch.argv, launch.cwd, launch.umask, launch.cpus) == ([b"true"], b"/", 0o27, [0, 2])
+    assert (launch.memory_mb, launch.walltime_s, launch.grace_s) == (64, 60.0, 5.0)
+    assert (launch.stdout, launch.stderr, launch.stdin, launch.append) == (b"/o", b"/e", b"/i", True)
+    assert launch.early == (10, 60.0, "steps")
+    assert launch.env[b"A"] == b"1"

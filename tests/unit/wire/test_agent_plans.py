@@ -215,3 +215,12 @@ def test_a_field_that_one_side_lacks_is_refused_when_the_plan_is_made() -> None:
         Plan(WithPhase, pb.KnownRun, messages.RUN_KEY)
     with pytest.raises(PlanError, match="no plan for RunKey"):
         Plan(WithOtherPhase, pb.KnownRun)
+
+
+def test_texts_and_seconds_of_strangers_are_made_sensible_and_nothing_else_is() -> None:
+    told = pb.KnownStep(key=pb.StepKey(step=3), launch_id="a\nb", plan=b"\n\xff", ended=True)
+    known = messages.KNOWN_STEP.reader(texts=lambda text: text.replace("\n", "?"))(told)
+    assert (known.launch_id, known.plan, known.key.step, known.ended) == ("a?b", b"\n\xff", 3, True)
+    order = pb.StartRun(argv=["a\nb"], env={"A": "a\nb"}, walltime_s=-1.0, cpus=3)
+    start = messages.START_RUN.reader(texts=str.upper, seconds=abs, cpus=lambda count: count + 1)(order)
+    assert (start.argv, start.env, start.walltime_s, start.cpus) == (("A\nB",), {"A": "a\nb"}, 1.0, 4)

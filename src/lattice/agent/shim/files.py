@@ -16,36 +16,13 @@ import resource
 import select
 import signal
 
-from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, Launch, Wiring
+from lattice.agent.shim.launch import Launch
+from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, Wiring
 
 CHUNK_BYTES = 1 << 16
 # How long the files may take after the last process of the run has gone.
 MAX_S = 30.0
 READY = b"ready"
-
-
-class Files:
-    """Where a run's output goes. `err` empty = into `out`, if that is named."""
-
-    __slots__ = ("appends", "err", "out", "source")
-
-    def __init__(self, request: dict[str, object]) -> None:
-        files = request.get("files") or {}
-        if not isinstance(files, dict):
-            raise ValueError("files is not an object")
-        self.out, self.err, self.source = (_name(files, name) for name in ("stdout", "stderr", "stdin"))
-        self.appends = files.get("mode") == "append"
-
-    @property
-    def are_joined(self) -> bool:
-        return bool(self.out) and self.err in (b"", self.out)
-
-
-def _name(files: dict[str, object], key: str) -> bytes:
-    text = files.get(key) or ""
-    if not isinstance(text, str) or "\0" in text:
-        raise ValueError(f"{key} is not the name of a file")
-    return text.encode("utf-8", "surrogateescape")
 
 
 class Plumbing:
@@ -71,23 +48,23 @@ class Plumbing:
         self.logs = {}
 
 
-def lay(files: Files, launch: Launch, inheritance: Inheritance) -> Plumbing:
+def lay(launch: Launch, inheritance: Inheritance) -> Plumbing:
     """Pipes for a run, and the copier where files are named. Raises OSError and leaves no descriptor then."""
     plumbing = Plumbing()
     try:
-        _lay(plumbing, files, launch, inheritance)
+        _lay(plumbing, launch, inheritance)
     except OSError:
         plumbing.close()
         raise
-    plumbing.wiring.in_path = files.source
+    plumbing.wiring.in_path = launch.stdin
     return plumbing
 
 
-def _lay(plumbing: Plumbing, files: Files, launch: Launch, inheritance: Inheritance) -> None:
+def _lay(plumbing: Plumbing, launch: Launch, inheritance: Inheritance) -> None:
     copied: list[tuple[int, int, bytes]] = []
     ends: dict[str, int] = {}
-    for stream, path in (("stdout", files.out), ("stderr", files.err)):
-        if stream == "stderr" and files.are_joined:
+    for stream, path in (("stdout", launch.stdout), ("stderr", launch.stderr)):
+        if stream == "stderr" and launch.are_joined:
             ends[stream] = ends["stdout"]
             continue
         plumbing.logs[stream], log_w = inheritance.open_pipe()
@@ -101,29 +78,25 @@ def _lay(plumbing: Plumbing, files: Files, launch: Launch, inheritance: Inherita
     if copied:
         plumbing.wiring.gate, gate_w = os.pipe()
         plumbing.theirs += [plumbing.wiring.gate, gate_w]
-        plumbing.copier = _fork_copier(launch, inheritance, copied, gate_w, appends=files.appends)
+        plumbing.copier = _fork_copier(launch, inheritance, copied, gate_w)
         # The workload must not hold these: the copier would never see the end, the workload never its answer.
         for fd in (gate_w, *(source for source, _, _ in copied), *(log_w for _, log_w, _ in copied)):
             plumbing.theirs.remove(fd)
             os.close(fd)
 
 
-def _fork_copier(
-    launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int, *, appends: bool
-) -> int:
+def _fork_copier(launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int) -> int:
     old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL_SIGNALS)
     try:
         pid = os.fork()
         if pid == 0:
-            _be_copier(launch, inheritance, copied, gate, appends=appends)
+            _be_copier(launch, inheritance, copied, gate)
         return pid
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
-def _be_copier(
-    launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int, *, appends: bool
-) -> None:
+def _be_copier(launch: Launch, inheritance: Inheritance, copied: list[tuple[int, int, bytes]], gate: int) -> None:
     """Never returns. Signals stay blocked: the run's end must not be lost with a shell's kill of all it started."""
     code = 1
     try:
@@ -136,7 +109,7 @@ def _be_copier(
             os.setgroups(launch.groups)
             os.setresgid(launch.gid, launch.gid, launch.gid)
             os.setresuid(launch.uid, launch.uid, launch.uid)
-        targets = _opened(launch, copied, gate, appends=appends)
+        targets = _opened(launch, copied, gate)
         if targets:
             _copy_all(targets)
             code = 0
@@ -154,11 +127,9 @@ def _keep_only(wanted: set[int]) -> None:
         first = fd + 1
 
 
-def _opened(
-    launch: Launch, copied: list[tuple[int, int, bytes]], gate: int, *, appends: bool
-) -> dict[int, tuple[int, int]]:
+def _opened(launch: Launch, copied: list[tuple[int, int, bytes]], gate: int) -> dict[int, tuple[int, int]]:
     """By source: the file and the shim's pipe. Nothing when a file cannot be opened; the workload learns it either way."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if appends else os.O_TRUNC)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if launch.append else os.O_TRUNC)
     targets = {}
     path = launch.cwd
     try:

@@ -11,31 +11,12 @@ import signal
 from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import Cgroup
+from lattice.agent.shim.launch import MAX_SIGNAL, integer, target
 from lattice.agent.shim.loop import Loop, boot_now
-from lattice.agent.shim.run import EarlySignal, Group, Key, Run
-from lattice.agent.shim.spawn import integer, seconds
-from lattice.agent.shim.steps import MAX_SIGNAL, StepTable, freeze
+from lattice.agent.shim.run import Group, Key, Run
+from lattice.agent.shim.steps import StepTable, freeze
 
 Body = dict[str, object]
-
-TARGETS = frozenset({"all", "steps", "entrypoint"})
-
-
-def early_signal(request: Body) -> EarlySignal | None:
-    """The signal that a start asks for some time before its limit."""
-    asked = request.get("early")
-    if not asked:
-        return None
-    if not isinstance(asked, dict):
-        raise ValueError("early is not an object")
-    return EarlySignal(integer(asked, "signal", 0, MAX_SIGNAL), seconds(asked, "before_s", 0.0), _target(asked))
-
-
-def _target(request: Body) -> str:
-    target = str(request.get("to") or "all")
-    if target not in TARGETS:
-        raise ValueError(f"no such target of a signal: {target}")
-    return target
 
 
 class Interventions:
@@ -48,7 +29,7 @@ class Interventions:
 
     def handle(self, operation: str, key: Key, run: Run | None, request: Body) -> Body:
         if operation == "signal":
-            self._send(key, run, integer(request, "signal", 0, MAX_SIGNAL), _target(request))
+            self._send(key, run, integer(request, "signal", 0, MAX_SIGNAL), target(request))
         elif operation == "pause":
             self.pause(key, run)
         else:
@@ -57,12 +38,12 @@ class Interventions:
 
     # Signals.
 
-    def _send(self, key: Key, run: Run | None, number: int, target: str) -> None:
-        if target != "entrypoint":
+    def _send(self, key: Key, run: Run | None, number: int, to: str) -> None:
+        if to != "entrypoint":
             self._steps.signal_all(key, number)
-        if run is None or run.over or target == "steps":
+        if run is None or run.over or to == "steps":
             return
-        if target == "all" and run.group is not None:
+        if to == "all" and run.group is not None:
             # Tasks of steps have theirs already; a second one could end what handles the first.
             tasks = self._steps.pids_of(key) if isinstance(run.group, Cgroup) else set()
             _signal_group(run.group, number, tasks)
@@ -80,12 +61,14 @@ class Interventions:
         end = run.started_boot_s + run.paused_s + walltime_s
         run.wall_timer = self._loop.call_at(end, lambda: self._ends(run))
         if run.early is not None:
-            run.early_timer = self._loop.call_at(end - run.early.before_s, lambda: self._warn(run))
+            _, before_s, _ = run.early
+            run.early_timer = self._loop.call_at(end - before_s, lambda: self._warn(run))
 
     def _warn(self, run: Run) -> None:
         early, run.early, run.early_timer = run.early, None, None
         if early is not None and not run.over and not run.ending:
-            self._send(run.key, run, early.signal, early.target)
+            number, _, to = early
+            self._send(run.key, run, number, to)
 
     # Pauses.
 

@@ -13,9 +13,9 @@ import signal
 import time
 
 from lattice.agent.shim.cgroups import Cgroup, Usage
+from lattice.agent.shim.launch import Early, Launch
 from lattice.agent.shim.loop import Timer, boot_now
 from lattice.agent.shim.output import Stream, replace_file
-from lattice.agent.shim.spawn import Launch
 from lattice.agent.shim.tree import ProcessTree
 
 Key = tuple[int, int]
@@ -23,15 +23,6 @@ Group = Cgroup | ProcessTree
 
 # What a shell answers when its command died of SIGKILL.
 SHELL_SAW_KILL = 128 + signal.SIGKILL
-
-
-class EarlySignal:
-    """A signal some seconds before the limit: to `all`, to the `steps`, or to the `entrypoint` alone."""
-
-    __slots__ = ("before_s", "signal", "target")
-
-    def __init__(self, signal: int, before_s: float, target: str) -> None:
-        self.signal, self.before_s, self.target = signal, before_s, target
 
 
 class Run:
@@ -95,7 +86,7 @@ class Run:
         self.streams: dict[str, Stream] = {}
         self.waiters: list[tuple[int, object]] = []
         self.wall_timer: Timer | None = None
-        self.early: EarlySignal | None = None
+        self.early: Early | None = None
         self.early_timer: Timer | None = None
         self.walltime_s = 0.0
         self.paused_at = 0.0

@@ -1,4 +1,4 @@
-"""One workload process: what is asked for, and the fork that carries it out.
+"""One workload process: the fork that carries out what is asked for.
 
 Between fork and exec the child is on its own: new session, cgroup, descriptors, credentials,
 directory, signals, in an order that matters. All signals are blocked from before the fork until
@@ -17,108 +17,16 @@ import termios
 
 from lattice.agent.shim.cgroups import Cgroup
 from lattice.agent.shim.fork import fork_into, unblock_signals
-from lattice.agent.shim.limits import MAX_CPUS, MAX_MEMORY_MB, MAX_PIDS, Limits
+from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.tree import ProcessTree
 
-DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 ALL_SIGNALS = signal.valid_signals()
 EXIT_NOT_STARTED = 127
-MAX_ID = (1 << 32) - 2
-MAX_NUMBER = (1 << 63) - 1
-MAX_S = 1e9
-MAX_CPU = (1 << 16) - 1
 # Of a file's name in the report of a failure.
 MAX_PATH = 100
 SPARE_DESCRIPTORS = 64
 # Two pipes, two files with their tails, the group's events, the report of exec.
 DESCRIPTORS_PER_RUN = 8
-
-
-class Launch:
-    """A checked start request, as the child needs it."""
-
-    __slots__ = ("argv", "candidates", "cpus", "cwd", "env", "gid", "groups", "uid", "umask")
-
-    def __init__(self, request: dict[str, object]) -> None:
-        self.argv = [_encode(word) for word in _texts(request, "argv")]
-        if not self.argv or not self.argv[0]:
-            raise ValueError("argv is empty")
-        env = request.get("env", {})
-        if not isinstance(env, dict):
-            raise ValueError("env is not an object")
-        self.env = {_encode(name): _encode(value) for name, value in env.items()}
-        self.cwd = _encode(request.get("cwd") or "/")
-        self.uid = integer(request, "uid", os.geteuid(), MAX_ID)
-        self.gid = integer(request, "gid", os.getegid(), MAX_ID)
-        self.umask = integer(request, "umask", 0o022, 0o777)
-        self.groups = _integers(request, "groups", MAX_ID)
-        self.cpus = _integers(request, "cpus", MAX_CPU)
-        if os.geteuid() != 0 and self.uid != os.geteuid():
-            raise ValueError(f"cannot run as uid {self.uid}: the agent is not root but uid {os.geteuid()}")
-        self.candidates = find_candidates(self.argv[0], self.env.get(b"PATH") or DEFAULT_PATH)
-
-
-def integer(request: dict[str, object], key: str, default: int, most: int = MAX_NUMBER) -> int:
-    value = request.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise ValueError(f"{key} is not a number from 0 to {most}: {value!r}")
-    return value
-
-
-def _integers(request: dict[str, object], key: str, most: int) -> list[int]:
-    values = request.get(key) or []
-    if not isinstance(values, list):
-        raise ValueError(f"{key} is not a list")
-    return [integer({key: value}, key, 0, most) for value in values]
-
-
-def seconds(request: dict[str, object], key: str, default: float) -> float:
-    value = request.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MAX_S:
-        raise ValueError(f"{key} is not a number of seconds: {value!r}")
-    return float(value)
-
-
-def limits_of(request: dict[str, object]) -> Limits:
-    """What the run may take, as the request says it; agents from before `limits` name the memory alone."""
-    asked = request.get("limits") or {}
-    if not isinstance(asked, dict):
-        raise ValueError("limits is not an object")
-    cpus = asked.get("cpus") or 0.0
-    if not isinstance(cpus, int | float) or isinstance(cpus, bool) or not 0 <= cpus <= MAX_CPUS:
-        raise ValueError(f"limits.cpus is not a number of CPUs: {cpus!r}")
-    return Limits(
-        memory_mb=integer(request, "memory_mb", 0, MAX_MEMORY_MB),
-        cpus=float(cpus),
-        pids=integer(asked, "pids", 0, MAX_PIDS),
-        cpuset=tuple(_integers(asked, "cpuset", MAX_CPU)),
-    )
-
-
-def _texts(request: dict[str, object], key: str) -> list[str]:
-    value = request.get(key)
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise ValueError(f"{key} is not a list of strings")
-    return value
-
-
-def _encode(text: object) -> bytes:
-    if not isinstance(text, str):
-        raise ValueError(f"not a string: {text!r}")
-    if "\0" in text:
-        raise ValueError("a string contains a NUL character")
-    return text.encode("utf-8", "surrogateescape")
-
-
-def find_candidates(program: bytes, path: bytes) -> list[bytes]:
-    """Where to look for a program, in the run's own PATH; relative entries mean its directory."""
-    if b"/" in program:
-        return [program]
-    return [(folder or b".") + b"/" + program for folder in path.split(b":")]
 
 
 class Inheritance:

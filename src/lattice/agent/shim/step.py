@@ -8,9 +8,9 @@ import time
 
 from lattice.agent.shim.cgroups import Cgroup, Usage
 from lattice.agent.shim.journal import Journal
+from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.loop import Timer, boot_now
 from lattice.agent.shim.output import replace_file
-from lattice.agent.shim.spawn import Launch
 from lattice.agent.shim.tree import ProcessTree
 
 StepKey = tuple[int, int, int]

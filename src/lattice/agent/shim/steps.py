@@ -24,10 +24,11 @@ from collections.abc import Callable
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
 from lattice.agent.shim.hierarchies import write_text
 from lattice.agent.shim.journal import STDERR, STDOUT
+from lattice.agent.shim.launch import MAX_SIGNAL, Launch, integer, limits_of, mapping, path, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.output import CHUNK_BYTES, DRAIN_BYTES
 from lattice.agent.shim.run import Run
-from lattice.agent.shim.spawn import Inheritance, Launch, Wiring, describe_failure, integer, limits_of, seconds, spawn
+from lattice.agent.shim.spawn import Inheritance, Wiring, describe_failure, spawn
 from lattice.agent.shim.step import END_OF_INPUT, Step, StepCgroup, StepKey, StepTrees, Task
 from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
 
@@ -38,7 +39,6 @@ WINDOW_BYTES = 16 << 20
 HOLD_S = 60.0
 CHECK_AGAIN_S = 0.01
 MAX_CHECK_AGAIN_S = 2.0
-MAX_SIGNAL = 64
 MAX_TASKS_PER_NODE = 4096
 
 
@@ -200,7 +200,7 @@ class StepTable:
                 self._close_task(task)
 
     def _start_task(self, step: Step, task: Task, asked: Body, request: Body) -> None:
-        env = {**_mapping(request, "env"), **_mapping(asked, "env")}
+        env = {**mapping(request, "env"), **mapping(asked, "env")}
         task.launch = Launch({**request, "argv": asked.get("argv") or request.get("argv"), "env": env})
         group = step.group
         tree = None
@@ -242,9 +242,7 @@ class StepTable:
             task.outputs[master] = STDOUT
             return Wiring(slave, slave, slave, terminal=True)
         wiring = Wiring(-1, -1)
-        wiring.in_path, wiring.out_path, wiring.err_path = (
-            _path(asked, name) for name in ("stdin", "stdout", "stderr")
-        )
+        wiring.in_path, wiring.out_path, wiring.err_path = (path(asked, name) for name in ("stdin", "stdout", "stderr"))
         wiring.truncate = bool(asked.get("truncate"))
         if asked.get("has_input"):
             wiring.stdin, task.input_fd = os.pipe()
@@ -514,13 +512,6 @@ def _key(request: Body) -> StepKey:
     return number, run, integer(request, "step", 0)
 
 
-def _mapping(request: Body, name: str) -> dict[str, object]:
-    value = request.get(name) or {}
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} is not an object")
-    return value
-
-
 def freeze(group: Cgroup | ProcessTree, *, is_frozen: bool) -> None:
     """Suspend all processes of the group, or resume them."""
     if isinstance(group, Cgroup):
@@ -531,13 +522,6 @@ def freeze(group: Cgroup | ProcessTree, *, is_frozen: bool) -> None:
         else:
             return
     group.signal(signal.SIGSTOP if is_frozen else signal.SIGCONT)
-
-
-def _path(asked: Body, name: str) -> bytes:
-    text = asked.get(name) or ""
-    if not isinstance(text, str) or "\0" in text:
-        raise ValueError(f"{name} is not the name of a file")
-    return text.encode("utf-8", "surrogateescape")
 
 
 def _set_window(fd: int, request: Body) -> None:

@@ -15,29 +15,21 @@ import signal
 from collections.abc import Callable
 
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot
-from lattice.agent.shim.files import MAX_S, Files, lay
+from lattice.agent.shim.files import MAX_S, lay
 from lattice.agent.shim.hierarchies import CONTROLLERS
-from lattice.agent.shim.interventions import Interventions, early_signal
+from lattice.agent.shim.interventions import Interventions
 from lattice.agent.shim.kernel_log import KernelLog
+from lattice.agent.shim.launch import Launch, integer, seconds
 from lattice.agent.shim.loop import Loop, boot_now
 from lattice.agent.shim.output import RingFile, Stream
 from lattice.agent.shim.run import Group, Key, Run
-from lattice.agent.shim.spawn import (
-    Inheritance,
-    Launch,
-    describe_failure,
-    integer,
-    limits_of,
-    seconds,
-    spawn,
-)
+from lattice.agent.shim.spawn import Inheritance, describe_failure, spawn
 from lattice.agent.shim.steps import StepTable
 from lattice.agent.shim.tree import MARKER, Forest, ProcessTree
 
 Body = dict[str, object]
 
 PROTOCOL = (1, 2)  # the oldest and the newest version of the requests that this shim understands
-DEFAULT_GRACE_S = 30.0
 KILL_AGAIN_S = 0.1
 MAX_KILL_AGAIN_S = 10.0
 REMOVE_AGAIN_S = 0.05
@@ -192,13 +184,11 @@ class RunTable:
         self._runs[run.key] = self._live[run.key] = run
         try:
             os.makedirs(run.directory, 0o700, exist_ok=True)
-            run.launch = Launch(request)
-            run.grace_s = seconds(request, "grace_s", DEFAULT_GRACE_S)
-            walltime_s = seconds(request, "walltime_s", 0.0)
-            run.early = early_signal(request)
-            run.group = self._make_group(run, request)
+            launch = run.launch = Launch(request)
+            run.grace_s, run.early = launch.grace_s, launch.early
+            run.group = self._make_group(run, launch)
             run.held = run.group.held
-            self._fork(run, run.launch, run.group, Files(request))
+            self._fork(run, launch, run.group)
         except (OSError, ValueError) as error:
             run.error = str(error)
             run.errno = error.errno or 0 if isinstance(error, OSError) else 0
@@ -210,23 +200,21 @@ class RunTable:
         self._loop.watch(run.report_fd, select.EPOLLIN, lambda _mask: self._exec_known(run))
         for stream in run.streams.values():
             self._resume(stream)
-        self._interventions.set_walltime(run, walltime_s)
+        self._interventions.set_walltime(run, launch.walltime_s)
         return run
 
-    def _make_group(self, run: Run, request: Body) -> Group:
-        limits = limits_of(request)
-        run.memory_limit_mb = limits.memory_mb
+    def _make_group(self, run: Run, launch: Launch) -> Group:
+        run.memory_limit_mb = launch.limits.memory_mb
         if isinstance(self._tracker, Forest):
-            if run.launch is not None:
-                run.launch.env[MARKER.encode()] = os.fsencode(run.directory)
+            launch.env[MARKER.encode()] = os.fsencode(run.directory)
             return self._tracker.create(run.directory)
-        return self._tracker.create(str(request.get("cgroup") or f"alloc-{run.name}"), limits)
+        return self._tracker.create(launch.cgroup or f"alloc-{run.name}", launch.limits)
 
-    def _fork(self, run: Run, launch: Launch, group: Group, files: Files) -> None:
+    def _fork(self, run: Run, launch: Launch, group: Group) -> None:
         self._inheritance.check_room(len(self._live))
         report, report_w = self._inheritance.open_pipe()
         try:
-            plumbing = lay(files, launch, self._inheritance)
+            plumbing = lay(launch, self._inheritance)
             if plumbing.copier:
                 run.copier = plumbing.copier
                 self._copiers[run.copier] = run

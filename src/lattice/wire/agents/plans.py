@@ -125,7 +125,7 @@ class _Field:
         (described,) = [each for each in members if not isinstance(each, i.NoneType)]
         self.name = field.name
         self.wire_name: str = wire.name
-        self._kind = wire.cpp_type
+        self._kind = wire.type
         self._may_be_none = len(members) > 1
         self._is_map = isinstance(described, i.DictType)
         self._is_many = isinstance(described, _LISTS)
@@ -160,9 +160,9 @@ class _Field:
         """What makes the value sensible, where that follows from its type."""
         if self._read is not None or self._is_map:
             return None
-        if self._kind == FieldDescriptor.CPPTYPE_STRING:
+        if self._kind == FieldDescriptor.TYPE_STRING:
             return texts
-        return seconds if self._kind in (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT) else None
+        return seconds if self._kind in (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT) else None
 
     def read(self, known: dict[str, object], convert: Convert | None) -> str:
         value, name = f"_.{self.wire_name}", f"read_{self.name}"
