@@ -73,6 +73,7 @@ class Details(Struct, frozen=True, kw_only=True):
     environment: dict[str, str] | None = None
     cwd: str | None = None
     submit_dir: str | None = None
+    umask: str | None = None  # in octal
     max_nodes: int | None = None
     constraints: Constraints | None = None
     exclusive: bool | None = None

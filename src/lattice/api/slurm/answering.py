@@ -4,9 +4,9 @@ from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
 from lattice.api.errors import ApiError
 from lattice.slurm.faults import Fault, error
+from lattice.slurm.version import VERSION
 from lattice.wire.slurm.commands import SlurmAnswer
 
-VERSION = "22.05.8"
 MAX_ROWS = 500_000
 MAX_CHARACTERS = 128 << 20
 
