@@ -22,6 +22,7 @@ from lattice.agent.runs.launch import (
     prepare,
     resolve_account,
 )
+from lattice.agent.runs.limits import LimitSettings, NodeSize, run_limits
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim_client import STANDARD_PATH
 from lattice.ports.nodes.agents import EarlySignal, RunFiles, RunKey, StartOrder
@@ -246,12 +247,13 @@ def test_all_that_the_agent_asks_for_is_read_by_the_shim(tmp_path: Path) -> None
         early_signal=early,
     )
     folders = RunFolders(tmp_path / "state", reachable=False)
-    request = Heard(prepare(order, folders, own_policy(), "n1", "s", devices=Devices(cpus=(0, 2))))
+    limits = run_limits(LimitSettings(), NodeSize(cpus=4, memory_mb=4096), 2, order.memory_mb, (0, 2))
+    request = Heard(prepare(order, folders, own_policy(), "n1", "s", devices=Devices(cpus=(0, 2))) | limits)
     launch = Launch(request)
     assert request.keys() - request.read == {"op", "number", "run", "dir"}  # whose request it is
     assert request.read - request.keys() == set()
     assert (launch.argv, launch.cwd, launch.umask, launch.cpus) == ([b"true"], b"/", 0o27, [0, 2])
-    assert (launch.memory_mb, launch.walltime_s, launch.grace_s) == (64, 60.0, 5.0)
+    assert (launch.limits.memory_mb, launch.walltime_s, launch.grace_s) == (64, 60.0, 5.0)
     assert (launch.stdout, launch.stderr, launch.stdin, launch.append) == (b"/o", b"/e", b"/i", True)
     assert launch.early == (10, 60.0, "steps")
     assert launch.env[b"A"] == b"1"

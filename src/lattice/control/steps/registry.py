@@ -180,9 +180,8 @@ class StepRegistry:
 
     def resize(self, number: int, step: int, rows: int, columns: int) -> None:
         live = self._running(number, step)
-        order = ResizeOrder(key=live.step_key, rows=rows, columns=columns)
         for node in sorted(live.open_nodes):
-            self._links.order_step(node, order)
+            self._links.order_step(node, ResizeOrder(key=live.step_key, rows=rows, columns=columns))
 
     async def feed(self, number: int, step: int, offset: int, data: bytes, *, eof: bool) -> int | None:
         live = self._live.get((number, step))
@@ -373,7 +372,7 @@ class StepRegistry:
             if node in live.unsent:
                 self._send_order(live, node)
             if live.is_ending and node in live.open_nodes:
-                self._links.order_step(node, self._end_order(live, self._grace_s(), live.message))
+                self._links.order_step(node, EndOrder(key=live.step_key, grace_s=self._grace_s(), why=live.message))
 
     def _adopt(self, node: str, known: KnownStep) -> None:
         plan = trusted_plan(self._replica.state, node, known)
@@ -520,10 +519,7 @@ class StepRegistry:
             if node in live.unsent:
                 self._lose(live, node, "ended before it was started")
             else:
-                self._links.order_step(node, self._end_order(live, grace_s, why))
-
-    def _end_order(self, live: LiveStep, grace_s: float, why: str) -> EndOrder:
-        return EndOrder(key=live.step_key, grace_s=grace_s, why=why)
+                self._links.order_step(node, EndOrder(key=live.step_key, grace_s=grace_s, why=why))
 
     def _give_up(self, live: LiveStep, why: str) -> None:
         """A step that never got room."""

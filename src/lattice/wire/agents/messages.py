@@ -1,6 +1,6 @@
 """The records of the agents' port on the wire, both ways: what servers and agents say to each other, as plans.
 
-Outside of this module nobody copies a field between `lattice.ports.nodes` and `agent.proto`. docs/architecture/wire.md.
+No other module copies a field between `lattice.ports.nodes` and `agent.proto`. docs/architecture/wire.md.
 """
 
 from typing import Any

@@ -129,7 +129,7 @@ class _Field:
         self._may_be_none = len(members) > 1
         self._is_map = isinstance(described, i.DictType)
         self._is_many = isinstance(described, _LISTS)
-        # What was not said, and can be told from zero, has the record's default.
+        # A field with presence that is missing gets the record's default; any other missing field is zero.
         self._may_be_absent = wire.has_presence and not field.required
         self._default = field.default
         item = described.item_type if isinstance(described, _LISTS) else described
