@@ -108,7 +108,10 @@ NODES = [
     (["-n", "2", "-c", "3"], 2, 0, 3),
     (["-n", "4", "--ntasks-per-node=2"], 2, 0, 2),
     (["-N", "1", "-n", "4", "--ntasks-per-node=2"], 1, 0, 2),
+    (["-N", "2", "-n", "1"], 1, 0, 0),
+    (["-N", "1-2", "-n", "1"], 1, 0, 0),
     (["-w", "n[1-2]"], 2, 0, 0),
+    (["-N", "2", "-n", "1", "-w", "n[1-2]"], 2, 0, 0),
 ]
 
 
@@ -117,6 +120,18 @@ async def test_tasks_and_cpus_make_nodes(world: World) -> None:
     for words, nodes, most, cpus in NODES:
         request = (await submitted(world, *words)).request
         assert (request.nodes, request.max_nodes, request.cpus, request.memory_mb) == (nodes, most, cpus, 0), words
+
+
+@in_world
+async def test_fewer_tasks_than_nodes_get_as_many_nodes_as_tasks(world: World) -> None:
+    warning = "warning: can't run 1 processes on 2 nodes, setting nnodes to 1\n"
+    answer = await slurm(world, "sbatch", "-N", "2", "-n", "1", "--wrap=true")
+    assert (answer["stdout"], answer["stderr"]) == ("Submitted batch job 1\n", f"sbatch: {warning}")
+    answer = await slurm(world, "sbatch", "-Q", "-N", "2", "-n", "1", "--wrap=true")
+    assert answer["stderr"] == ""
+    answer = await slurm(world, "salloc", "-N", "2", "-n", "1", "true")
+    assert answer["stderr"].startswith(f"salloc: {warning}")
+    assert [record.request.nodes for record in world.services.replica.state.allocations.values()] == [1, 1, 1]
 
 
 @in_world

@@ -64,7 +64,7 @@ def task_count(job: Job, environment_tasks: str, asked: int, nodes: int) -> int:
 
 
 def narrowed_warning(tasks: int, nodes: int, *, is_named: bool) -> str:
-    """What Slurm says of a step with fewer tasks than nodes, which runs on as many nodes as it has tasks; empty for others."""
+    """What Slurm says of work with fewer tasks than nodes, which gets as many nodes as it has tasks; empty for others."""
     if not tasks or tasks >= nodes or is_named:
         return ""
     return f"can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}"

@@ -12,6 +12,7 @@ from lattice.core.model.nodes.nodes import Hardware, Node, NodeState
 from lattice.core.model.site.tenants import NodeSharing, Vcluster
 from lattice.slurm.faults import Fault, error
 from lattice.slurm.submit.job import SUBMISSION_FAILED, Job
+from lattice.slurm.submit.step_line import narrowed_warning
 from lattice.slurm.text.features import TooLong, matches_features, plain_features
 from lattice.slurm.text.times import UNLIMITED
 
@@ -118,7 +119,7 @@ def _count_nodes(shape: Shape, job: Job, members: list[Node], *, is_shared: bool
     usable = [node for node in fitting if node.state in IN_SERVICE]
     tasks = job.ntasks
     if job.min_nodes:
-        shape.nodes, shape.max_nodes = job.min_nodes, job.max_nodes
+        _take_nodes(shape, job)
     elif tasks and job.ntasks_per_node:
         shape.nodes = -(-tasks // job.ntasks_per_node)
     elif tasks and not _spread(shape, job, usable, is_shared) and not _spread(shape, job, fitting, is_shared):
@@ -128,6 +129,17 @@ def _count_nodes(shape: Shape, job: Job, members: list[Node], *, is_shared: bool
     gpus = _largest(usable).gpus or _largest(fitting).gpus
     if job.gpus.number and not job.min_nodes and gpus:
         shape.nodes = max(shape.nodes, -(-job.gpus.number // gpus))
+
+
+def _take_nodes(shape: Shape, job: Job) -> None:
+    """As many as named, but never more than there are tasks for."""
+    shape.nodes, shape.max_nodes = job.min_nodes, job.max_nodes
+    narrowed = narrowed_warning(job.ntasks, job.min_nodes, is_named=bool(job.nodelist))
+    if narrowed:
+        shape.nodes, shape.max_nodes = job.ntasks, 0
+        shape.warnings.append(narrowed)
+    elif job.ntasks and not job.nodelist:
+        shape.max_nodes = min(shape.max_nodes, job.ntasks)
 
 
 def _suits(node: Node, shape: Shape, job: Job) -> bool:
