@@ -203,7 +203,7 @@ def _struct_of(hint: Any) -> type[Struct] | None:  # noqa: ANN401 - any annotati
 
 
 _NAMED = {schema.Name: "name", schema.Listen: "HOST:PORT"}
-_PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", NoneType: ""}
+_PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", NoneType: "not supported yet"}
 
 
 def _type(hint: Any) -> str:  # noqa: ANN401 - any annotation
@@ -220,7 +220,7 @@ def _type(hint: Any) -> str:  # noqa: ANN401 - any annotation
     if origin is dict:
         return f"table of: {_type(inner[1])}"
     if origin in (Union, UnionType):
-        return " or ".join(dict.fromkeys(text for text in map(_type, inner) if text))
+        return " or ".join(dict.fromkeys(_type(each) for each in inner if each is not NoneType))
     return _PLAIN[hint]
 
 

@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeGuard, TypeVar
 
 import msgspec
@@ -131,6 +132,11 @@ class _Reader:
         if _is_struct(schema):
             return self._mapping(node, schema, path)
         value = _construct(node, place)
+        if schema is NoneType and value is not None:
+            key = path.lstrip(".")
+            raise ConfigError(
+                f'{place}: "{key}" is not supported by this version of Lattice: nothing would read it; take it out'
+            )
         if isinstance(value, str) and _is_duration(schema):
             seconds = parse_duration(value)
             if seconds is None:

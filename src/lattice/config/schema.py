@@ -1,6 +1,6 @@
 """The settings of a server: every key, its type, its bounds and its default."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
@@ -13,6 +13,7 @@ Period = Annotated[float, Meta(gt=0, le=10 * 365 * 86400), DurationText()]
 Delay = Annotated[float, Meta(ge=0, le=10 * 365 * 86400), DurationText()]
 Count = Annotated[int, Meta(ge=1)]
 Limit = Annotated[int, Meta(ge=0)]
+NotYet: TypeAlias = None  # of a key that nothing reads yet: `null` means nothing, any other value is refused by name
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Listen = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]+):\d{1,5}$")]
 
@@ -304,15 +305,15 @@ class AuditSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class RateLimitsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one user may ask for; 0 = no limit. Where nothing is given, dev mode is generous."""
 
-    attach_max_concurrent: Limit | None = None  # open terminals of one user
+    attach_max_concurrent: NotYet = None  # open terminals of one user
     stream_logs_max_concurrent: Limit | None = None  # followed outputs of one user
-    stream_metrics_max_concurrent: Limit | None = None  # followed metrics of one user
+    stream_metrics_max_concurrent: NotYet = None  # followed metrics of one user
     watch_max_concurrent: Limit | None = None  # watched streams of changes of one user
     wait_max_concurrent: Limit | None = None  # long polls of one user
     follow_step_max_concurrent: Limit | None = None  # followed steps of one user
-    query_metrics_per_minute: Limit | None = None  # metric queries of one user per minute
-    diagnostics_per_minute: Limit | None = None  # diagnostics of one user per minute
-    compare_per_minute: Limit | None = None  # comparisons of one user per minute
+    query_metrics_per_minute: NotYet = None  # metric queries of one user per minute
+    diagnostics_per_minute: NotYet = None  # diagnostics of one user per minute
+    compare_per_minute: NotYet = None  # comparisons of one user per minute
     audit_per_minute: Limit | None = None  # audit queries of one user per minute
     requests_per_second: Limit | None = None  # requests of one user per second
     requests_burst: Annotated[int, Meta(ge=1)] | None = None  # requests of one user at once after a pause

@@ -1,11 +1,15 @@
 """What a person reads when a configuration file is wrong, and what a right one gives."""
 
 from pathlib import Path
+from types import NoneType
 
 import pytest
+from msgspec.structs import fields
 
+from lattice.api.operations.table import OPERATIONS
+from lattice.api.rates import BURST, CONCURRENCY, PER_MINUTE, REQUESTS
 from lattice.config.load import ConfigError, load, parse_duration
-from lattice.config.schema import ServerConfig
+from lattice.config.schema import RateLimitsSection, ServerConfig
 
 GOOD = """\
 name: s1
@@ -78,6 +82,7 @@ def test_an_override_wins_over_the_file_and_over_defaults(tmp_path: Path) -> Non
         ("name: !!python/object:os.system x\n", "F:1:7: not a plain value"),
         (b"name: s1\ndata_dir: /\xff\n", "F:2:12: not UTF-8 text"),
         ("name:\n\t- x\n", "F:2:1: not valid YAML"),
+        (GOOD + "rate_limits: {attach_max_concurrent: 5}\n", 'F:11:38: "rate_limits.attach_max_concurrent" is not supported by this'),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_refused_with_line_and_column(tmp_path: Path, text: str | bytes, expected: str) -> None:
@@ -92,6 +97,7 @@ def test_a_wrong_file_is_refused_with_line_and_column(tmp_path: Path, text: str 
         ("name.first=x", '"name" has no keys of its own'),
         ("snapshots.keep=0", '"snapshots.keep": expected'),
         ("snapshots.keep=[", "not valid YAML"),
+        ("rate_limits.compare_per_minute=0", '"rate_limits.compare_per_minute" is not supported by this version of Lattice'),
         ("node_agent.grace_period_s=later", 'cannot read "later" as a duration'),
     ],
 )  # fmt: skip
@@ -99,6 +105,21 @@ def test_a_wrong_override_is_refused_by_name(tmp_path: Path, override: str, expe
     said = complaint(tmp_path, GOOD, override)
     assert said.startswith(f"--set {override}")
     assert expected in said
+
+
+def test_a_key_that_nothing_reads_says_nothing_when_it_is_empty(tmp_path: Path) -> None:
+    """As in a file that 0.1.0 wrote with every key."""
+    path = tmp_path / "server.yaml"
+    path.write_text(GOOD + "rate_limits: {attach_max_concurrent: null, audit_per_minute: 3}\n")
+    assert load(path, ServerConfig).rate_limits.audit_per_minute == 3
+
+
+def test_every_limit_of_the_file_is_one_that_is_kept() -> None:
+    """One that no operation counts against would be accepted and not done."""
+    operations = {row.name for row in OPERATIONS}
+    counted = {limit for name, limit in {**PER_MINUTE, **CONCURRENCY}.items() if name in operations}
+    offered = {field.name for field in fields(RateLimitsSection) if field.type is not NoneType}
+    assert offered == counted | {REQUESTS, BURST}
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
