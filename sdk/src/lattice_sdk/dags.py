@@ -5,6 +5,7 @@ submission, `nodes` and `walltime` as short forms, and `depends_on`: a text (`a:
 `NAME: CONDITION`, a record with `ref` and `condition`, or a list of such entries of which one is enough.
 """
 
+import re
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -13,6 +14,9 @@ import msgspec
 import msgspec.yaml
 
 from lattice_sdk.errors import Invalid
+
+_AT_BYTE = re.compile(r" \(byte (\d+)\)$")
+_AT_MARK = re.compile(r'in "<[^>]*>", line (\d+), column (\d+)')
 
 
 def read_dag_file(path: str | PathLike[str]) -> dict[str, Any]:
@@ -29,14 +33,35 @@ def parse_dag(text: str) -> dict[str, Any]:
 def _document(text: str) -> object:
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        pass
+    except msgspec.DecodeError as error:
+        not_json = str(error)
     try:
         return msgspec.yaml.decode(text)
     except ImportError:
         raise _bad("the file is not JSON, and PyYAML is not installed to read it as YAML") from None
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _bad(f"the file cannot be read as YAML: {error}") from None
+        if text.lstrip().startswith(("{", "[")):
+            raise _bad(f"not valid JSON: {_with_line(not_json, text)}") from None
+        raise _bad(f"not valid YAML: {_first_problem(str(error))}") from None
+
+
+def _with_line(problem: str, text: str) -> str:
+    """The decoder counts bytes; people count lines."""
+    found = _AT_BYTE.search(problem)
+    if found is None:
+        return problem
+    before = text.encode()[: int(found[1])]
+    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+    return f"{problem[: found.start()]} (line {line}, column {column})"
+
+
+def _first_problem(problem: str) -> str:
+    """The last complaint of the parser and its place, in one line."""
+    found = _AT_MARK.search(problem)
+    if found is None:
+        return problem
+    what = problem[: found.start()].strip().splitlines()
+    return f"{what[-1].strip() if what else problem} (line {found[1]}, column {found[2]})"
 
 
 def normalised(document: object) -> dict[str, Any]:

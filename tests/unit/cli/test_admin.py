@@ -131,7 +131,10 @@ def test_a_vcluster_is_refused_where_it_would_change_nothing(words: tuple[str, .
 
 
 def test_the_schedulers_status_of_one_vcluster(api: FakeApi, cli: Cli) -> None:
-    api.on("GET", "/scheduler", {"cycles": 7, "pending": 30, "running": 40})
+    api.on("GET", "/scheduler", {"cycles": 7, "pending": 30, "running": 40, "nodes": {"Ready": 50}})
+    api.on("GET", "/nodes", {"items": [{"id": "n1", "state": "Ready"}, {"id": "n2", "state": "Ready"}]})
     api.on("GET", "/vclusters/gpu", {**VCLUSTER, "pending": 3, "running": 4})
     shown = cli("admin", "scheduler", "status", "--vcluster=gpu").out
-    assert ("gpu" in shown, "30" in shown, "40" in shown) == (True, False, False)
+    assert ("gpu" in shown, "30" in shown, "40" in shown, "50" in shown) == (True, False, False, False)
+    assert "2 Ready" in shown
+    assert api.last().query == [("vcluster", "gpu")]

@@ -58,7 +58,12 @@ def test_a_dag_may_come_from_standard_input_and_only_its_id_be_told(api: FakeApi
 
 def test_a_file_that_is_no_dag_is_refused_before_anything_is_sent(api: FakeApi, cli: Cli) -> None:
     for text, said in (
-        ("a: [", "cannot be read as YAML"),
+        ("x: 1\na: [", "flow.yaml: not valid YAML: did not find expected node content (line 3, column 1)"),
+        (
+            '{"name": "x",\n "allocations": [}',
+            "flow.yaml: not valid JSON: JSON is malformed: invalid character (line 2, column 18)",
+        ),
+        ('{"allocations": [', "flow.yaml: not valid JSON: Input data was truncated"),
         ("- 1", 'needs "allocations"'),
         ("allocations: [5]", "allocations[0] is not a set of fields"),
         ("allocations: [{name: a, depends_on: 5}]", "neither a text nor a list"),

@@ -197,6 +197,7 @@ def test_a_wrong_value_is_told_before_anything_is_sent(
         (b"#LATTICE --api-url=http://elsewhere\n", "--api-url is only allowed on the command line"),
         (b"#LATTICE --wait\n", "--wait is only allowed on the command line"),
         (b"#LATTICE --colour=red\n", "line 1: unknown flag --colour"),
+        (b"#!/bin/sh\n#LATTICE --nodes=x\n", "s.sh, line 2: --nodes takes a number such as 4 or a range such as 2-8"),
     ],
 )
 def test_a_script_that_cannot_be_one_is_told(data: bytes, said: str, api: FakeApi, cli: Cli) -> None:
@@ -204,6 +205,25 @@ def test_a_script_that_cannot_be_one_is_told(data: bytes, said: str, api: FakeAp
     assert outcome.code == 2
     assert said in outcome.err
     assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ('lifecycle.walltime: cannot read "soon"', 's.sh, line 3: --walltime: cannot read "soon"'),
+        ("lifecycle.preemption_class: 99 is not possible", "s.sh, line 2: --preemption-class: 99 is not possible"),
+        ("resources.memory: too much", "--memory: too much"),
+        ("resources.constraints.prefer_same_numa: is not supported", "--constraint: prefer_same_numa is not supported"),
+        ("the machine is full", "the machine is full"),
+    ],
+)
+def test_a_refusal_names_the_flag_and_its_line(message: str, said: str, api: FakeApi, cli: Cli) -> None:
+    """A flag of the command line has no line, whatever the script says of it."""
+    api.on("POST", "/allocations", refusal(400, "invalid", message))
+    script = b"#!/bin/sh\n#LATTICE --preemption-class=99\n#LATTICE --walltime=soon --memory=1G\n"
+    outcome = cli("submit", "--memory=9P", cli.write("s.sh", script))
+    assert (outcome.code, outcome.err.splitlines()[0].endswith(said)) == (1, True), outcome.err
+    assert (", line " in outcome.err) == (", line " in said)
 
 
 def test_a_missing_script_is_not_taken_for_a_command(api: FakeApi, cli: Cli) -> None:

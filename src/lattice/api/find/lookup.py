@@ -15,7 +15,7 @@ from lattice.wire.text.tasks import parse_task_set, positions_named
 from lattice.wire.work.allocations import AllocationView, allocation_view, group_state, group_view
 
 LARGEST = (1 << 63) - 1  # that a store can be asked for
-_HINT = "`lattice status --all` lists yours"
+_HINT = "`lattice status` lists yours, `lattice status --all` everything that you may see"
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ async def _found(context: Context, wanted: UnresolvedDependency) -> Found:
     except ApiError as error:
         if error.code != "not_found":
             raise
-        hint = "`lattice status --all` lists yours; names work only between allocations of one DAG"
+        hint = "`lattice status` lists yours; names work only between allocations of one DAG"
         raise _unknown("allocation", wanted, hint) from None
 
 

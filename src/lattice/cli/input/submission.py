@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lattice.cli.context import Context
 from lattice.cli.errors import CommandError, UsageError
@@ -67,6 +67,7 @@ class SubmitOptions:
     signal: str = ""
     wait: bool = False
     dry_run: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)  # where the script gave an option: FILE, line N
     is_batch: bool = False  # the script has #SBATCH lines, and no #LATTICE lines
 
 

@@ -18,7 +18,7 @@ _ERROR = f"{PROGRAM}: error: "
 _NO_EFFECT = " has no effect: "
 # Handled here, or said by the context.
 _OWN = frozenset(
-    {"script", "script_args", "command", "default_name", "env", "request_id", "wait", "dry_run", "is_batch"}
+    {"script", "script_args", "command", "default_name", "env", "request_id", "wait", "dry_run", "is_batch", "places"}
 )
 _FLAGS = {"hold": "--hold", "exclusive": "--exclusive"}
 _WORDS = {

@@ -1,5 +1,6 @@
 """`lattice admin scheduler status`: what the scheduler did last."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -21,9 +22,10 @@ def run(_options: Options, context: Context) -> int:
     status = context.client.scheduler_status()
     if name:
         vcluster = context.client.get_vcluster(name)
-        status = replace(status, pending=vcluster.pending, running=vcluster.running)
+        nodes = Counter(node.state for node in context.client.list_nodes(vcluster=name))
+        status = replace(status, pending=vcluster.pending, running=vcluster.running, nodes=dict(nodes))
     duration = "" if status.last_cycle_ms is None else f"{status.last_cycle_ms:.1f} ms"
-    nodes = ", ".join(f"{count} {state}" for state, count in status.nodes.items())
+    shown_nodes = ", ".join(f"{count} {state}" for state, count in status.nodes.items())
     pairs = [
         *([("vCluster", name)] if name else []),
         ("Server", status.server or ""),
@@ -38,7 +40,7 @@ def run(_options: Options, context: Context) -> int:
         ("Last error", status.last_error or "none"),
         ("Pending", str(status.pending)),
         ("Running", str(status.running)),
-        ("Nodes", nodes),
+        ("Nodes", shown_nodes),
     ]
     show_one(context, status, pairs)
     return OK

@@ -3,6 +3,7 @@
 import argparse
 import os
 from dataclasses import dataclass
+from typing import Any
 
 from lattice.cli.command import Command
 from lattice.cli.context import Context
@@ -10,6 +11,7 @@ from lattice.cli.each import order_each
 from lattice.cli.errors import OK, CommandError, UsageError
 from lattice.cli.output import Column, show_list, structured
 from lattice_sdk.dags import parse_dag
+from lattice_sdk.errors import Invalid
 from lattice_sdk.models.dags import Dag, DagMember
 
 STDIN = "-"
@@ -48,7 +50,7 @@ def fill_cancel(parser: argparse.ArgumentParser) -> None:
 
 
 def run_submit(options: Options, context: Context) -> int:
-    document = parse_dag(_text(_one(options.words, "a file with the DAG"), context))
+    document = _document(_one(options.words, "a file with the DAG"), context)
     document.setdefault("tenant", context.settings.tenant)
     document.setdefault("project", context.settings.project)
     document.setdefault("vcluster", context.settings.vcluster)
@@ -60,6 +62,14 @@ def run_submit(options: Options, context: Context) -> int:
         told = dag.id if context.flags.quiet else f"Submitted DAG {dag.id} with {dag.counts.size} allocations"
         context.streams.write(f"{told}\n")
     return OK
+
+
+def _document(path: str, context: Context) -> dict[str, Any]:
+    try:
+        return parse_dag(_text(path, context))
+    except Invalid as error:
+        error.args = (f"{'stdin' if path == STDIN else path}: {error}",)
+        raise
 
 
 def _text(path: str, context: Context) -> str:

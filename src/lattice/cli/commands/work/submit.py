@@ -8,12 +8,14 @@ from lattice.cli.context import Context, Process
 from lattice.cli.ending import ending_code, ending_text
 from lattice.cli.errors import OK, UsageError
 from lattice.cli.flags import ALLOWED_IN_SCRIPTS, Flags
+from lattice.cli.input.blame import in_flags
 from lattice.cli.input.directives import Directive, read_directives
 from lattice.cli.input.scripts import STDIN, load_script
 from lattice.cli.input.submission import SubmitOptions, build_submission, name_after
 from lattice.cli.output import structured
 from lattice.cli.recent import remember
 from lattice.cli.views.explanations import outlook_text
+from lattice_sdk.errors import ApiError
 from lattice_sdk.models.records import Allocation, Explanation, Submission
 
 NOT_YET = (
@@ -191,9 +193,12 @@ def complete(values: Values, parser: argparse.ArgumentParser, process: Process) 
     _warn(title, directives.late, 0 if is_batch else directives.foreign, process)
     if not values.get("quiet"):
         _note_flags(words[1:], parser, process)
-    merged = _merged([*(_given(d, title, parser) for d in directives.found), values])
+    given = [(_given(each, title, parser), each) for each in directives.found]
+    merged = _merged([*(layer for layer, _ in given), values])
+    places = {name: _place(title, each) for layer, each in given for name in layer}
     return {
         **merged,
+        "places": {name: place for name, place in places.items() if name not in values},
         "script": script,
         "script_args": words[1:],
         "default_name": path if is_batch and path != STDIN else "" if is_batch else name_after(title),
@@ -202,7 +207,7 @@ def complete(values: Values, parser: argparse.ArgumentParser, process: Process) 
 
 
 def _given(directive: Directive, title: str, parser: argparse.ArgumentParser) -> Values:
-    place = f"{title}, line {directive.line}"
+    place = _place(title, directive)
     try:
         values = vars(parser.parse_intermixed_args(directive.words))
     except UsageError as error:
@@ -213,6 +218,10 @@ def _given(directive: Directive, title: str, parser: argparse.ArgumentParser) ->
         if name in NOT_IN_SCRIPTS:
             raise UsageError(f"{place}: --{name.replace('_', '-')} is only allowed on the command line")
     return values
+
+
+def _place(title: str, directive: Directive) -> str:
+    return f"{title}, line {directive.line}"
 
 
 def _merged(layers: list[Values]) -> Values:
@@ -244,10 +253,14 @@ def _note_flags(arguments: list[str], parser: argparse.ArgumentParser, process: 
 def run(options: SubmitOptions, context: Context) -> int:
     if options.is_batch:
         return _run_batch(options, context)
-    submission = build_submission(options, context)
-    if options.dry_run:
-        return _dry_run(submission, options, context)
-    allocation = context.client.submit(submission, request_id=options.request_id)
+    try:
+        submission = build_submission(options, context)
+        if options.dry_run:
+            return _dry_run(submission, options, context)
+        allocation = context.client.submit(submission, request_id=options.request_id)
+    except (UsageError, ApiError) as error:
+        error.args = (in_flags(str(error), options.places),)
+        raise
     tell_of_submission(allocation, context)
     return _finish(allocation, options, context)
 
