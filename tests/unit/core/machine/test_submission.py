@@ -3,6 +3,7 @@
 import pytest
 
 from lattice.core.machine import commands as cmd
+from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.outcomes import Accepted, Rejected
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.site.tenants import NodeSharing, OnQuota, Project, Tenant, Vcluster
@@ -226,3 +227,16 @@ def test_sensitive_work_gets_its_nodes_at_once_or_is_refused_with_names() -> Non
     assert others.current == "1 of 3 suitable nodes free; held: n1, n2", "no names for other tenants"
     world.submit(user="bob")
     assert world.refused(world.submission(tasks=((0, 1, 1),))).code == "conflict"
+
+
+@pytest.mark.parametrize(
+    ("level", "away", "hint"), [(OLDEST, "", "Ask the users named"), (NEWEST, "; out of service: n1 (Drained)", "Request fewer nodes")]
+)  # fmt: skip
+def test_a_drained_node_is_not_said_to_be_held(level: int, away: str, hint: str) -> None:
+    world = World(scheduler="sensitive-reservation", level=level)
+    world.do(cmd.DrainNode(node="n1", reason="a fan"))
+    refusal = world.refused(world.submission(nodes=3))
+    assert refusal.current == f"2 of 3 suitable nodes free; held: none{away}"
+    assert refusal.hint.startswith(hint)
+    world.place(world.submit(nodes=1), "n2")
+    assert world.refused(world.submission(nodes=3)).hint.startswith("Ask the users named")

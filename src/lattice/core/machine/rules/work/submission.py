@@ -15,7 +15,7 @@ from lattice.core.machine.parts.dependencies import MutexKey, mutex_key
 from lattice.core.machine.rules import sensitive
 from lattice.core.machine.rules.work import dependencies, notifications, quotas
 from lattice.core.machine.state import State
-from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.core.model.site.tenants import SENSITIVE, Tenant, Vcluster
 from lattice.core.model.units import format_duration
 from lattice.core.model.work.allocations import Allocation, Lifecycle, Request, TaskGroup
@@ -146,13 +146,28 @@ def _check_claim(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster
         for node in sorted(suitable, key=lambda node: node.id)
         for number in node.holders()[:1]
     ]
+    away = _out_of_service(suitable) if state.level >= 2 else ""
     return Rejected(
         code="conflict",
         message=f'OwnershipConflict: vCluster "{vcluster.name}" cannot give the nodes now, and nothing waits there',
-        current=f"{len(free)} of {len(suitable)} suitable nodes free; held: {', '.join(held[:10]) or 'none'}",
+        current=f"{len(free)} of {len(suitable)} suitable nodes free; held: {', '.join(held[:10]) or 'none'}{away}",
         requested=f"{_nodes(command.request.nodes)}{' for each of several tasks' if command.tasks else ''}",
-        hint="Ask the users named to release their nodes, or request fewer.",
+        hint=_HINT_HELD if held or not away else _HINT_AWAY,
     )
+
+
+_HINT_HELD = "Ask the users named to release their nodes, or request fewer."
+_HINT_AWAY = "Request fewer nodes, or ask an administrator when those out of service return."
+
+
+def _out_of_service(nodes: list[Node]) -> str:
+    """Names those that nobody holds and that take no work, with their states."""
+    away = [
+        f"{node.id} ({node.state})"
+        for node in sorted(nodes, key=lambda node: node.id)
+        if not node.holders() and (node.state is not NodeState.READY or node.shortfall)
+    ]
+    return f"; out of service: {', '.join(away[:10])}" if away else ""
 
 
 def _holder_within(state: State, tenant: str, holder: Allocation) -> str:
