@@ -1,6 +1,9 @@
 """Deadlines: what can no longer keep them is ended, what can is left alone."""
 
+import pytest
+
 from lattice.core.machine import commands as cmd
+from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.machine.rules.work.deadlines import due_at
 from lattice.core.model.nodes.nodes import Share
 from lattice.core.model.work.allocations import AllocationState, Cause, Hold, RequeuePolicy
@@ -40,6 +43,39 @@ def test_what_is_being_stopped_for_another_reason_is_left_to_that() -> None:
     world.must(cmd.CancelAllocation(number=number))
     world.at += 2 * HOUR_MS
     assert world.refused(cmd.EnforceDeadline(number=number)).code == "stale"
+
+
+@pytest.mark.parametrize(
+    ("level", "ends"),
+    [(OLDEST, (AllocationState.CANCELLED, Cause.CANCELLED)), (NEWEST, (AllocationState.FAILED, Cause.DEADLINE))],
+)
+def test_a_cancel_after_the_deadline_changes_nothing(level: int, ends: tuple[AllocationState, Cause]) -> None:
+    """It has failed; that its user gave it up meanwhile does not make it look as if it could have been in time."""
+    world = World(level=level)
+    number = world.running("n1", deadline_at=world.at + 2 * HOUR_MS)
+    world.at += 2 * HOUR_MS
+    world.must(cmd.EnforceDeadline(number=number))
+    world.must(cmd.CancelAllocation(number=number))
+    world.ended(number, "n1", stopped=True)
+    assert (world[number].state, world[number].cause) == ends
+
+
+@pytest.mark.parametrize(
+    ("policy", "ends"),
+    [
+        (RequeuePolicy.ON_NODE_FAILURE, (AllocationState.FAILED, Cause.WALLTIME)),
+        (RequeuePolicy.ALWAYS, (AllocationState.CANCELLED, Cause.CANCELLED)),
+    ],
+)
+def test_a_cancel_after_the_walltime_only_keeps_it_from_running_again(
+    policy: RequeuePolicy, ends: tuple[AllocationState, Cause]
+) -> None:
+    world = World()
+    number = world.running("n1", requeue=policy)
+    world.must(cmd.ExpireAllocation(number=number, run=1))
+    world.must(cmd.CancelAllocation(number=number))
+    world.ended(number, "n1", stopped=True)
+    assert (world[number].state, world[number].cause) == ends
 
 
 def test_a_group_is_ended_task_by_task_and_together() -> None:

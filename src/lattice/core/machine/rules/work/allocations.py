@@ -28,7 +28,7 @@ def cancel(state: State, command: cmd.CancelAllocation) -> Events | Rejected:
     allocation, released = found
     if allocation.is_terminal:
         return _conflict(allocation, f"is already {allocation.state}")
-    return (*released, ranges.cancel_one(allocation))
+    return (*released, *ranges.cancel_one(state, allocation))
 
 
 def hold(state: State, command: cmd.HoldAllocation) -> Events | Rejected:

@@ -65,7 +65,7 @@ def cancel(state: State, command: cmd.CancelDag, actor: str) -> Events | Rejecte
             continue
         group = state.groups.get(member)
         if group is None:
-            events.append(ranges.cancel_one(state.allocations[member]))
+            events += ranges.cancel_one(state, state.allocations[member])
         else:
             cancelled = ranges.cancel_tasks(state, group, ranges.everything(group))
             events += () if isinstance(cancelled, Rejected) else cancelled

@@ -14,7 +14,7 @@ from lattice.core.machine.transitions import AllocationTrigger, next_allocation_
 from lattice.core.model import intervals
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.intervals import Intervals
-from lattice.core.model.work.allocations import Allocation, AllocationState, Hold, StopIntent, TaskGroup
+from lattice.core.model.work.allocations import Allocation, AllocationState, Hold, RequeuePolicy, StopIntent, TaskGroup
 
 Events = tuple[ev.AnyEvent, ...]
 MAX_PIECES = 1_000
@@ -52,13 +52,22 @@ def cancel_tasks(state: State, group: TaskGroup, wanted: Intervals) -> Events | 
     given_up: Events = ()
     if waiting:
         given_up = (ev.TasksCancelled(group=group.number, count=intervals.count(waiting), positions=waiting),)
-    return (*given_up, *(cancel_one(task) for task in live))
+    return (*given_up, *(event for task in live for event in cancel_one(state, task)))
 
 
-def cancel_one(task: Allocation) -> ev.AnyEvent:
+def cancel_one(state: State, task: Allocation) -> Events:
+    """Nothing changes for one that its deadline or its walltime is ending: it has failed, and will not run again."""
+    if state.level >= 2 and _is_failing(task):
+        return ()
     if next_allocation_state(task.state, AllocationTrigger.STOP) is not None:
-        return ev.AllocationStopping(number=task.number, intent=StopIntent.CANCEL)
-    return runs.cancelled(task)
+        return (ev.AllocationStopping(number=task.number, intent=StopIntent.CANCEL),)
+    return (runs.cancelled(task),)
+
+
+def _is_failing(task: Allocation) -> bool:
+    if task.intent is StopIntent.WALLTIME:
+        return task.requeue is not RequeuePolicy.ALWAYS
+    return task.intent is StopIntent.DEADLINE
 
 
 def hold_tasks(state: State, group: TaskGroup, wanted: Intervals, by: Hold) -> Events | Rejected:
