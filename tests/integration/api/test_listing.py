@@ -1,10 +1,16 @@
 """Lists: filters, pages, what is archived, counts, the queue."""
 
+import math
 import time
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from lattice.core.machine.commands import RecordSteps, ReportPart, SetVcluster
+from lattice.core.model.site.tenants import Vcluster
+from lattice.core.model.work.allocations import PartPhase
+from lattice.core.model.work.steps import StepRecord
 from tests.integration.api.world import World, in_world
 
 
@@ -215,3 +221,27 @@ async def test_ten_thousand_are_listed_quickly(world: World) -> None:
     # Generous, for a busy machine; docs/performance.md has the figures.
     assert whole_s < 2.0
     assert page_s < 0.25
+
+
+@in_world
+async def test_figures_that_are_no_numbers_are_shown_as_none_at_all(world: World) -> None:
+    """Releases before 0.2 took what nodes reported as it came; their records must not break a listing."""
+    await world.submit()
+    await world.start_run(1)
+    step = StepRecord(step=0, run=1, name="s", nodes=("n1",), tasks=1, started_at=1, ended_at=2, cpu_s=math.nan)
+    await world.do(RecordSteps(number=1, steps=(step,)))
+    await world.do(
+        ReportPart(number=1, run=1, node="n1", seq=9, phase=PartPhase.ENDED, cpu_s=math.nan, elapsed_s=math.inf)
+    )
+    await world.do(SetVcluster(vcluster=Vcluster(name="old", default_walltime_s=60), create=True))
+    old = world.services.replica.state.vclusters["old"]
+    world.services.replica.state.vclusters["old"] = replace(old, weights=(("priority", math.nan), ("age", 1.0)))
+    shown = (await world.call("GET", "/allocations/a1")).json()
+    assert (shown["cpu_s"], shown["cpu_efficiency"]) == (0.0, None)
+    assert (await world.call("GET", "/allocations/a1/steps")).json()["items"][0]["cpu_s"] == 0.0
+    report = await world.call("GET", "/reports/usage", token=world.admin)
+    assert b'"cpu_hours":null' not in report.body
+    assert (await world.call("GET", "/vclusters/old")).json()["weights"] == {"age": 1.0}
+    for argv in (["--json"], ["-o", "jobid,cputimeraw,avecpu,totalcpu"]):
+        answer = await world.call("POST", "/slurm/commands", {"program": "sacct", "argv": argv})
+        assert (answer.status, answer.json().get("stderr", "")) == (200, ""), argv

@@ -1,6 +1,7 @@
 """Tenants, vClusters, projects and settings on the wire: views, and requests that change only the fields they name."""
 
 from collections.abc import Mapping
+from math import isfinite
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -169,7 +170,7 @@ def vcluster_view(vcluster: Vcluster, *, pending: int, running: int) -> Vcluster
         max_nodes=vcluster.max_nodes,
         up=vcluster.is_up,
         profile=vcluster.profile,
-        weights=dict(vcluster.weights),
+        weights={name: weight for name, weight in vcluster.weights if isfinite(weight)},
         backfill_depth=vcluster.backfill_depth,
         created_at=rfc3339(vcluster.created_at),
         pending=pending,

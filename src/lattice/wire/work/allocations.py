@@ -20,7 +20,7 @@ from lattice.core.model.work.allocations import (
     TaskGroup,
 )
 from lattice.core.model.work.dependencies import waiting_sentence
-from lattice.core.model.work.efficiency import used_percent
+from lattice.core.model.work.efficiency import finite, used_percent
 from lattice.wire.slurm.asked import AskedDetailsView, AskedView, asked_details, asked_view
 from lattice.wire.text.tasks import indices_text
 from lattice.wire.text.times import rfc3339
@@ -281,7 +281,7 @@ def allocation_view(record: Allocation, *, now_ms: int, explained: str = "", arc
         tags=dict(record.tags),
         group_id=allocation_id(group) if group else None,
         task_index=record.task_index if group else None,
-        cpu_s=round(record.cpu_s, 3),
+        cpu_s=round(finite(record.cpu_s), 3),
         peak_memory_mb=record.peak_memory_mb,
         cpu_efficiency=used_percent(record.cpu_s, _held_cpu_s(record)),
         memory_efficiency=used_percent(record.peak_memory_mb, record.held_memory_mb),
@@ -342,7 +342,7 @@ def group_view(group: TaskGroup, *, now_ms: int, explained: str = "", archived: 
     return msgspec.structs.replace(
         view,
         tasks=task_counts(group),
-        cpu_s=round(group.cpu_s, 3),
+        cpu_s=round(finite(group.cpu_s), 3),
         peak_memory_mb=group.peak_memory_mb,
         cpu_efficiency=used_percent(group.cpu_s, group.held_cpu_s),
         memory_efficiency=used_percent(group.peak_memory_mb, group.held_memory_mb),

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lattice.core.model.ids import allocation_id
 from lattice.core.model.units import BadUnit, parse_duration_s
+from lattice.core.model.work.efficiency import finite
 from lattice.core.model.work.layout import Distribution, Layout, TaskRequest
 from lattice.core.model.work.steps import MAX_TASKS, StepRecord, step_id
 from lattice.ports.nodes.steps import LaunchRequest, Program, StepView
@@ -232,7 +233,7 @@ def recorded_info(number: int, record: StepRecord) -> StepInfo:
         exit_code=record.exit_code,
         lost=record.lost,
         message=record.message,
-        cpu_s=record.cpu_s,
+        cpu_s=finite(record.cpu_s),
         peak_memory_mb=record.peak_memory_mb,
         codes={str(code): count for code, count in record.codes},
         launch_id=record.launch_id,

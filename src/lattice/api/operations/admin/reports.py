@@ -19,7 +19,7 @@ from lattice.api.errors import ApiError
 from lattice.api.find.selection import Selection, archived_records, hot_records
 from lattice.core.model.nodes.nodes import Node
 from lattice.core.model.work.allocations import TERMINAL, Allocation, AllocationState
-from lattice.core.model.work.efficiency import used_percent
+from lattice.core.model.work.efficiency import finite, used_percent
 from lattice.wire.bounds import Short, TagFilters
 from lattice.wire.text.problems import BadField
 from lattice.wire.text.texts import parse_tag
@@ -91,7 +91,7 @@ class _Sum:
         node_ms, gpu_ms = _amounts(record, nodes, ran_ms)
         self.node_ms += node_ms
         self.gpu_ms += gpu_ms
-        self.cpu_s += record.cpu_s
+        self.cpu_s += finite(record.cpu_s)
         self.held_cpu_s += record.held_cpus * ran_ms / 1000
         # Long runs say more about how well memory was chosen than short ones.
         self.used_mb_s += record.peak_memory_mb * ran_ms / 1000

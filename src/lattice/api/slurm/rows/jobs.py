@@ -22,6 +22,7 @@ from lattice.core.model.work.allocations import (
 )
 from lattice.core.model.work.asked import Asked
 from lattice.core.model.work.dependencies import Clauses, Condition, Dependency, is_hopeless
+from lattice.core.model.work.efficiency import finite
 from lattice.ports.scheduling import Outlook
 from lattice.slurm.listings.rows import JobRow, StepRow
 from lattice.slurm.text.hostlists import fold
@@ -163,7 +164,7 @@ class JobRows:
             signal=signal,
             deadline_at=record.deadline_at / 1000 if record.deadline_at else None,
             restarts=record.restart_count,
-            cpu_s=record.cpu_s,
+            cpu_s=finite(record.cpu_s),
             peak_memory_mb=record.peak_memory_mb,
             **_requests(record, asked),
         )

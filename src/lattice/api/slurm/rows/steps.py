@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.efficiency import finite
 from lattice.core.model.work.steps import StepRecord
 from lattice.ports.nodes.steps import StepView
 from lattice.slurm.listings.rows import StepRow
@@ -48,7 +49,7 @@ def _batch(record: Allocation, state: State, cpus: int) -> StepRow:
         ended_at=record.ended_at / 1000 if record.ended_at else None,
         exit_code=code,
         signal=signal,
-        cpu_s=max(0.0, record.cpu_s - sum(step.cpu_s for step in record.steps)),
+        cpu_s=max(0.0, finite(record.cpu_s - sum(step.cpu_s for step in record.steps))),
         peak_memory_mb=record.peak_memory_mb,
     )
 
@@ -71,7 +72,7 @@ def _ended(step: StepRecord, state: State) -> StepRow:
         ended_at=step.ended_at / 1000,
         exit_code=code,
         signal=signal,
-        cpu_s=step.cpu_s,
+        cpu_s=finite(step.cpu_s),
         peak_memory_mb=step.peak_memory_mb,
     )
 

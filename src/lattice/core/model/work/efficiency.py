@@ -4,6 +4,7 @@ See docs/architecture/core.md.
 """
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 
 from lattice.core.model.nodes.nodes import Node, Share
 
@@ -17,5 +18,10 @@ def held_amounts(shares: Sequence[Share], nodes: Mapping[str, Node]) -> tuple[in
     return cpus, nodes[first.node].hardware.memory_mb if first.whole else first.memory_mb
 
 
+def finite(figure: float) -> float:
+    """0 for what is no number: releases before 0.2 took figures of nodes as they came, and records of theirs still hold them."""
+    return figure if isfinite(figure) else 0.0
+
+
 def used_percent(used: float, held: float) -> float | None:
-    return round(100 * used / held, 1) if held > 0 else None
+    return round(100 * used / held, 1) if held > 0 and isfinite(used) else None
