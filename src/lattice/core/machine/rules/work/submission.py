@@ -161,7 +161,7 @@ _HINT_AWAY = "Request fewer nodes, or ask an administrator when those out of ser
 
 
 def _out_of_service(nodes: list[Node]) -> str:
-    """Names those that nobody holds and that take no work, with their states."""
+    """Names the free nodes that take no work, with their states."""
     away = [
         f"{node.id} ({node.state})"
         for node in sorted(nodes, key=lambda node: node.id)
