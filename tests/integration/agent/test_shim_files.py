@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,17 @@ import pytest
 
 from tests.integration.agent.shim_process import NOBODY, Client, ShimProcess, alive, wait_for
 
+LONG_S = 60.0
+
 
 def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def make_pipe(shim: ShimProcess) -> None:
+    """Which everybody may use, whatever the umask."""
+    os.mkfifo(shim.scratch / "pipe")
+    (shim.scratch / "pipe").chmod(0o666)
 
 
 def _started(shim: ShimProcess, agent: Client, number: int, script: str, **files: str) -> dict[str, Any]:
@@ -89,6 +98,29 @@ def test_a_file_that_cannot_be_opened_is_named_and_nothing_runs(
     assert not answer["ok"]
     assert answer["error"].startswith(f"cannot open {next(iter(files.values()))}: ")
     assert not (shim.scratch / "ran").exists()
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr", "stdin"])
+def test_a_run_that_waits_for_the_other_end_of_a_pipe_is_stopped_at_once(
+    shim: ShimProcess, agent: Client, stream: str
+) -> None:
+    make_pipe(shim)
+    request = {**shim.request(1, "sh", "-c", "touch ran"), "files": {stream: "pipe"}}
+    agent.send("start", **request)
+    wait_for(lambda: len(children(shim.process.pid)) > 0, "its process")
+    began = time.monotonic()
+    agent.ask("stop", number=1, run=1, grace_s=LONG_S, why="test")
+    agent.ended(1)
+    assert time.monotonic() - began < LONG_S / 2
+    wait_for(lambda: not children(shim.process.pid), "no copier is left")
+    assert not (shim.scratch / "ran").exists()
+
+
+def test_output_reaches_a_pipe_that_is_read_later(shim: ShimProcess, agent: Client) -> None:
+    make_pipe(shim)
+    agent.send("start", **{**shim.request(1, "sh", "-c", "seq 20000"), "files": {"stdout": "pipe"}})
+    assert (shim.scratch / "pipe").read_text().splitlines()[-1] == "20000"
+    assert agent.ended(1)["exit_code"] == 0
 
 
 def test_what_a_killed_run_wrote_is_all_in_the_file(shim: ShimProcess, agent: Client) -> None:

@@ -11,10 +11,12 @@ when no writer is left. It has changed its user without an exec, so only root ma
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import select
 import signal
+import stat
 
 from lattice.agent.shim.launch import Launch
 from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, Wiring
@@ -23,6 +25,7 @@ CHUNK_BYTES = 1 << 16
 # How long the files may take after the last process of the run has gone.
 MAX_S = 30.0
 READY = b"ready"
+PIPE_PAUSE_MS = 20
 
 
 class Plumbing:
@@ -135,13 +138,34 @@ def _opened(launch: Launch, copied: list[tuple[int, int, bytes]], gate: int) -> 
     try:
         os.chdir(path)
         for source, log, path in copied:
-            targets[source] = (os.open(path, flags, 0o666), log)
+            targets[source] = (_open_patiently(path, flags, gate), log)
     except OSError as error:
         os.write(gate, f"{error.errno or 0} ".encode() + path)
         return {}
     os.write(gate, READY)
     os.close(gate)
     return targets
+
+
+def _open_patiently(path: bytes, flags: int, gate: int) -> int:
+    """The file; a named pipe as soon as somebody reads it. OSError as from open, and when the workload is gone before."""
+    while True:
+        try:
+            fd = os.open(path, flags | os.O_NONBLOCK, 0o666)
+        except OSError as error:
+            if error.errno != errno.ENXIO or not _is_pipe(path):
+                raise
+        else:
+            os.set_blocking(fd, True)
+            return fd
+        waits = select.poll()
+        waits.register(gate, 0)
+        if waits.poll(PIPE_PAUSE_MS):
+            raise OSError(errno.EPIPE, "the workload is gone")
+
+
+def _is_pipe(path: bytes) -> bool:
+    return stat.S_ISFIFO(os.stat(path).st_mode)
 
 
 def _copy_all(targets: dict[int, tuple[int, int]]) -> None:

@@ -1,9 +1,9 @@
 """One workload process: the fork that carries out what is asked for.
 
 Between fork and exec the child is on its own: new session, cgroup, descriptors, credentials,
-directory, signals, in an order that matters. All signals are blocked from before the fork until
-just before exec, so none can run the shim's handlers in the child. Whatever fails there comes back
-as a line over a pipe that exec closes.
+signals, directory, files, in an order that matters. All signals are blocked from before the fork
+until the shim's handlers are gone and the process is the user's; from then on a stop ends it, also
+while it waits for a file. Whatever fails there comes back as a line over a pipe that exec closes.
 """
 
 from __future__ import annotations
@@ -173,13 +173,14 @@ def _become(
             os.setgroups(launch.groups)
             os.setresgid(launch.gid, launch.gid, launch.gid)
             os.setresuid(launch.uid, launch.uid, launch.uid)
+        # What follows may wait: for a file server, a pipe's other end. A stop must reach it there.
+        unblock_signals()
         stage = "directory"
         # As the user: root may be mapped to an unprivileged user on a network file system.
         os.chdir(launch.cwd)
         stage = "files"
         wiring.open_files()
         stage = "exec"
-        unblock_signals()
         _exec(launch)
     except OSError as error:
         code = error.errno or 0
