@@ -109,7 +109,10 @@ class OidcSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of the listener for REST, and of the Unix socket alike. `descriptors_kept` are never used for connections."""
+    """Of the listener for REST, and of the Unix socket alike. `descriptors_kept` are never used for connections.
+
+    Of the others a quarter is for REST, an eighth for the Unix socket, and the rest for agents and gRPC clients.
+    """
 
     head_bytes: Annotated[int, Meta(ge=8192, le=1 << 20)] = 64 << 10  # largest request line and headers together
     headers: Annotated[int, Meta(ge=20, le=1000)] = 100  # most headers of a request

@@ -9,9 +9,21 @@ from socket import create_server
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from lattice.api.auth.tokens import TokenVerifier
+from lattice.api.grpc.agents.service import AgentService
+from lattice.api.grpc.server import build_server
 from lattice.daemons.server import http_limits
-from lattice.daemons.server.http_limits import BoundedProtocol, HttpLimits, bounded
+from lattice.daemons.server.http_limits import (
+    LOCAL_SHARE,
+    BoundedProtocol,
+    HttpLimits,
+    bounded,
+    descriptors,
+    grpc_shares,
+)
 from lattice.daemons.server.rest_server import RestServer, server_settings
+from lattice.ports.clock import SystemClock
+from lattice.testing import scenario
 
 LATE_S = 20.0
 HALF = b"GET / HTTP/1.1\r\nhost: x\r\nx-slow: "
@@ -174,8 +186,30 @@ async def test_half_sent_requests_keep_nobody_out(port: int) -> None:
         writer.close()
 
 
-def test_descriptors_are_kept_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _which: (300, 300))
-    assert HttpLimits().room == 44
+@pytest.mark.parametrize("most", [300, 1024, 20_000, 1 << 20])
+@pytest.mark.parametrize("has_agent_port", [True, False])
+def test_descriptors_are_kept_back(monkeypatch: pytest.MonkeyPatch, most: int, has_agent_port: bool) -> None:
+    """Whatever all listeners together accept leaves so many for the log and the snapshots."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (most, most))
+    kept = HttpLimits().descriptors_kept
+    shares = (LOCAL_SHARE, *grpc_shares(has_agent_port=has_agent_port))
+    used = HttpLimits().room + sum(descriptors(share, kept) for share in shares if share)
+    assert 4 <= used <= most - kept
+
+
+def test_without_any_to_spare_there_is_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (100, 100))
     assert HttpLimits().room == 1
+
+
+@scenario
+async def test_grpc_has_so_many_connections() -> None:
+    verifier = TokenVerifier(b"0" * 32, SystemClock())
+    server, port = build_server(AgentService(verifier), "127.0.0.1:0", connections=3)
+    await server.start()
+    held = [await connect(port, b"") for _ in range(5)]
+    greetings = [await reader.read(1) for reader, _ in held]
+    assert sorted(greetings) == [b"", b"", *[b"\0"] * 3]
+    for _, writer in held:
+        writer.close()
+    await server.stop(0)

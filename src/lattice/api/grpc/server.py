@@ -21,10 +21,13 @@ _OPTIONS = (
     # One caller's calls at once, and how long a connection without any is kept.
     ("grpc.max_concurrent_streams", 256),
     ("grpc.max_connection_idle_ms", 300_000),
+    # A connection that says nothing at all: it takes the place of another one.
+    ("grpc.server_handshake_timeout_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.max_receive_message_length", 16 << 20),
     ("grpc.max_send_message_length", 16 << 20),
 )
+UNLIMITED = (1 << 31) - 1
 _RELAY_OPTIONS = (
     *_KEEPALIVE,
     ("grpc.keepalive_time_ms", 3_000),
@@ -39,10 +42,13 @@ class BindFailed(Exception):
 
 
 def build_server(
-    service: AgentService, listen: str, credentials: grpc.ServerCredentials | None = None
+    service: AgentService, listen: str, credentials: grpc.ServerCredentials | None = None, connections: int = UNLIMITED
 ) -> tuple[grpc.aio.Server, int]:
-    """A server bound to `listen` (host:port, port 0 = a free one) and its port; raises BindFailed."""
-    server = grpc.aio.server(options=_OPTIONS)
+    """A server bound to `listen` (host:port, port 0 = a free one) and its port; raises BindFailed.
+
+    Connections beyond that number are closed at once.
+    """
+    server = grpc.aio.server(options=_limited(connections))
     # Without a serializer messages come and go as bytes: those that are only forwarded are never decoded.
     connect = grpc.stream_stream_rpc_method_handler(released(service.Connect))
     handler = grpc.method_handlers_generic_handler("lattice.v1.AgentService", {"Connect": connect})
@@ -50,9 +56,11 @@ def build_server(
     return server, _bound(server, listen, credentials)
 
 
-def build_certified_server(listen: str, credentials: grpc.ServerCredentials) -> tuple[grpc.aio.Server, int]:
+def build_certified_server(
+    listen: str, credentials: grpc.ServerCredentials, connections: int = UNLIMITED
+) -> tuple[grpc.aio.Server, int]:
     """A server for agents who show certificates, without any service yet; raises BindFailed."""
-    server = grpc.aio.server(options=_OPTIONS)
+    server = grpc.aio.server(options=_limited(connections))
     return server, _bound(server, listen, credentials)
 
 
@@ -63,6 +71,10 @@ def build_relay_server(
     server = grpc.aio.server(options=_RELAY_OPTIONS)
     add_RelayServiceServicer_to_server(service, server)
     return server, _bound(server, listen, credentials)
+
+
+def _limited(connections: int) -> tuple[tuple[str, int], ...]:
+    return (*_OPTIONS, ("grpc.max_allowed_incoming_connections", connections))
 
 
 def _bound(server: grpc.aio.Server, listen: str, credentials: grpc.ServerCredentials | None) -> int:

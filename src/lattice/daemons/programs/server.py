@@ -21,6 +21,7 @@ from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
 from lattice.daemons.quorum.start_mode import StartMode
+from lattice.daemons.server.http_limits import use_all_descriptors
 from lattice.daemons.server.vaults import vault_of
 from lattice.observe.logging import configure
 
@@ -121,6 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if options.recover_from is not None or options.from_object_store:
         _recover(config, options.recover_from)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    use_all_descriptors()
     _leave(run(config, secret, start_mode, options.join_token_file, accepts_loss=options.accept_loss))
 
 

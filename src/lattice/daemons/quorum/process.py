@@ -200,7 +200,9 @@ class QuorumProcess(ServerProcess):
         room = RoomWatch(self._shared_log.is_full, lambda: self._replica.snapshot_now(makes_room=True))
         self._room = asyncio.create_task(room.run(), name="room")
         try:
-            self._grpc, grpc_port = build_server(self._agents, str(grpc), self._grpc_credentials())
+            self._grpc, grpc_port = build_server(
+                self._agents, str(grpc), self._grpc_credentials(), self._grpc_connections()
+            )
         except BindFailed as error:
             raise ListenFailed(f"api.grpc_listen: {error}") from error
         local = self._services_of(self._replica, None)

@@ -10,6 +10,7 @@ from lattice.api.grpc.agents.certificates import Admissions, CertificateIssuer, 
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.server import BindFailed, build_certified_server
 from lattice.config.schema import ApiSection
+from lattice.daemons.server.http_limits import descriptors, grpc_shares
 from lattice.daemons.server.listening import Address, ListenFailed, check_free, parse_listen
 from lattice.daemons.server.tls import ServerTls
 from lattice.ports.clock import Clock
@@ -48,8 +49,11 @@ class AgentListener:
         """Raises ListenFailed."""
         listen = parse_listen(self._api.agent_listen, "api.agent_listen")
         check_free(listen, "api.agent_listen")
+        _, share = grpc_shares(has_agent_port=True)
+        connections = descriptors(share, self._api.limits.descriptors_kept)
         try:
-            self._server, port = build_certified_server(str(listen), tls.grpc_credentials(self._trusted(tls)))
+            credentials = tls.grpc_credentials(self._trusted(tls))
+            self._server, port = build_certified_server(str(listen), credentials, connections)
         except BindFailed as error:
             raise ListenFailed(f"api.agent_listen: {error}") from error
         CertifiedAgents(agents, self._authority, self._vouch, self._refused).add_to(self._server)

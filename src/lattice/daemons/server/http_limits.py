@@ -1,4 +1,4 @@
-"""What one connection, one address and all of them together may take of an HTTP listener.
+"""What one connection, one address and all of them together may take of a listener.
 
 A head has a size, a number of headers and a time; a body that comes to a standstill is given up; connections are counted, by address
 and in all, so that descriptors are left for the log, the snapshots and the agents. When there is no room, the connection that has been
@@ -14,6 +14,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from lattice.config.schema import ConnectionLimits
 
 SWEEP_S = 1.0
+# Parts of the descriptors that are left to connections; together they are all of them.
+REST_SHARE, LOCAL_SHARE, GRPC_SHARE, AGENT_SHARE = 0.25, 0.125, 0.125, 0.5
+MOST_DESCRIPTORS = 1 << 20
 # So many times as long as a body may stand still, all of it may take.
 _WHOLE_BODY = 10
 _STATUS = {
@@ -34,14 +37,33 @@ class HttpLimits:
     connections: int = 16_384
     per_address: int = 4_096
     descriptors_kept: int = 256
+    share: float = REST_SHARE
 
     @property
     def room(self) -> int:
         """How many connections there may be with the descriptors that this process has."""
-        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if most == resource.RLIM_INFINITY:
-            return self.connections
-        return max(1, min(self.connections, most - self.descriptors_kept))
+        return min(self.connections, descriptors(self.share, self.descriptors_kept))
+
+
+def descriptors(share: float, kept: int) -> int:
+    """How many of this process's descriptors a listener may use, after `kept` of them."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY:
+        most = MOST_DESCRIPTORS
+    return max(1, int((most - kept) * share))
+
+
+def grpc_shares(*, has_agent_port: bool) -> tuple[float, float]:
+    """Of the public gRPC port, and of the agents' own one: most of all is for agents, wherever they connect."""
+    return (GRPC_SHARE, AGENT_SHARE) if has_agent_port else (GRPC_SHARE + AGENT_SHARE, 0.0)
+
+
+def use_all_descriptors() -> None:
+    """Raises the limit of this process as far as it may go."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def http_limits(said: ConnectionLimits) -> HttpLimits:

@@ -10,12 +10,13 @@ import pwd
 import socket
 import struct
 from collections.abc import Callable, MutableMapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lattice.daemons.server.http_limits import BoundedProtocol, HttpLimits, bounded
+from lattice.daemons.server.http_limits import LOCAL_SHARE, BoundedProtocol, HttpLimits, bounded
 from lattice.daemons.server.listening import ListenFailed
 from lattice.daemons.server.rest_server import RestServer, server_settings
 
@@ -78,7 +79,7 @@ class LocalSocket:
 
     def __init__(self, path: Path, app: ASGIApp, mint: Mint, limits: HttpLimits) -> None:
         self._path = path
-        protocol = bounded(LocalProtocol, limits)
+        protocol = bounded(LocalProtocol, replace(limits, share=LOCAL_SHARE))
         self._server = RestServer(server_settings(LocalAccess(app, mint), protocol, patience_s=PATIENCE_S))
         self._task: asyncio.Task[None] | None = None
 

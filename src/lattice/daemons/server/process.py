@@ -38,7 +38,7 @@ from lattice.daemons.server.agent_listener import AgentListener
 from lattice.daemons.server.debug_flags import DebugFlags
 from lattice.daemons.server.gc import keep_what_is_loaded
 from lattice.daemons.server.guards import begin_auditing, rate_limits, submit_filter
-from lattice.daemons.server.http_limits import BoundedProtocol, bounded, http_limits
+from lattice.daemons.server.http_limits import BoundedProtocol, bounded, descriptors, grpc_shares, http_limits
 from lattice.daemons.server.identity import VerifierSet
 from lattice.daemons.server.listening import Address, ListenFailed, bind, check_free, parse_listen, reachable
 from lattice.daemons.server.local_socket import LocalSocket
@@ -218,7 +218,9 @@ class ServerProcess:
         loops = await self._begin_loops(self._replica, f"{self._scheme}://{reachable(rest)}")
         self._agents.receive_at(LocalRegistrar(self._verifier, loops.sessions, self._links))
         try:
-            self._grpc, grpc_port = build_server(self._agents, str(grpc), self._grpc_credentials())
+            self._grpc, grpc_port = build_server(
+                self._agents, str(grpc), self._grpc_credentials(), self._grpc_connections()
+            )
         except BindFailed as error:
             raise ListenFailed(f"api.grpc_listen: {error}") from error
         self._services = self._build_services(loops)
@@ -238,6 +240,11 @@ class ServerProcess:
 
     def _grpc_credentials(self) -> ServerCredentials | None:
         return None if self._tls is None else self._tls.grpc_credentials()
+
+    def _grpc_connections(self) -> int:
+        api = self._config.api
+        share, _ = grpc_shares(has_agent_port=bool(api.agent_listen))
+        return descriptors(share, api.limits.descriptors_kept)
 
     def _offer_operations(self, server: GrpcServer) -> None:
         """The API beside the agents' streams, and with TLS where that is configured. Raises ListenFailed."""
