@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import grpc
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from lattice.agent import connection
 from lattice.agent.connection import Connector, Outbox, OutboxClosed, preferred
 from lattice.wire.pb import agent_pb2 as pb
+from tests.integration.agent.agent_rig import AgentProcess, TestServer, until
 
 ENDPOINTS = ["one:1", "two:2", "three:3"]
 
@@ -148,4 +150,26 @@ def test_an_agent_that_is_not_welcomed_again_moves_on(monkeypatch: pytest.Monkey
             await asyncio.gather(running, return_exceptions=True)
 
     monkeypatch.setattr(connection, "FIRST_ANSWER_WITHIN_S", 0.3)
+    asyncio.run(scenario())
+
+
+def test_a_server_without_a_common_version_is_refused_with_both_versions(tmp_path: Path) -> None:
+    """The agent takes no orders from it, says what to do, and works as soon as it meets a server that it understands."""
+
+    async def scenario() -> None:
+        server = TestServer()
+        server.protocol = pb.Protocol(oldest=8, newest=9)
+        await server.listen()
+        agent = AgentProcess(tmp_path / "state", f"127.0.0.1:{server.port}")
+        said = "server test speaks protocol versions 8 to 9, this agent versions 1 to 2: they have none in common"
+        try:
+            agent.start()
+            await until(lambda: f"{said}; upgrade this agent, one release at a time" in agent.log.read_text(), said)
+            assert not server.sessions[0].of_kind("confirmed")
+            server.protocol = pb.Protocol(oldest=1, newest=2)
+            await until(lambda: server.newest.of_kind("confirmed"), "a stream that is confirmed")
+        finally:
+            await agent.close()
+            await server.close()
+
     asyncio.run(scenario())

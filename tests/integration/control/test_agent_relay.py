@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import gc
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from types import ModuleType
 
 import grpc
 import pytest
@@ -14,6 +16,8 @@ from lattice.api.grpc.agents import service as agent_service
 from lattice.api.grpc.agents import session as agent_session
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.agents.session import LocalRegistrar
+from lattice.api.grpc.relay import client as relay_client
+from lattice.api.grpc.relay import service as relay_service
 from lattice.api.grpc.server import build_server
 from lattice.core.model.nodes.nodes import NodeState as N
 from lattice.core.model.work.allocations import AllocationState as A
@@ -24,6 +28,7 @@ from lattice.ports.nodes.agents import Report, RunKey, StopOrder
 from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
 from lattice.quorum.trust.tls import PeerTls
 from lattice.wire.pb import agent_pb2 as pb
+from lattice.wire.pb.relay_pb2 import RelayFrames
 from tests.integration.control.rig import SECRET, FakeAgent, Rig, agent_token
 
 HOST = "127.0.0.1"
@@ -378,3 +383,46 @@ def test_reports_that_nobody_takes_in_are_bounded(tls: PeerTls, monkeypatch: pyt
 
     monkeypatch.setattr(agent_session, "REPORTS_MAX", 10)
     served(tls, test)
+
+
+NOT_IN_COMMON = (
+    "speaks protocol versions 8 to 9, this server versions 1 to 2: they have none in common; "
+    "upgrade this server, one release at a time"
+)
+
+
+@pytest.mark.parametrize(
+    ("side", "said"),
+    [
+        (
+            relay_client,
+            "failed_precondition: server server speaks protocol versions 8 to 9, this server versions 1 to 2",
+        ),
+        (relay_service, "the leader speaks protocol versions 8 to 9, this server versions 1 to 2"),
+    ],
+    ids=["the follower is too new", "the leader is too new"],
+)
+def test_servers_without_a_common_version_relay_nothing_and_say_so(
+    side: ModuleType, said: str, tls: PeerTls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The follower's log has both versions and the remedy; no agent of its gets through."""
+
+    async def test(world: World) -> None:
+        rig = world.lead("one")
+        async with world.at("three", "n1").connected(confirm=False):
+            await asyncio.wait_for(warned.wait(), 10)
+        assert rig.state.nodes == {}
+
+    class Watch(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if said in record.getMessage():
+                warned.set()
+
+    warned, watch = asyncio.Event(), Watch()
+    log = logging.getLogger(relay_client.__name__)
+    log.addHandler(watch)
+    monkeypatch.setattr(side, "greeting", lambda: RelayFrames(oldest_protocol=8, newest_protocol=9))
+    try:
+        served(tls, test)
+    finally:
+        log.removeHandler(watch)
