@@ -13,6 +13,7 @@ LatticeError
     ├── NotFound          there is no such thing (404)
     ├── Conflict          its present state does not allow it (409)
     ├── Refused           a quota or the machine does not allow it (422)
+    ├── WrongVersion      this library and the server have no protocol version in common (426)
     ├── TooMany           more requests or streams than one user may have (429)
     └── ServerFault       the server could not do it (5xx)
         └── Unavailable   and asks to be asked again (503, 507)
@@ -105,6 +106,10 @@ class Refused(ApiError):
     """A quota, a policy or the size of the machine does not allow the request."""
 
 
+class WrongVersion(ApiError):
+    """The server speaks other versions of the protocol than this library; the hint says which of the two to upgrade."""
+
+
 class TooMany(ApiError):
     """More requests, or more concurrent streams, than the server allows one user; retry later."""
 
@@ -129,6 +134,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
     409: Conflict,
     413: Invalid,
     422: Refused,
+    426: WrongVersion,
     429: TooMany,
     503: Unavailable,
     507: Unavailable,

@@ -17,6 +17,7 @@ from lattice_sdk.errors import (
     Unreachable,
     error_class,
 )
+from lattice_sdk.protocol import advice
 from lattice_sdk.retry import Attempts, RetryPolicy
 from lattice_sdk.transport import Answer, Connection, Endpoint, ProtocolError, quote
 
@@ -25,6 +26,7 @@ Query = Sequence[tuple[str, str]]
 
 PREFIX = "/api/v1"
 ASK_AGAIN = frozenset({502, 503, 504, 507})
+UNSUPPORTED = 426
 STATUS_OF_CODE = {
     "invalid": 400,
     "unauthenticated": 401,
@@ -99,7 +101,7 @@ def api_error(body: ErrorBody, status: int) -> ApiError:
         current=body.current or "",
         requested=body.requested or "",
         limit=body.limit or "",
-        hint=body.hint or "",
+        hint=body.hint or (advice(body.current or "") if status == UNSUPPORTED else ""),
     )
 
 

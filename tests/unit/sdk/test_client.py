@@ -26,6 +26,7 @@ from lattice_sdk import (
     Submission,
     WaitTimedOut,
 )
+from lattice_sdk.errors import WrongVersion
 from tests.unit.sdk.fake_api import Asked, FakeApi, Reply, refusal
 
 ALLOCATION = {"id": "a17", "number": 17, "name": "train", "state": "Running", "submitted_at": "2026-03-05T10:00:00Z"}
@@ -190,6 +191,29 @@ def test_a_refusal_keeps_the_words_of_the_server(
     error = caught.value
     assert (str(error), error.code, error.status) == ("no: really", code, status)
     assert (error.current, error.requested, error.limit, error.hint) == tuple(figures.values())
+
+
+@pytest.mark.parametrize(
+    ("speaks", "hint"),
+    [
+        ("8-9; more", "upgrade lattice-sdk: it speaks protocol versions 1 to 2, the server 8 to 9"),
+        (
+            "0-0",
+            "use the lattice-sdk of the server's release, or upgrade the server: it speaks protocol versions 0 to 0",
+        ),
+        ("", ""),
+        ("none of them", ""),
+    ],
+)
+def test_a_server_of_another_version_says_which_side_to_upgrade(
+    speaks: str, hint: str, api: FakeApi, client: Client
+) -> None:
+    api.on("GET", "/allocations/a1", refusal(426, "unsupported_version", "nothing in common", current=speaks))
+    with pytest.raises(WrongVersion, match="nothing in common") as caught:
+        client.get_allocation("a1")
+    assert caught.value.hint.startswith(hint)
+    assert bool(caught.value.hint) == bool(hint)
+    assert api.last().headers["x-lattice-protocol"] == "1-2"
 
 
 @pytest.mark.parametrize(
