@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import msgspec
 
 from lattice.agent.machine.state import Acknowledged, SendReport, Stimulus, Welcomed
+from lattice.config.release import installed_release
 from lattice.core.model.nodes.nodes import Hardware
 from lattice.core.model.nodes.specifications import NO_FIGURES, Figures
 from lattice.ports.nodes.agents import KnownRun, KnownStep, Registration
 from lattice.wire.agents.messages import RUN_KEY, RUN_REPORT, WELCOME, register_message, run_order_of
 from lattice.wire.pb import agent_pb2 as pb
-
-AGENT_VERSION = "0.1.0"
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +59,7 @@ def register(
             figures=facts.figures,
             address=facts.address,
             boot_id=facts.boot_id,
-            agent_version=AGENT_VERSION,
+            agent_version=installed_release(),
             runs=runs,
             steps=tuple(steps),
             epoch=epoch,

@@ -1,11 +1,11 @@
 """Which protocol version a client of the API speaks: said in a header by those that know versions, checked before anything else."""
 
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 from msgspec import Struct
 
 from lattice.api.errors import ApiError
+from lattice.config.release import installed_release
 from lattice.core.machine.levels import NEWEST, OLDEST
 from lattice.core.model.site.protocols import OURS, Border, NoCommonVersion, header, negotiate, parse_offer
 
@@ -42,10 +42,6 @@ def check_client(said: str) -> None:
 @cache
 def server_version() -> ServerVersion:
     """The same for everybody: needs no token."""
-    try:
-        release = version("lattice")
-    except PackageNotFoundError:
-        release = "unknown"
     ours = OURS[Border.CLIENT]
     protocol = ProtocolRange(oldest=ours.oldest, newest=ours.newest, features=ours.features)
-    return ServerVersion(release=release, protocol=protocol, oldest_level=OLDEST, newest_level=NEWEST)
+    return ServerVersion(release=installed_release(), protocol=protocol, oldest_level=OLDEST, newest_level=NEWEST)

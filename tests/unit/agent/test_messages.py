@@ -6,6 +6,7 @@ from lattice.agent import messages, shim_client
 from lattice.agent.connection import LONGEST_DELAY_S, delay_s
 from lattice.agent.machine.decide import ended_report
 from lattice.agent.machine.state import End, SendReport
+from lattice.agent.messages import NodeFacts
 from lattice.agent.shim import shim
 from lattice.core.model.nodes.observations import Beat
 from lattice.ports.nodes.agents import EndCause, Phase, Report, RunKey, StartOrder
@@ -16,7 +17,20 @@ KEY = RunKey(7, 2)
 
 
 def test_the_agent_tells_the_version_that_is_installed() -> None:
-    assert version("lattice") == messages.AGENT_VERSION
+    facts = NodeFacts(
+        node_id="n1",
+        address="",
+        boot_id="",
+        cpus=1,
+        memory_mb=1,
+        gpus=0,
+        gpu_type="",
+        group="",
+        features=(),
+        runs_as_root=False,
+        agent_user="ada",
+    )
+    assert messages.register(facts, ()).register.agent_version == version("lattice")
 
 
 def test_agent_and_shim_mean_the_same_socket() -> None:

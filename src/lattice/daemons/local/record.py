@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from importlib.metadata import version
 
 import msgspec
 
 from lattice.cli.local_cluster import ClusterFile, ClusterProcess
+from lattice.config.release import installed_release
 from lattice.daemons.local.layout import Layout, write_private
 from lattice.daemons.local.processes import boot_id, process_of
 
@@ -22,7 +22,7 @@ class Record:
     def __init__(self, layout: Layout, *, api_url: str, grpc: str) -> None:
         self._layout = layout
         self._frame = ClusterFile(
-            api_url=api_url, grpc=grpc, dir=str(layout.root), version=version("lattice"), boot_id=boot_id()
+            api_url=api_url, grpc=grpc, dir=str(layout.root), version=installed_release(), boot_id=boot_id()
         )
         self._entries: dict[tuple[int, str], ClusterProcess] = {}
         self._problem = ""
