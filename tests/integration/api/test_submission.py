@@ -6,6 +6,7 @@ import pytest
 
 from lattice.core.model.work.allocations import Hold
 from lattice.wire.work.allocations import decode_work
+from tests.integration.api.grpc_wire import ask, grpc_of, message_of
 from tests.integration.api.world import World, in_world
 
 
@@ -285,6 +286,32 @@ def test_what_is_not_done_yet_is_refused_by_name(fields: dict[str, Any], named: 
         assert (refused.status, named in text, "not supported" in text) == (400, True, True), text
 
     check()
+
+
+REFUSED_OVER_GRPC: list[tuple[dict[str, Any], str]] = [
+    *(({"environment": {name: "x"}}, f"environment.{name}") for name in ("uenv", "view", "tools_uenv", "image")),
+    ({"lifecycle": {"type": "reactive"}}, "lifecycle.type"),
+    ({"resources": {"constraints": {"prefer_same_numa": True}}}, "resources.constraints.prefer_same_numa"),
+    ({"resources": {"constraints": {"prefer_local_memory": True}}}, "resources.constraints.prefer_local_memory"),
+]
+
+
+@in_world
+async def test_what_is_not_done_yet_is_refused_over_grpc_too(world: World) -> None:
+    """Work that the wire has no field for cannot be asked of it at all."""
+    async with grpc_of(world.services) as channel:
+        for fields, named in REFUSED_OVER_GRPC:
+            work = {"entrypoint": ["true"], **fields}
+            for operation, body in (("submit", work), ("submit_dag", {"allocations": [{"id": "a", **work}]})):
+                answer = await ask(channel, operation, body, token=world.alice)
+                assert answer.error is not None, (operation, fields)
+                text = answer.error["message"]
+                assert (named in text, "not supported" in text) == (True, True), text
+        assert world.state.allocations == {}
+        group = await ask(channel, "submit", {"entrypoint": ["true"], "tasks": "0-3%2"}, token=world.alice)
+        assert (group.error, world.state.groups[1].size, world.state.groups[1].concurrency) == (None, 4, 2)
+    published = {*message_of("SubmitRequest", {}).DESCRIPTOR.fields_by_name}
+    assert not published & {"allocation", "dag", "uenv", "view", "image", "intent", "data", "connectivity", "checkpoint"}
 
 
 @in_world
