@@ -15,7 +15,8 @@ from tests.integration.api.test_slurm_steps import Desk
 from tests.integration.api.world import Response, World, in_world
 
 OPENAPI = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
-SCHEMAS: dict[str, Any] = json.loads(OPENAPI.read_bytes())["components"]["schemas"]
+DOCUMENT: dict[str, Any] = json.loads(OPENAPI.read_bytes())
+SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 LATER = "2099-01-01T00:00:00Z"
 
 # A field, and a value for it that is not its default.
@@ -91,6 +92,16 @@ TENANT: dict[str, Any] = {
     **{"fair_share_target": 0.5, "burst_allowance": 1.5, "members": ["eve"], "admins": ["eve"], "visibility": "tenant"},
 }
 
+RESERVATION: dict[str, Any] = {
+    **{"start": "2098-01-01T00:00:00Z", "end": LATER, "duration": "3h", "nodes": ["n1"], "tenants": ["physics"]},
+    **{"users": ["eve"], "repeat": "7d", "until": "2099-02-01T00:00:00Z", "reason": "a course"},
+}
+UPDATE: dict[str, Any] = {
+    **{"walltime": "5m", "priority": "high", "preemption_class": 7, "name": "other", "concurrency": 1},
+    **{"tags": {"a": "c"}, "untag": ["a"]},
+}
+DAG: dict[str, Any] = {"name": "flow", "tenant": "physics", "project": "p1", "vcluster": "second", "cwd": "/srv"}
+
 
 @pytest.mark.parametrize(
     ("schema", "rows", "elsewhere"),
@@ -103,11 +114,20 @@ TENANT: dict[str, Any] = {
         ("VclusterFields", VCLUSTER, {"name", "request_id"}),
         ("TenantFields", TENANT, {"name", "request_id"}),
         ("ProjectFields", {"max_nodes": 3}, {"name", "tenant", "request_id"}),
+        ("ReservationFields", RESERVATION, {"name", "request_id"}),
+        ("DagSubmission", DAG, {"request_id", "allocations"}),
         ("DagAllocation", SUBMISSION, {"request_id", "dry_run", "resources", "lifecycle", "id", "nodes", "walltime"}),
     ],
 )
 def test_every_published_field_has_a_row(schema: str, rows: dict[str, Any], elsewhere: set[str]) -> None:
     assert set(SCHEMAS[schema]["properties"]) - elsewhere == set(rows)
+
+
+def test_every_published_field_of_an_update_has_a_row() -> None:
+    body = DOCUMENT["paths"]["/api/v1/allocations/{id}"]["patch"]["requestBody"]["content"]["application/json"][
+        "schema"
+    ]
+    assert set(body["properties"]) - {"request_id"} == set(UPDATE)
 
 
 def check_visible(field: str, before: object, after: object, answer: Response) -> None:
@@ -218,5 +238,76 @@ def test_a_field_of_administration_is_seen_or_refused(path: str, field: str, val
             for answer in (plain, other)
         )
         check_visible(field, before, after, other)
+
+    check()
+
+
+@pytest.mark.parametrize("field", [*SUBMISSION, *DAG, "nodes", "walltime"])
+def test_a_field_of_a_dag_is_seen_or_refused(field: str) -> None:
+    """As a field of one of its allocations; those of the DAG itself are what its allocations get, and its own name."""
+
+    @in_world
+    async def check(world: World) -> None:
+        await furnish(world)
+        token = world.token("alice", tenants=("default", "physics"))
+        work: dict[str, Any] = (
+            {"script": "#!/bin/sh\ntrue\n"} if field.startswith("script") else {"entrypoint": ["true"]}
+        )
+        value = {**SUBMISSION, "nodes": 2, "walltime": "5m", "depends_on": [{"ref": "a0"}], **DAG}[field]
+        before: list[object] = []
+        after: list[object] = []
+        for more, kept in (({}, before), ({field: value}, after)):
+            members = [{"id": "a0", "entrypoint": ["true"]}, {"id": "a", **work, **({} if field in DAG else more)}]
+            answer = await world.call(
+                "POST", "/dags", {"allocations": members, **(more if field in DAG else {})}, token=token
+            )
+            kept += seen_of(world, answer)
+        if field not in JUDGED_AT_ONCE:
+            check_visible(field, before, after, answer)
+
+    check()
+
+
+def seen_of(world: World, answer: Response) -> list[object]:
+    """All that a DAG left in the state, without numbers and times."""
+    if answer.status >= 400:
+        return [None]
+    number = answer.json()["allocations"][-1]["number"]
+    group = world.state.groups.get(number)
+    record = world.state.allocations[number] if group is None else group.template
+    plain = msgspec.structs.replace(record, number=0, submitted_at=0, dag=0, depends_on=(), waits_for=())
+    needs = len(record.depends_on)
+    return [answer.json()["name"], plain, decode_work(world.state.payload_of(record)), group is None, needs]
+
+
+@pytest.mark.parametrize("field", RESERVATION)
+def test_a_field_of_a_reservation_is_seen_or_refused(field: str) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        base: dict[str, Any] = {"start": "2097-01-01T00:00:00Z", "duration": "2h", "nodes": ["n2"]}
+        given = {**base, field: RESERVATION[field]}
+        if field == "end":
+            del given["duration"]
+        if field == "until":
+            base, given = ({**each, "repeat": "7d"} for each in (base, given))
+        shown = []
+        for name, body in (("x", base), ("y", given)):
+            answer = await world.call("POST", "/reservations", {"name": name, **body}, token=world.admin)
+            shown.append({key: said for key, said in answer.json().items() if key not in ("name", "created_at")})
+        check_visible(field, shown[0], shown[1], answer)
+
+    check()
+
+
+@pytest.mark.parametrize("field", UPDATE)
+def test_a_field_of_an_update_is_seen_or_refused(field: str) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        more = {"tasks": "0-3"} if field == "concurrency" else {}
+        made = await world.submit(tags={"a": "b"}, hold=True, **more)
+        before = (await world.call("GET", f"/allocations/{made['id']}")).json()
+        answer = await world.call("PATCH", f"/allocations/{made['id']}", {field: UPDATE[field]})
+        after = (await world.call("GET", f"/allocations/{made['id']}")).json()
+        check_visible(field, before, after, answer)
 
     check()

@@ -311,7 +311,17 @@ async def test_what_is_not_done_yet_is_refused_over_grpc_too(world: World) -> No
         group = await ask(channel, "submit", {"entrypoint": ["true"], "tasks": "0-3%2"}, token=world.alice)
         assert (group.error, world.state.groups[1].size, world.state.groups[1].concurrency) == (None, 4, 2)
     published = {*message_of("SubmitRequest", {}).DESCRIPTOR.fields_by_name}
-    assert not published & {"allocation", "dag", "uenv", "view", "image", "intent", "data", "connectivity", "checkpoint"}
+    assert not published & {
+        "allocation",
+        "dag",
+        "uenv",
+        "view",
+        "image",
+        "intent",
+        "data",
+        "connectivity",
+        "checkpoint",
+    }
 
 
 @in_world
