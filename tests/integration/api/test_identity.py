@@ -207,3 +207,23 @@ async def test_token_inside_an_allocation_ends_with_its_run(world: World) -> Non
     assert world.state.allocations[1].state == "Pending"
     refused = await world.call("GET", "/allocations/a1", token=token)
     assert (refused.status, "run 1 of allocation a1 has ended" in refused.error["message"]) == (401, True)
+
+
+@pytest.mark.parametrize("header", [[], [(b"authorization", b"Bearer nonsense")]])
+def test_the_body_of_a_stranger_is_not_read(header: list[tuple[bytes, bytes]]) -> None:
+    @in_world
+    async def check(world: World) -> None:
+        statuses: list[int] = []
+
+        async def receive() -> dict[str, Any]:
+            raise AssertionError("the body was asked for")
+
+        async def send(message: Any) -> None:  # noqa: ANN401 - as ASGI has it
+            statuses.extend([message["status"]] if "status" in message else [])
+
+        scope = {"type": "http", "method": "POST", "path": "/v1/allocations", "query_string": b""}
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"4000000"), *header]
+        await world.app({**scope, "headers": headers}, receive, send)
+        assert statuses == [401]
+
+    check()
