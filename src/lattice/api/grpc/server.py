@@ -27,7 +27,6 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", 16 << 20),
     ("grpc.max_send_message_length", 16 << 20),
 )
-UNLIMITED = (1 << 31) - 1
 _RELAY_OPTIONS = (
     *_KEEPALIVE,
     ("grpc.keepalive_time_ms", 3_000),
@@ -42,11 +41,11 @@ class BindFailed(Exception):
 
 
 def build_server(
-    service: AgentService, listen: str, credentials: grpc.ServerCredentials | None = None, connections: int = UNLIMITED
+    service: AgentService, listen: str, credentials: grpc.ServerCredentials | None = None, connections: int = 0
 ) -> tuple[grpc.aio.Server, int]:
     """A server bound to `listen` (host:port, port 0 = a free one) and its port; raises BindFailed.
 
-    Connections beyond that number are closed at once.
+    Connections beyond that number are closed at once; 0 = any number.
     """
     server = grpc.aio.server(options=_limited(connections))
     # Without a serializer messages come and go as bytes: those that are only forwarded are never decoded.
@@ -57,7 +56,7 @@ def build_server(
 
 
 def build_certified_server(
-    listen: str, credentials: grpc.ServerCredentials, connections: int = UNLIMITED
+    listen: str, credentials: grpc.ServerCredentials, connections: int = 0
 ) -> tuple[grpc.aio.Server, int]:
     """A server for agents who show certificates, without any service yet; raises BindFailed."""
     server = grpc.aio.server(options=_limited(connections))
@@ -74,7 +73,8 @@ def build_relay_server(
 
 
 def _limited(connections: int) -> tuple[tuple[str, int], ...]:
-    return (*_OPTIONS, ("grpc.max_allowed_incoming_connections", connections))
+    # Left out for any number: the library takes no figure for that, and aborts the process on some.
+    return (*_OPTIONS, ("grpc.max_allowed_incoming_connections", connections)) if connections else _OPTIONS
 
 
 def _bound(server: grpc.aio.Server, listen: str, credentials: grpc.ServerCredentials | None) -> int:
