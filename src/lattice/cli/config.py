@@ -74,7 +74,7 @@ class Settings:
 
     @property
     def insecure_http(self) -> bool:
-        """Whether plain http to other machines is wanted."""
+        """Whether the user allows plain http to other machines."""
         said = (self.environment.get("LATTICE_INSECURE_HTTP", ""), self._filed("insecure_http"))
         return self.flags.insecure_http or any(text.lower() in SAYS_YES for text in said)
 

@@ -62,7 +62,7 @@ class AttachedStep:
             if isinstance(event, TaskOutput):
                 output.write(event.rank, event.stream, event.data)
             elif isinstance(event, OutputGap):
-                self._context.warn(f"{event.size:,} bytes of output are gone: they were not read in time")
+                self._context.warn(f"{event.size:,} bytes of output were dropped: they were not read in time")
             elif event.state == "waiting" and not was_waiting:
                 was_waiting = True
                 self._context.note(f"{event.id} waits for other steps to end")
@@ -97,7 +97,7 @@ class AttachedStep:
                 signal.signal(number, handler)
 
     def _interrupted(self, number: int, _frame: FrameType | None) -> None:
-        """Once for the tasks, twice ends the step, thrice leaves it."""
+        """The first interrupt goes to the tasks, the second ends the step, the third detaches from it."""
         self._interrupts += 1
         self._requests.put(("signal", number) if self._interrupts == 1 else ("end", 0))
         if self._interrupts > 2:

@@ -44,7 +44,7 @@ def test_our_flags_stand_above_the_lines_of_the_script(api: FakeApi, cli: Cli) -
 def test_flags_that_slurm_does_not_have_are_refused(api: FakeApi, cli: Cli) -> None:
     outcome = cli("submit", "--tag=a=b", cli.write("s.sh", SCRIPT))
     assert outcome.code == 2
-    assert "--tag has no meaning for a script with #SBATCH lines" in outcome.err
+    assert "--tag cannot be used with a script that has #SBATCH lines" in outcome.err
     assert api.asked == []
 
 

@@ -75,11 +75,11 @@ def test_a_machine_that_does_not_let_itself_be_looked_at_still_has_an_agent() ->
     found = look_within(look, 0.05)
     released.set()
     assert found.memory_mb > 0
-    assert found.problems == ("looking at the hardware took more than 0.05 s",)
+    assert found.problems == ("hardware detection took more than 0.05 s",)
 
 
 def test_hardware_too_strange_to_be_read_keeps_no_agent_from_starting() -> None:
     def look() -> Inventory:
         raise ValueError("a CPU at half a megahertz")
 
-    assert look_within(look, 30).problems == ("looking at the hardware failed: ValueError: a CPU at half a megahertz",)
+    assert look_within(look, 30).problems == ("hardware detection failed: ValueError: a CPU at half a megahertz",)

@@ -44,7 +44,7 @@ def test_mode_full_replays_on_the_nodes_of_an_inventory(
 
 def test_textbook_policies_know_no_nodes(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(trace), "--policy", "easy", "--mode", "full"]) == 1
-    assert "easy knows no nodes" in capsys.readouterr().err
+    assert "easy does not model nodes" in capsys.readouterr().err
 
 
 def test_the_summary_is_for_people(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +76,7 @@ def test_procs_overrule_the_trace(trace: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("text", "more", "complaint"),
     [
-        (LINES, [], "says nothing of its machine's size; give it with --procs"),
+        (LINES, [], "does not contain the number of processors; set it with --procs"),
         (LINES + "oops\n", ["--procs", "8"], ":9: a line has 18 numbers, this one has 1"),
         ("; MaxProcs: 2\n" + LINES, [], "none of its 8 entries ran and fits 2 processors"),
     ],

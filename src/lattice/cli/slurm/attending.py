@@ -1,7 +1,7 @@
-"""Attends to a step for srun: shows what it writes, hands on input and signals, and says in Slurm's words how it ended.
+"""Attaches srun to a step: shows its output, forwards input and signals, and reports in Slurm's words how it ended.
 
-As little is imported as in `program`. The main thread reads the step's stream, which is taken up again wherever a server knows
-the step; another one carries input. Signals are handed on from their handlers.
+Imports as little as `program`. The main thread reads the step's stream and resumes it at any server that knows the step;
+another thread sends input. Signal handlers forward their signals.
 """
 
 import _signal  # type: ignore[import-not-found]  # `signal` without its enumerations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 60.0
 AGAIN_S = 0.05
 INPUT_BYTES = 1 << 16
-# To the tasks; the others that end a program end the step.
+# Forwarded to the tasks; the others that end a program end the step.
 FORWARDED = (_signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGALRM, _signal.SIGCONT)
 ENDING = (_signal.SIGTERM, _signal.SIGHUP)
 FAILED = 125
@@ -43,7 +43,7 @@ _NAMES = {
 
 
 class Descriptor:
-    """A file descriptor as something to write to."""
+    """A file descriptor with a write method."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -69,7 +69,7 @@ class AttachedStep:
         self._result: dict[str, Any] | None = None
 
     def attend(self, noted: list[int]) -> int:
-        """`noted` are signals that came before this could begin. The exit code of the step. Raises Unreachable, OSError for a file that cannot be opened."""
+        """Returns the exit code of the step. `noted` are signals that arrived before it started. Raises Unreachable, OSError for a file that cannot be opened."""
         about = self._about
         is_terminal = bool(about.get("pty"))
         output = MergedOutput(self._targets(), about["tasks"], label=bool(about.get("label")), raw=is_terminal)
@@ -114,7 +114,7 @@ class AttachedStep:
             self._result = fields
         elif name == "gap":
             self._places[fields["node"]] = fields["next"]
-            _say(f"srun: error: {fields['bytes']} bytes of output are gone: they were not read in time\n")
+            _say(f"srun: error: {fields['bytes']} bytes of output were dropped: they were not read in time\n")
         elif name == "message":
             self._places[fields["node"]] = fields["next"]
             data = a2b_base64(fields["data"])
@@ -125,7 +125,7 @@ class AttachedStep:
                 output.write(rank, stream, data[at - length : at])
 
     def _events(self) -> "Iterator[tuple[str, Any]]":
-        """Until the step has ended, over as many connections as it takes."""
+        """Returns when the step has ended; reconnects as often as necessary."""
         deadline = monotonic() + PATIENCE_S
         while self._result is None:
             for endpoint in self._place.endpoints:
@@ -137,7 +137,7 @@ class AttachedStep:
                         yield event
                 except (OSError, Broken) as error:
                     if monotonic() > deadline:
-                        raise Unreachable(f"the step cannot be followed: {error}") from None
+                        raise Unreachable(f"cannot follow the step: {error}") from None
             sleep(AGAIN_S)
 
     def _stream(self, endpoint: str) -> "Iterator[tuple[str, Any]]":
@@ -183,7 +183,7 @@ class AttachedStep:
         return before
 
     def _interrupted(self, number: int, _frame: object) -> None:
-        """Once for the tasks, twice ends the step, thrice leaves it."""
+        """The first interrupt goes to the tasks, the second ends the step, the third detaches from it."""
         self._interrupts += 1
         if self._interrupts == 1:
             _say(f"srun: sending Ctrl-C to StepId={self._about['allocation'].lstrip('a')}.{self._about['step']}\n")
@@ -211,7 +211,7 @@ class AttachedStep:
         self._post("POST", f"{self._path}/window", f'{{"rows":{rows},"columns":{columns}}}')
 
     def _post(self, method: str, path: str, body: str) -> "dict[str, Any]":
-        """What a server answers; nothing when none does, or it refuses: the stream tells how the step stands."""
+        """A server's answer, or nothing if none answers or it refuses: the stream reports the state of the step."""
         for endpoint in self._place.endpoints:
             try:
                 connection = send_request(self._place, endpoint, method, path, body.encode())
@@ -257,7 +257,7 @@ class AttachedStep:
 
 
 def _lines(connection: "Any") -> "Iterator[str]":  # noqa: ANN401 - a socket, plain or wrapped
-    """The lines of the answer's body as they come. Raises Broken unless it is a stream of events."""
+    """Yields the lines of the answer's body as they arrive. Raises Broken unless it is a stream of events."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(1 << 16)
@@ -283,7 +283,7 @@ def _lines(connection: "Any") -> "Iterator[str]":  # noqa: ANN401 - a socket, pl
 
 
 def _dechunked(data: bytes) -> tuple[bytes, bytes]:
-    """The whole chunks at the beginning, and what follows them."""
+    """The complete chunks at the start, and the remainder."""
     body = b""
     while True:
         end = data.find(b"\r\n")
@@ -297,7 +297,7 @@ def _dechunked(data: bytes) -> tuple[bytes, bytes]:
 
 
 def in_slurms_words(line: str) -> tuple[list[str], int]:
-    """`tasks 0-1 on n1: exited with code 3` as srun says it, and the code of programs that could not be started."""
+    """`tasks 0-1 on n1: exited with code 3` in srun's words, and the code of programs that could not be started."""
     who, _, how = line.partition(": ")
     tasks, _, node = who.rpartition(" on ")
     head = f"srun: error: {node}: {tasks}: "
@@ -313,7 +313,7 @@ def in_slurms_words(line: str) -> tuple[list[str], int]:
     return [f"srun: error: {line}"], 0
 
 
-def _raw_terminal() -> "Any":  # noqa: ANN401 - a function, or nothing where there is no terminal
+def _raw_terminal() -> "Any":  # noqa: ANN401 - a function, or None without a terminal
     import termios
     import tty
 
@@ -333,5 +333,5 @@ def _say(text: str) -> None:
 
 
 def failed_file(error: OSError) -> str:
-    """What srun says of a file that it cannot open."""
+    """srun's message about a file that it cannot open."""
     return f"srun: error: Could not open {error.filename}: {strerror(error.errno or 0)}\n"

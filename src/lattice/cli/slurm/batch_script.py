@@ -1,6 +1,6 @@
-"""`lattice submit` of a script with `#SBATCH` lines: read as sbatch reads them, by the same server, with our flags on top.
+"""`lattice submit` of a script with `#SBATCH` lines: the server reads it as for sbatch, and our flags override the lines.
 
-Flags that have no twin in Slurm cannot be mixed with such lines; a script that needs them has `#LATTICE` lines.
+Flags without a counterpart in Slurm cannot be combined with such lines; a script that needs them uses `#LATTICE` lines.
 """
 
 import os
@@ -16,7 +16,7 @@ PROGRAM = "sbatch"
 _WARNING = f"{PROGRAM}: warning: "
 _ERROR = f"{PROGRAM}: error: "
 _NO_EFFECT = " has no effect: "
-# Handled here, or said by the context.
+# Handled here, or part of the context.
 _OWN = frozenset(
     {"script", "script_args", "command", "default_name", "env", "request_id", "wait", "dry_run", "is_batch", "places"}
 )
@@ -42,7 +42,7 @@ _DEFAULTS = {field.name: field.default for field in fields(SubmitOptions)}
 
 
 def submit_batch_script(options: SubmitOptions, context: Context) -> str:
-    """The number of the new allocation, empty after a dry run; warnings are said. Raises CommandError when it is refused."""
+    """The number of the new allocation, empty after a dry run; prints warnings. Raises CommandError if it is refused."""
     path = "" if options.default_name == "" else os.path.join(context.process.directory(), options.default_name)
     answer = context.client.slurm_command(
         PROGRAM,
@@ -83,20 +83,20 @@ def _word(name: str, value: object) -> str:
     if name == "walltime":
         return f"--time={_time(str(value))}"
     raise UsageError(
-        f"--{name.replace('_', '-')} has no meaning for a script with #SBATCH lines",
+        f"--{name.replace('_', '-')} cannot be used with a script that has #SBATCH lines",
         hint="write its options as #LATTICE lines",
     )
 
 
 def _time(text: str) -> str:
-    """A walltime as Slurm writes it: 90s, 30m, 24h become minutes and seconds; what Slurm reads itself stays."""
+    """A walltime in Slurm's notation: 90s, 30m, 24h become minutes and seconds; Slurm's own forms are unchanged."""
     units: dict[str, int] = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     if text[-1:].lower() in units and text[:-1].isdigit():
         seconds = int(text[:-1]) * units[text[-1].lower()]
         return f"{seconds // 60}:{seconds % 60}"
     if ":" in text and parse_limit(text) is not None:
         return text
-    raise UsageError(f'--walltime: cannot read "{text}"', hint="write 90s, 30m, 24h or HH:MM:SS")
+    raise UsageError(f'--walltime: invalid duration "{text}"', hint="write 90s, 30m, 24h or HH:MM:SS")
 
 
 def _environment(options: SubmitOptions, context: Context) -> dict[str, str]:
@@ -111,7 +111,7 @@ def _tell(answer: SlurmAnswer, context: Context) -> None:
     for line in lines:
         text = line.removeprefix(_WARNING)
         if text == line:
-            context.streams.write(f"{line.removeprefix(f'{PROGRAM}: ')}\n")  # of a dry run: when it would start
+            context.streams.write(f"{line.removeprefix(f'{PROGRAM}: ')}\n")  # of a dry run: the predicted start
         elif _NO_EFFECT in text:
             option, _, why = text.partition(_NO_EFFECT)
             context.warn(f"#SBATCH {option} ignored ({why})")

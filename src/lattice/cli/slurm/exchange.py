@@ -1,4 +1,4 @@
-"""One question to the server over HTTP/1.1, on a socket of its own that is kept for the next question."""
+"""One request to the server over HTTP/1.1, on a socket that is kept open for the next request."""
 
 import _socket
 from _json import make_scanner
@@ -6,7 +6,7 @@ from time import monotonic, sleep
 
 from lattice.cli.slurm.place import Place
 
-# Annotations are texts here: the modules that these names come from take longer to import than all the rest.
+# Annotations are strings: importing the modules of these names takes longer than everything else.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 120.0
-PATIENCE_S = 10.0  # for a server that starts again, or servers that choose a leader
+PATIENCE_S = 10.0  # for a server that restarts, or servers that elect a leader
 PAUSE_S = 0.2
 PATH = "/api/v1/slurm/commands"
 _NO_MORE = "Unable to contact slurm controller (connect failure)"
 
 
 class _Plain:
-    """What json.loads is made of, without the modules around it."""
+    """The C parts of json.loads, without the modules around them."""
 
     strict = False
     object_hook = None
@@ -35,15 +35,15 @@ _scan = make_scanner(_Plain())  # type: ignore[arg-type]  # any object with thes
 
 
 class Unreachable(Exception):
-    """No server answered, or not with an answer; the text says what came instead."""
+    """No server gave a valid answer; the text says what came instead."""
 
 
 class Broken(Exception):
-    """This server cannot be asked now; another may."""
+    """This server cannot answer now; another may."""
 
 
 def ask(place: Place, body: bytes) -> "Mapping[str, Any]":
-    """The answer of the first server that gives one. The request id in the body makes it safe to ask again."""
+    """The answer of the first server that gives one. The request id in the body makes a retry safe."""
     deadline = monotonic() + PATIENCE_S
     while True:
         for endpoint in place.endpoints:
@@ -66,7 +66,7 @@ def _asked(place: Place, endpoint: str, body: bytes) -> "Mapping[str, Any]":
     try:
         answer = scan(text)
     except (StopIteration, ValueError):
-        raise Broken(f"not an answer of Lattice (status {status})") from None
+        raise Broken(f"invalid answer (status {status})") from None
     if status == 200:
         return answer if isinstance(answer, dict) else {}
     error = answer.get("error") if isinstance(answer, dict) else None
@@ -77,8 +77,8 @@ def _asked(place: Place, endpoint: str, body: bytes) -> "Mapping[str, Any]":
     raise Unreachable(f"{message or f'status {status}'}{f' ({hint})' if hint else ''}")
 
 
-def scan(text: str) -> "Any":  # noqa: ANN401 - whatever the JSON says
-    """The value that the text begins with. Raises StopIteration or ValueError."""
+def scan(text: str) -> "Any":  # noqa: ANN401 - any JSON value
+    """The value at the start of the text. Raises StopIteration or ValueError."""
     return _scan(text, 0)[0]
 
 
@@ -142,7 +142,7 @@ def _host_and_port(rest: str, default: int) -> tuple[str, int]:
 
 
 def _name(host: str) -> "str | bytes":
-    """A plain name as bytes, which spares the tables of Unicode."""
+    """An ASCII name as bytes, which avoids loading the Unicode tables."""
     return host.encode() if host.isascii() else host
 
 

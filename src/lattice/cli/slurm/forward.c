@@ -1,8 +1,8 @@
-/* The Slurm commands without an interpreter: the same question and answer as lattice/cli/slurm/program.py, for the usual case.
+/* The Slurm commands without an interpreter: the same request and answer as lattice/cli/slurm/program.py, for the usual case.
  *
- * Whatever is not the usual case (TLS, a configuration file that says more, texts that are not UTF-8, a server that does not answer
- * as expected) is left to that program, which is started in its place with the same request id: asking again changes nothing.
- * Nothing is printed here but what a server answered.
+ * For all other cases (TLS, a configuration file with more than plain lines, text that is not UTF-8, a server that does not answer
+ * as expected) it starts that program in its place with the same request id, which makes a retry safe.
+ * It prints only what a server answered.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +51,7 @@ static void add_bytes(Text *text, const char *data, size_t size) {
 
 static void add(Text *text, const char *word) { add_bytes(text, word, strlen(word)); }
 
-/* Starts the program that knows all cases; never returns. */
+/* Starts the script that handles all cases; never returns. */
 static void give_up(void) {
     char path[4096];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -69,7 +69,7 @@ static void give_up(void) {
     _exit(1);
 }
 
-/* How many bytes the UTF-8 character at `at` has; 0 when it is none. */
+/* Number of bytes of the UTF-8 character at `at`; 0 if it is invalid. */
 static int utf8(const unsigned char *at) {
     unsigned char c = at[0];
     if (c < 0x80) return 1;
@@ -121,7 +121,7 @@ static void add_number(Text *text, const char *name, unsigned long value) {
     add(text, word);
 }
 
-/* Everything that the descriptor has, up to `most` bytes; 0 when that is not possible. */
+/* Reads the descriptor to its end, up to `most` bytes; 0 on failure. */
 static int read_all(int descriptor, size_t most, Text *into) {
     char piece[65536];
     ssize_t got;
@@ -161,7 +161,7 @@ static char *joined(const char *first, const char *second) {
     return made;
 }
 
-/* Where the server is and who asks; as place.py. */
+/* The server's address and the caller's token; as in place.py. */
 static char *url, *token, *tenant;
 
 static void read_settings(char **token_file) {
@@ -250,7 +250,7 @@ static int dial_unix(const char *path) {
     return -1;
 }
 
-/* Plain http to other machines shows the token to whoever listens; the long way refuses it unless somebody asked for it. */
+/* Plain http to other machines exposes the token on the network; the script refuses it unless the user allowed it. */
 static int is_local(const char *host) {
     if (!strcmp(host, "localhost")) return 1;
     return !strncmp(host, "127.", 4) && strspn(host, "0123456789.") == strlen(host);
@@ -365,7 +365,7 @@ static unsigned long hex4(const char *at) {
     return value;
 }
 
-/* The text behind the quote at `*at`, which is moved behind it. */
+/* The string after the quote at `*at`; moves `*at` past it. */
 static Text text_at(char **at) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     Text text = {0};
@@ -514,7 +514,7 @@ static int takes_nothing(const char *word) {
     return 0;
 }
 
-/* The script, when the line leaves no doubt which word it is; else the server says so. */
+/* The script, if the line is unambiguous; otherwise the server asks for it. */
 static void add_likely_script(Text *body) {
     const char *before = NULL;
     for (int i = 1; arguments[i]; i++) {
@@ -537,7 +537,7 @@ static void add_likely_script(Text *body) {
     }
 }
 
-/* Whether a word of the line is the file that the server asks for. */
+/* Whether the server's requested file is a word of the command line. */
 static int is_named(const char *path) {
     if (strcmp(program, "sbatch") || !*path || *path == '-') return 0;
     for (int i = 1; arguments[i]; i++)
@@ -545,7 +545,7 @@ static int is_named(const char *path) {
     return 0;
 }
 
-/* What the server could not do without. Once stdin was read, the next program gets it from memory. */
+/* What the server requested. Once stdin was read, the next program gets it from memory. */
 static void add_demanded(Text *body, const Answer *answer) {
     Text script = {0};
     if (strcmp(program, "sbatch")) give_up();
@@ -560,7 +560,7 @@ static void add_demanded(Text *body, const Answer *answer) {
         add_script(body, "", &script);
         return;
     }
-    /* Nothing is opened that the line does not name; the long way says so. */
+    /* Opens only what the line names; otherwise the script reports it. */
     if (!answer->path || !is_named(answer->path)) give_up();
     char *path = opened(answer->path, &script);
     if (!path) give_up();
@@ -573,7 +573,7 @@ int main(int count, char **given) {
     char *slash = strrchr(given[0], '/');
     program = slash ? slash + 1 : given[0];
     if (!strcmp(program, "srun") || !strcmp(program, "salloc")) give_up();
-    /* A job that asks for its own requeue or end is stopped by what it asked for; it must still learn the answer. */
+    /* A job that requests its own requeue or end is stopped by that request; it must still receive the answer. */
     if (!strcmp(program, "scontrol") || !strcmp(program, "scancel")) signal(SIGTERM, SIG_IGN);
     find_place();
     Text body = {0};

@@ -1,7 +1,7 @@
-"""The folder of programs called as Slurm's are: written once per installation.
+"""The directory of programs with the names of Slurm's: written once per installation.
 
-Each is a small text with the interpreter it needs. Where there is a C compiler, a forwarder stands before them that answers the
-usual case without an interpreter and starts them for every other.
+Each is a small script with the interpreter it needs. If there is a C compiler, a compiled forwarder in front of them handles the
+usual case without an interpreter and starts the script for all others.
 """
 
 import os
@@ -29,12 +29,12 @@ PROGRAMS = (
     "sdiag",
     "sacctmgr",
 )
-# These do more where they run than print an answer.
+# These do more on the client than print an answer.
 MODULES = {"srun": "lattice.cli.slurm.srun", "salloc": "lattice.cli.slurm.salloc"}
 ALIASES = "aliases.sh"
 FORWARDER = ".forward"
 SOURCE = "forward.c"
-STAMP = ".forward.c"  # what the forwarder was made of
+STAMP = ".forward.c"  # hash of the forwarder's source
 BUILD_S = 60.0
 _TEXT = """#!{python} -IS
 import sys
@@ -51,7 +51,7 @@ esac
 
 
 def default_folder() -> Path:
-    """Beside the interpreter's own programs."""
+    """The directory beside the interpreter's own programs."""
     return Path(sys.prefix) / "libexec" / "slurm"
 
 
@@ -82,13 +82,13 @@ def program_text(program: str) -> str:
 
 
 def _path() -> list[str]:
-    """Where the interpreter finds Lattice and what it needs, as it is started without any paths of the site."""
+    """Import paths of Lattice and its dependencies: the interpreter is started without site packages."""
     own = [str(Path(module.__file__ or "").parents[1]) for module in (lattice, lattice_sdk)]
     return list(dict.fromkeys([*own, *(entry for entry in sys.path if entry.endswith("-packages"))]))
 
 
 def _build(folder: Path) -> bool:
-    """Whether there is a forwarder; rebuilt when its source has changed."""
+    """Whether there is a forwarder; rebuilds it if its source has changed."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     source = Path(__file__).with_name(SOURCE)
     if (folder / FORWARDER).exists() and _content(folder / STAMP) == _content(source) != "":

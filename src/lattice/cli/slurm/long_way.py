@@ -1,4 +1,4 @@
-"""The same question through the client library: configuration files of any kind, TLS, logins."""
+"""The same request through the client library: any configuration file, TLS, logins."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ ANSWER_TIMEOUT_S = 120.0
 
 
 def connect(variables: Mapping[str, str]) -> Client:
-    """Raises Unreachable with what `lattice` would say."""
+    """Raises Unreachable with the message that `lattice` would print."""
     try:
         settings = load_settings(Flags(), variables, lambda text: None)
         place = settings.place()
@@ -38,7 +38,7 @@ def connect(variables: Mapping[str, str]) -> Client:
 
 
 def place_of(variables: Mapping[str, str]) -> Place:
-    """The same place for connections of one's own. Raises Unreachable."""
+    """The same place, for connections that the caller opens. Raises Unreachable."""
     try:
         settings = load_settings(Flags(), variables, lambda text: None)
         place = settings.place()

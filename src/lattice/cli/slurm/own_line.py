@@ -1,6 +1,6 @@
-"""What a server may ask of a Slurm program: to open, run and write what its own command line names, and nothing else.
+"""What a server may ask of a Slurm program: to open, run and write only what its own command line names.
 
-A server that was taken over, or stands where the real one should, gets no file of the user and starts no program of its own.
+A compromised or impersonated server gets no other file of the user and cannot start a program.
 """
 
 from posixpath import join, normpath
@@ -19,26 +19,26 @@ _VARIABLES = ("SLURM_", "SLURMD_")
 
 
 def names_file(argv: "Sequence[str]", name: str) -> bool:
-    """Whether a word of the line is the file that the server asks for."""
+    """Whether the server's requested file is a word of the command line."""
     return bool(name) and not name.startswith("-") and name in argv
 
 
 def names_program(argv: "Sequence[str]", words: "Sequence[str]") -> bool:
-    """Whether these words are the end of the line, which is where the program to run stands."""
+    """Whether these words are the end of the line, which contains the program to run."""
     if not words:
         return True
     return not words[0].startswith("-") and list(argv[-len(words) :]) == list(words)
 
 
 def may_set(name: str) -> bool:
-    """Whether a server may set this variable for the program; others could make it load or run something."""
+    """Whether a server may set this variable for the program; other variables could make it load or run code."""
     return name.startswith(_VARIABLES)
 
 
 def names_output(
     argv: "Sequence[str]", variables: "Mapping[str, str]", cwd: str, option: tuple[str, str, str], path: str
 ) -> bool:
-    """Whether the line's option, or its variable, names the path; the server has filled in what begins with %."""
+    """Whether the line's option, or its variable, names the path, in which the server has expanded % patterns."""
     if path == NOTHING:
         return True
     folders = [normpath(join(cwd, each)) for each in ("", *_values(argv, variables, _FOLDER))]
@@ -47,7 +47,7 @@ def names_output(
 
 
 def _values(argv: "Sequence[str]", variables: "Mapping[str, str]", option: tuple[str, str, str]) -> "Iterator[str]":
-    """All that the option may have been given, however it is spelt: -o X, -oX, -lo X, --output X, --out=X."""
+    """All values that the option may have, in any spelling: -o X, -oX, -lo X, --output X, --out=X."""
     letter, name, variable = option
     if variables.get(variable):
         yield variables[variable]
@@ -63,8 +63,8 @@ def _values(argv: "Sequence[str]", variables: "Mapping[str, str]", option: tuple
 
 
 def _fits(pattern: str, path: str) -> bool:
-    """Whether the path is the pattern with something without a slash in place of each %N."""
-    # A backslash anywhere switches all patterns off.
+    """Whether the path matches the pattern, with text without a slash for each %N."""
+    # A backslash anywhere disables all patterns.
     first, *others = [pattern.replace("\\", "")] if "\\" in pattern else _pieces(pattern)
     if not path.startswith(first):
         return False
@@ -98,6 +98,6 @@ def _pieces(pattern: str) -> list[str]:
 
 
 def unnamed(program: str, what: str, names: "Iterable[str]") -> str:
-    """What the user reads instead."""
+    """The message for the user."""
     shown = " ".join(names)[:200]
-    return f"{program}: error: the server asks to {what} what this command line does not name: {shown}\n"
+    return f"{program}: error: refusing to {what} a file that this command line does not name: {shown}\n"

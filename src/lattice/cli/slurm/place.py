@@ -1,6 +1,6 @@
-"""Where the server is and who asks, found in the same places as by `lattice`, as far as that takes no time.
+"""The server's address and the caller's token, found in the same places as by `lattice`, if that is fast.
 
-Everything else (a configuration file that says more, TLS, a login) is left to the client library.
+The client library handles everything else (a configuration file with more than plain lines, TLS, a login).
 """
 
 from _json import scanstring
@@ -13,7 +13,7 @@ _IGNORED = ("vcluster", "default_vcluster", "project", "default_project", "outpu
 
 
 class Place:
-    """Addresses, the token, and the tenant that was chosen, if one was."""
+    """Addresses, the token, and the chosen tenant, if any."""
 
     def __init__(self, endpoints: tuple[str, ...], token: str, tenant: str = "", ca_file: str = "") -> None:
         self.endpoints = endpoints
@@ -23,7 +23,7 @@ class Place:
 
 
 def quick_place(variables: dict[str, str]) -> Place | None:
-    """None when more has to be looked at than a few files."""
+    """None if that takes more than reading a few files."""
     filed = _filed(variables)
     if filed is None:
         return None
@@ -41,17 +41,17 @@ def quick_place(variables: dict[str, str]) -> Place | None:
     if not all(text.startswith(("http://", "unix:///")) for text in endpoints):
         return None
     if not (is_asked_for(variables) or all(map(_stays_here, endpoints))):
-        return None  # the library refuses it in its words
+        return None  # the library refuses it with its own message
     return Place(endpoints, token, tenant)
 
 
 def is_asked_for(variables: dict[str, str]) -> bool:
-    """Whether plain http to other machines is wanted."""
+    """Whether the user allows plain http to other machines."""
     return variables.get("LATTICE_INSECURE_HTTP", "").lower() in ("1", "true", "yes")
 
 
 def _stays_here(endpoint: str) -> bool:
-    """Whether nobody on the network sees what is sent."""
+    """Whether the request does not cross the network in clear text."""
     host = endpoint.removeprefix("http://").partition("/")[0]
     host = "[::1]" if host.startswith("[::1]:") else host.partition(":")[0]
     is_number = host.startswith("127.") and not host.strip("0123456789.")
@@ -59,7 +59,7 @@ def _stays_here(endpoint: str) -> bool:
 
 
 def _filed(variables: dict[str, str]) -> dict[str, str] | None:
-    """What a plain configuration file says; None for one that has to be read by those who can."""
+    """The values of a simple configuration file; None for one that needs the full parser."""
     if variables.get("LATTICE_CONFIG"):
         return None
     folder = variables.get("XDG_CONFIG_HOME") or f"{variables.get('HOME', '')}/.config"

@@ -1,6 +1,6 @@
-"""A Slurm command as it is typed: hands its line to the server, prints the answer and ends with its code.
+"""A Slurm command: sends its line to the server, prints the answer and exits with its code.
 
-Started by the hundred in shell loops, so it imports next to nothing: a socket, and the C half of the JSON module.
+Shell loops start it hundreds of times, so it imports almost nothing: a socket, and the C half of the JSON module.
 """
 
 import sys
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 MAX_SCRIPT = 4 << 20
 SUBMITTERS = frozenset({"sbatch", "salloc", "srun"})
-SCRIPTED = frozenset({"sbatch", "srun"})  # srun: the file of --multi-prog
-# A job that asks for its own requeue or end is stopped by what it asked for; it must still learn the answer.
+SCRIPTED = frozenset({"sbatch", "srun"})  # srun: file of --multi-prog
+# A job that requests its own requeue or end is stopped by that request; it must still receive the answer.
 ENDERS = frozenset({"scontrol", "scancel"})
 PREFIXES = (
     "SLURM_",
@@ -58,10 +58,10 @@ PREFIXES = (
     "SSHARE_",
     "SSTAT_",
 )
-# Left by the forwarder that could not finish what it began.
+# Left by the forwarder if it could not finish.
 REQUEST, RESUMED = "LATTICE_SLURM_REQUEST", "LATTICE_SLURM_RESUME"
 SECRETS = frozenset({"LATTICE_TOKEN", "LATTICE_TOKEN_FILE", "LATTICE_AGENT_TOKEN", "LATTICE_AGENT_TOKEN_FILE"})
-# Those of sbatch that take no value: a word behind any other may be its value, not the script.
+# Options of sbatch without a value: a word after any other may be its value, not the script.
 FLAGS = frozenset(
     [
         "-H",
@@ -96,7 +96,7 @@ FLAGS = frozenset(
 
 
 class Stopped(Exception):
-    """The program ends with this text and this code."""
+    """The program exits with this text and this code."""
 
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
@@ -104,7 +104,7 @@ class Stopped(Exception):
 
 
 class Patience:
-    """Interrupts while a continuing command is asking: noted, because work may have begun; raised while it only waits."""
+    """Interrupts of a continuing command: noted during a request, because work may have started; raised while it only waits."""
 
     def __init__(self) -> None:
         import _signal  # `signal` without its enumerations
@@ -120,15 +120,15 @@ class Patience:
 
 
 def main(program: str) -> None:
-    """Never returns. What does not fit the small way goes the long one."""
+    """Never returns. Falls back to the client library for unusual cases."""
     if program in ENDERS:
         signal(SIGTERM, SIG_IGN)
     go(program)
 
 
 def go(program: str, perform: "Perform | None" = None) -> None:
-    """Never returns. `perform` does what an answer wants done here, and hears whether somebody interrupted before it could;
-    its code, and what to tell the server afterwards."""
+    """Never returns. `perform` carries out what an answer requests on this machine, and receives earlier interrupts;
+    it returns the exit code, and what to send to the server afterwards."""
     try:
         code = run(program, sys.argv[1:], perform)
     except Stopped as stopped:
@@ -140,7 +140,7 @@ def go(program: str, perform: "Perform | None" = None) -> None:
 
 
 def run(program: str, argv: list[str], perform: "Perform | None" = None) -> int:
-    """Asks until there is nothing left to ask; the exit code."""
+    """Sends requests until the command is complete; returns the exit code."""
     variables = _variables()
     fixed = _fixed(program, argv, variables)
     path, script = _likely_script(program, argv)
@@ -157,7 +157,7 @@ def run(program: str, argv: list[str], perform: "Perform | None" = None) -> int:
         except Unreachable as error:
             raise Stopped(f"{program}: error: {error}\n") from None
         except KeyboardInterrupt:
-            # A user who interrupts the wait for nodes does not want them any more.
+            # A user who interrupts the wait for nodes no longer wants them.
             if patience is None:
                 raise
             patience.may_end = False
@@ -206,7 +206,7 @@ def _own_place(program: str, variables: dict[str, str]) -> "Place":
 
 
 def _variables() -> dict[str, str]:
-    """Those whose names and values are UTF-8; others cannot be carried."""
+    """Variables whose names and values are UTF-8; others cannot be sent."""
     found = {}
     for name, value in environ.items():
         try:
@@ -245,7 +245,7 @@ def _clean(text: str) -> str:
 
 
 def _likely_script(program: str, argv: list[str]) -> tuple[str, str | None]:
-    """The script, when the line leaves no doubt which word it is; else the server says so."""
+    """The script, if the line is unambiguous; otherwise the server asks for it."""
     if program != "sbatch":
         return "", None
     before = ""
@@ -263,7 +263,7 @@ def _likely_script(program: str, argv: list[str]) -> tuple[str, str | None]:
 
 
 def _opened(name: str, search: str) -> tuple[str, str | None]:
-    """Full path and text of the script, looked for in the directory and, if it has no slash, in PATH."""
+    """Full path and text of the script, from the directory or, if it has no slash, from PATH."""
     folders = ["", *([] if "/" in name else search.split(":"))]
     for folder in folders:
         path = f"{folder}/{name}" if folder else name
@@ -316,7 +316,7 @@ def _demanded(program: str, argv: list[str], needs: str, name: str, variables: d
 
 
 def _put(descriptor: int, text: str) -> None:
-    """Everything, also through a pipe that takes it piece by piece; a closed reader is no failure."""
+    """Writes everything, also through a pipe that accepts it in pieces; a closed reader is not an error."""
     data = memoryview(text.encode("utf-8", "surrogateescape"))
     try:
         while data:

@@ -1,4 +1,4 @@
-"""`salloc`: gets an allocation, runs a program or a shell with its variables here, and gives it back."""
+"""`salloc`: gets an allocation, runs a program or a shell with its variables on this machine, and releases it."""
 
 import _signal  # type: ignore[import-not-found]  # `signal` without its enumerations
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NOT_FOUND = 127
-# Meant for the program, which has the same terminal.
+# For the program, which shares the terminal.
 IGNORED = (_signal.SIGINT, _signal.SIGQUIT)
 
 
@@ -24,7 +24,7 @@ def main(program: str) -> None:
 
 
 def _spawn(_place: Place, answer: "Mapping[str, Any]", noted: list[int]) -> tuple[int, str]:
-    """The exit code, and what to tell the server about it."""
+    """The exit code, and what to report to the server."""
     about = answer["spawn"]
     if noted:
         return 1, str(about.get("resume", "")).replace("CODE", "1")
@@ -52,7 +52,7 @@ def _spawn(_place: Place, answer: "Mapping[str, Any]", noted: list[int]) -> tupl
 
 
 def own_words() -> list[str]:
-    """The words of the line as the server got them."""
+    """The words of the line as sent to the server."""
     return [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in sys.argv[1:]]
 
 

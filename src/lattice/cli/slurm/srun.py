@@ -1,4 +1,4 @@
-"""`srun`: hands its line to the server, attends to the step that comes of it, and ends with its code."""
+"""`srun`: sends its line to the server, attaches to the resulting step, and exits with its code."""
 
 import sys
 from posix import environ
@@ -32,7 +32,7 @@ def _check_files(about: "Mapping[str, Any]") -> None:
 
 
 def _attend(place: Place, answer: "Mapping[str, Any]", noted: list[int]) -> tuple[int, str]:
-    """The exit code, and what to tell the server about it."""
+    """The exit code, and what to report to the server."""
     about = answer["attend"]
     _check_files(about)
     try:

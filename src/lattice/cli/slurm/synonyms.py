@@ -1,4 +1,4 @@
-"""What users of other tools type, with the name it has here; imported only to suggest a correction."""
+"""Names from other tools and their names here; imported only to suggest a correction."""
 
 COMMAND_SYNONYMS = {
     **dict.fromkeys(("kill", "delete", "abort", "stop", "scancel", "qdel"), "cancel"),

@@ -1,4 +1,4 @@
-"""What an agent's options and the environment come to: which servers, and as whom."""
+"""The servers and the identity of an agent, from its options and the environment."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from lattice.daemons.agent.identity import BadIdentity, Credentials, build_crede
 
 
 class CannotStart(Exception):
-    """Why there will be no agent; the text is for the operator."""
+    """The agent cannot start; the text is for the operator."""
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def choose_endpoints(servers: str) -> tuple[str, ...]:
 
 
 def choose_token(token_file: str) -> Callable[[], str] | None:
-    """Where the token comes from, if there is one; a file is re-read for each stream, so that it can be replaced."""
+    """The source of the token, if there is one; a file is read again for each stream, so that it can be replaced."""
     path = token_file or os.environ.get("LATTICE_AGENT_TOKEN_FILE", "")
     if path:
         return lambda: Path(path).read_text().strip()
@@ -37,7 +37,7 @@ def choose_token(token_file: str) -> Callable[[], str] | None:
 
 
 def choose_credentials(options: argparse.Namespace) -> Credentials:
-    """Who the agent is, and to which servers; raises CannotStart."""
+    """The agent's identity and its servers. Raises CannotStart."""
     servers, is_secure = plain_endpoints(options.servers or os.environ.get("LATTICE_AGENT_ENDPOINTS", ""))
     doors, _ = plain_endpoints(options.enroll_servers)
     try:

@@ -1,7 +1,7 @@
-"""What an agent declares of its machine: what it finds there, unless its arguments say otherwise.
+"""The hardware that an agent declares: what it detects, unless its arguments override it.
 
-An agent with a configured number of CPUs or GPUs shares the machine with others, which have their parts: it binds nothing and
-gives out no devices beyond its own.
+An agent with a configured number of CPUs or GPUs shares the machine with other agents: it binds no CPUs and
+assigns no devices beyond its own.
 """
 
 import argparse
@@ -23,7 +23,7 @@ FIRST_LOOK_WITHIN_S = 45.0
 
 
 class BadHardware(Exception):
-    """A file of hardware cannot be used, or contradicts the arguments."""
+    """A hardware file is invalid, or contradicts the arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def look_around(options: argparse.Namespace) -> Machine:
 
 
 def look_within(look: Callable[[], Inventory], within_s: float) -> Inventory:
-    """What is found in time; a machine that cannot be looked at still has an agent, which says why it knows so little."""
+    """What can be detected in time; an agent also starts on a machine that cannot be inspected, and reports why."""
     found: list[Inventory] = []
     problems: list[str] = []
 
@@ -70,14 +70,14 @@ def look_within(look: Callable[[], Inventory], within_s: float) -> Inventory:
         try:
             found.append(look())
         except Exception as error:  # noqa: BLE001 - strange hardware must not keep the agent from starting
-            problems.append(f"looking at the hardware failed: {type(error).__name__}: {error}")
+            problems.append(f"hardware detection failed: {type(error).__name__}: {error}")
 
     thread = threading.Thread(target=work, name="inventory", daemon=True)
     thread.start()
     thread.join(within_s)
     if found:
         return found[0]
-    told = problems or [f"looking at the hardware took more than {within_s:g} s"]
+    told = problems or [f"hardware detection took more than {within_s:g} s"]
     return Inventory(memory_mb=read_meminfo(Tree()).get("MemTotal", 0) >> 10, problems=tuple(told))
 
 
@@ -89,7 +89,7 @@ def _found(options: argparse.Namespace, inventory: Inventory) -> NodeTopology:
 
 
 def _agreed(option: str, given: int | None, known: int) -> int:
-    """What was given or, without that, what the topology says; raises BadHardware when they differ."""
+    """The option's value, else that of the topology. Raises BadHardware if they differ."""
     if given and known and given != known:
-        raise BadHardware(f"--{option} says {given}, the topology file {known}")
+        raise BadHardware(f"--{option} is {given}, but the topology file has {known}")
     return given or known

@@ -1,4 +1,4 @@
-"""`lattice-agent --hollow N`: one process plays many nodes against real servers. Nothing is run; everything is reported."""
+"""`lattice-agent --hollow N`: one process simulates many nodes against real servers. It reports work without running it."""
 
 import argparse
 import asyncio
@@ -128,7 +128,7 @@ def _facts(options: argparse.Namespace, name: str, place: int) -> NodeFacts:
 
 
 async def serve(options: argparse.Namespace, credentials: Credentials, hardware: HollowHardware) -> None:
-    """Plays until SIGTERM or SIGINT."""
+    """Simulates until SIGTERM or SIGINT."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -152,7 +152,7 @@ async def serve(options: argparse.Namespace, credentials: Credentials, hardware:
 
 
 def run_quickly(work: Coroutine[None, None, None]) -> None:
-    """With the faster loop where it is installed."""
+    """Uses uvloop if it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -165,9 +165,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     try:
         if not 1 <= options.hollow <= NODES_MAX:
-            raise CannotStart(f"--hollow {options.hollow}: between 1 and {NODES_MAX} nodes")
+            raise CannotStart(f"--hollow {options.hollow}: must be between 1 and {NODES_MAX}")
         if options.enroll_servers:
-            raise CannotStart("hollow nodes share one identity: --enroll-servers would give each its own")
+            raise CannotStart("--enroll-servers cannot be used with --hollow: hollow nodes share one identity")
         credentials = choose_credentials(options)
         hardware = HollowHardware(options.cpus, options.memory_mb, options.hardware)
     except (CannotStart, UnusableInventory) as error:

@@ -24,7 +24,7 @@ SECURE = "https://"
 
 
 class BadIdentity(Exception):
-    """The options cannot be meant; the text is for the operator."""
+    """Contradictory options; the text is for the operator."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SpireSource:
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """What the agent shows. `endpoints` says which servers to turn to, once `identity` has begun."""
+    """The agent's credentials. `endpoints` are the servers to use once `identity` has started."""
 
     identity: NodeIdentity
     servers: tuple[str, ...]
@@ -95,7 +95,7 @@ def add_options(add: Callable[..., argparse.Action]) -> None:
 
 
 def plain_endpoints(text: str) -> tuple[str, bool]:
-    """The endpoints without their schemes, and whether these ask for TLS."""
+    """The endpoints without their schemes, and whether the schemes require TLS."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     return ",".join(part.removeprefix(SECURE).removeprefix("http://") for part in parts), any(
         part.startswith(SECURE) for part in parts
@@ -121,7 +121,7 @@ def build_credentials(
         sources.append(SpireSource(socket, trusted or b""))
     if doors:
         if trusted is None:
-            raise BadIdentity("--enroll-servers: --bootstrap-ca has to say whom these servers are from")
+            raise BadIdentity("--enroll-servers needs --bootstrap-ca")
         state_dir = options.state_dir.absolute()
         sources.append(
             EnrolmentSource(options.node_id, state_dir, servers=servers, doors=doors, trusted=trusted, token=token)
@@ -141,7 +141,7 @@ def _file_source(options: argparse.Namespace, authority: str) -> FileSource | No
     if not certificate and not key:
         return None
     if not (certificate and key and authority):
-        raise BadIdentity("--bootstrap-cert, --bootstrap-key and --bootstrap-ca are needed together")
+        raise BadIdentity("--bootstrap-cert, --bootstrap-key and --bootstrap-ca must be given together")
     return FileSource(Path(certificate), Path(key), Path(authority))
 
 

@@ -1,4 +1,4 @@
-"""Where an agent listens for the nodes whose heartbeats it is to gather, and for whoever probes."""
+"""The agent's listener for nodes whose heartbeats it collects, and for probes."""
 
 import argparse
 import asyncio
@@ -36,7 +36,7 @@ def _port(text: str) -> int | None:
 
 
 def own_host(address: str, endpoints: Sequence[str]) -> str:
-    """The host under which others reach this node: as given, or else where its way to the servers begins; raises OSError."""
+    """The host at which others reach this node: as given, or the local address of its route to the servers. Raises OSError."""
     if address:
         host, colon, port = address.rpartition(":")
         return host if colon and port.isdigit() else address
@@ -50,11 +50,11 @@ def own_host(address: str, endpoints: Sequence[str]) -> str:
                 return str(probe.getsockname()[0])
         except (OSError, ValueError):
             continue
-    raise OSError("no way to any server")
+    raise OSError("no route to any server")
 
 
 async def listen(driver: Driver, endpoints: Sequence[str]) -> Listener | None:
-    """Opens the listener and lets the servers know; an agent that cannot listen works without."""
+    """Opens the listener and announces it to the servers; an agent that cannot listen works without it."""
     settings = driver.settings
     facts, port = settings.facts, settings.collector_port
     if port is None:
@@ -63,12 +63,12 @@ async def listen(driver: Driver, endpoints: Sequence[str]) -> Listener | None:
     try:
         async with asyncio.timeout(HOST_WITHIN_S):
             host = await asyncio.to_thread(own_host, facts.address, endpoints)
-        # A loopback address is for this machine alone; any other one may be that of a name or of a translated network.
+        # A loopback address only works on this machine; any other may belong to a host name or a translated network.
         bound = await listener.listen(host if host.startswith("127.") or host == "::1" else "", port)
     except OSError as error:
         _log.warning(
             "cannot listen for other nodes: %s; this node will not be a collector",
-            str(error) or "its address is not found in time",
+            str(error) or "its address was not found in time",
         )
         return None
     driver.collector_address = f"{host}:{bound}"

@@ -1,4 +1,4 @@
-"""The life of a local cluster: start it, tell when it is ready, keep it running."""
+"""The life of a local cluster: starts it, reports when it is ready, keeps it running."""
 
 import asyncio
 import logging
@@ -27,14 +27,14 @@ Progress = Callable[[str], None]
 
 
 class Cluster:
-    """The processes of one folder, and the tasks that keep them."""
+    """The processes of one directory, and the tasks that keep them running."""
 
     def __init__(self, layout: Layout, options: Options) -> None:
         self._layout = layout
         self._options = options
         self._tasks: list[asyncio.Task[None]] = []
         self._places = places(layout, options)
-        # One that was removed from the cluster keeps its place, and is not started.
+        # A server that was removed from the cluster keeps its name and ports, and is not started.
         self._live = [place for place in self._places if not quorum.was_removed(layout, place.name)] or self._places
         self.rest_port = self._live[0].rest
         self.api_url = ",".join(place.url for place in self._places)
@@ -47,20 +47,20 @@ class Cluster:
             commands.write_server_config(layout, place, self._places, token)
 
     async def start(self, progress: Progress) -> dict[str, str]:
-        """Start everything; nodes and their states once they are settled. StartFailed says where to look."""
+        """Starts everything; returns nodes and their states once they are settled. Raises StartFailed, which says where to look."""
         self._spawn(self._renew_tokens())
         self._spawn(self.record.keep())
         progress("starting the server" if self._options.servers == 1 else f"starting {self._options.servers} servers")
         await asyncio.gather(*(self._start_server(place) for place in self._live))
         serving = [place for place in self._live if self._layout.endpoints_of(place.name).exists()]
         if not serving:
-            raise StartFailed("no server is left: all of them were removed from their cluster")
+            raise StartFailed("all servers were removed from their cluster; none is left to start")
         self.rest_port = serving[0].rest
         agents = [self._start_agent(node) for node in self._options.node_names()]
         return await self._wait_for_nodes(agents, progress)
 
     async def stop_keeping(self) -> None:
-        """From here on nothing is restarted, and cluster.json no longer follows."""
+        """From here on processes are not restarted, and cluster.json is not updated."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -98,7 +98,7 @@ class Cluster:
         until = time.monotonic() + NO_PROGRESS_S
         while not endpoints.exists():
             if server.is_removed:
-                _log.warning("server %s was removed from the cluster and is not started", place.name)
+                _log.warning("not starting server %s: it was removed from the cluster", place.name)
                 return
             if server.deaths:
                 raise StartFailed(_ended(server))

@@ -1,4 +1,4 @@
-"""How server and agents are started: arguments, environment, configuration. Secrets are named by path only."""
+"""How server and agents are started: arguments, environment, configuration. Secrets are passed by path only."""
 
 import os
 import sys
@@ -12,13 +12,13 @@ from lattice.daemons.local.credentials import current_user
 from lattice.daemons.local.layout import Layout, write_private
 from lattice.daemons.local.options import HOST, Options
 
-# Everything else stays behind: tokens in the user's shell, proxies for the loopback address.
+# Everything else is dropped: tokens in the user's shell, proxies for the loopback address.
 INHERITED = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM"}
 INHERITED_PREFIXES = ("LC_", "PYTHON", "COVERAGE_")
 
 
 def program(name: str) -> str:
-    """The executable beside the interpreter that runs us, wherever the caller's PATH leads."""
+    """The executable beside the interpreter that runs us, whatever the caller's PATH is."""
     return str(Path(sys.executable).with_name(name))
 
 
@@ -30,7 +30,7 @@ def environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ServerPlace:
-    """A server's name and ports; those of its etcd member are 0 where it is alone."""
+    """A server's name and ports; those of its etcd member are 0 for a single server."""
 
     name: str
     rest: int
@@ -77,7 +77,7 @@ def write_server_config(layout: Layout, place: ServerPlace, places: Sequence[Ser
             "internal_listen": f"{HOST}:0",
             "relay_listen": f"{HOST}:0",
         }
-    heading = "# Written by `lattice up` at each start; change single values with --set KEY=VALUE.\n"
+    heading = "# Written by `lattice up` at each start; override single values with --set KEY=VALUE.\n"
     path = layout.config_of(place.name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(path, (heading + yaml.safe_dump(config, sort_keys=False)).encode())
@@ -105,7 +105,7 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
     hooks = {"--prologue": options.prologue, "--epilogue": options.epilogue}
     hooks |= {"--checks": options.checks, "--check-dir": options.check_dir}
     arguments |= {flag: os.path.abspath(path) for flag, path in hooks.items() if path}
-    # All nodes share one machine: its GPUs belong to none of them, unless a file says what a node has.
+    # All nodes share one machine: none of them has its GPUs, unless a file declares them.
     hardware = os.path.join(os.path.abspath(options.hardware_dir), f"{node}.json") if options.hardware_dir else ""
     arguments |= {"--hardware": hardware} if hardware and os.path.exists(hardware) else {"--gpus": "0"}
     return [program("lattice-agent"), *(word for pair in arguments.items() for word in pair)]

@@ -1,4 +1,4 @@
-"""The secret of a local cluster and the tokens made from it. Only their paths are ever handed on."""
+"""The secret of a local cluster and the tokens signed with it. Only their paths are passed on."""
 
 import os
 import pwd
@@ -21,7 +21,7 @@ def current_user() -> str:
 
 
 def ensure_secret(layout: Layout) -> bytes:
-    """The secret of this folder, made at its first start and kept."""
+    """The secret of this directory, created at its first start and kept."""
     try:
         kept = layout.secret.read_bytes().strip()
     except FileNotFoundError:
@@ -33,7 +33,7 @@ def ensure_secret(layout: Layout) -> bytes:
 
 
 def write_tokens(layout: Layout, secret: bytes) -> None:
-    """Fresh tokens: the user's, who may do everything here, and the agents'."""
+    """Fresh tokens: one for the user, with all permissions, and one for the agents."""
     now = int(time.time())
     lifetime = {"iat": now, "exp": now + LIFETIME_S}
     user = current_user()

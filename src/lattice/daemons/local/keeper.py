@@ -1,4 +1,4 @@
-"""One process of the cluster, kept running and kept in cluster.json for as long as it does."""
+"""One process of the cluster: kept running, and listed in cluster.json while it runs."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from lattice.daemons.local.layout import open_log
 from lattice.daemons.local.record import Record
 from lattice.daemons.local.restarts import RestartPolicy
 
-EXIT_REMOVED = 3  # as lattice-server says it
+EXIT_REMOVED = 3  # as lattice-server exits
 
 _log = logging.getLogger(__name__)
 
@@ -35,21 +35,21 @@ class Program:
 
 
 class Keeper:
-    """Runs until it is cancelled, or until the process has ended where it is not to be restarted."""
+    """Runs until it is cancelled, or until the process has ended and must not be restarted."""
 
     def __init__(self, program: Program, record: Record, *, restart: bool) -> None:
         self.program = program
         self.deaths = 0
         self.last_code = 0
-        self.log_from = 0  # where the present process began to write
-        self.last_words_from = 0  # where the process that died last began to write
+        self.log_from = 0  # where the output of the current process starts
+        self.last_words_from = 0  # where the output of the last process that died starts
         self._record = record
         self._restart = restart
         self._policy = RestartPolicy()
 
     @property
     def is_removed(self) -> bool:
-        """Whether it ended because the cluster has taken it out: it would end again."""
+        """Whether it exited because it was removed from the cluster: it would exit again."""
         return self.program.role == "server" and self.last_code == EXIT_REMOVED
 
     async def run(self) -> None:
@@ -60,7 +60,7 @@ class Keeper:
             await asyncio.sleep(self._policy.delay_after(lived_s))
 
     async def _live(self) -> float:
-        """One life of the process; its length in seconds."""
+        """One lifetime of the process; returns its length in seconds."""
         program = self.program
         born = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""The folder of a local cluster: names of its files, who may read them, and how they are written."""
+"""The directory of a local cluster: names of its files, their permissions, and how they are written."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ LOG_BYTES = 16 << 20
 
 
 class Layout:
-    """Paths below DIR; all absolute, without symbolic links, so that a process is known by its arguments."""
+    """Paths below DIR; all absolute, without symbolic links, so that a process can be identified by its arguments."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -23,7 +23,7 @@ class Layout:
         self.server_config = self.root / "server.yaml"
         self.data = self.root / "data"
         self.endpoints = self.data / "endpoints.json"
-        self.servers = self.root / "servers"  # where there are several
+        self.servers = self.root / "servers"  # of several servers
         self.authority = self.servers / "authority"
         self.objects = self.root / "objects"
         self.agents = self.root / "agents"
@@ -43,21 +43,21 @@ class Layout:
         return self.data_of(server) / "endpoints.json"
 
     def server_names(self) -> list[str]:
-        """Servers that have a folder of their own, of this start or of earlier ones; the one that is alone."""
+        """Servers that have a directory, from this start or earlier ones; or the single server."""
         return ["server", *sorted(path.parent.name for path in self.servers.glob("*/server.yaml"))]
 
     def state_of(self, node: str) -> Path:
         return self.agents / node
 
     def nodes(self) -> list[str]:
-        """Nodes that have a state directory, of this start or of earlier ones."""
+        """Nodes that have a state directory, from this start or earlier ones."""
         try:
             return sorted(entry.name for entry in os.scandir(self.agents) if entry.is_dir(follow_symlinks=False))
         except FileNotFoundError:
             return []
 
     def prepare(self) -> None:
-        """Make the folders. One that exists keeps its mode; what we make is ours alone. Raises UntrustedFolder."""
+        """Creates the directories, readable only by their owner; an existing one keeps its mode. Raises UntrustedFolder."""
         self.root.parent.mkdir(parents=True, exist_ok=True)
         check_trusted(self.root)
         for folder in (self.root, self.data, self.objects, self.agents):
@@ -65,11 +65,11 @@ class Layout:
 
 
 class UntrustedFolder(OSError):
-    """Somebody else could put a secret of their own there, and be the cluster's administrator with it."""
+    """Another user could plant a secret there and become administrator of the cluster."""
 
 
 def check_trusted(folder: Path) -> None:
-    """Raises UntrustedFolder unless only this user (and root) decides what lies at this path."""
+    """Raises UntrustedFolder unless only this user (and root) controls what is at this path."""
     own = os.geteuid()
     for place in (folder, *folder.parents):
         try:
@@ -83,12 +83,12 @@ def check_trusted(folder: Path) -> None:
         if may_write and (place == folder or not about.st_mode & stat.S_ISVTX):
             mode = stat.S_IMODE(about.st_mode)
             raise UntrustedFolder(
-                f"others may write in {place} (mode {mode:04o}); chmod go-w it, or choose another --dir"
+                f"other users can write to {place} (mode {mode:04o}); run chmod go-w on it, or choose another --dir"
             )
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace the file in one step; only its owner may read it, at any time."""
+    """Replaces the file atomically; only its owner can ever read it."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -102,14 +102,14 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def open_log(path: Path) -> int:
-    """A descriptor that appends; what was written before is put aside when it has grown large."""
+    """A descriptor that appends; a log that has grown large is rotated first."""
     if path.exists() and path.stat().st_size > LOG_BYTES:
         path.replace(path.with_name(f"{path.name}.1"))
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 def take_lock(path: Path) -> int | None:
-    """A descriptor that holds the cluster for as long as it is open; None while another process holds it."""
+    """A descriptor that locks the cluster while it is open; None while another process holds the lock."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The end of a process's log, as a person wants to read it."""
+"""The end of a process's log, formatted for reading."""
 
 import json
 from pathlib import Path
@@ -8,14 +8,14 @@ TAIL_BYTES = 16384
 
 
 def tail(path: Path, since: int = 0) -> str:
-    """The last lines written after `since`, indented; what was logged as JSON is shown as level and message."""
+    """The last lines written after `since`, indented; JSON log lines are shown as level and message."""
     try:
         with path.open("rb") as file:
             end = file.seek(0, 2)
             file.seek(max(since, end - TAIL_BYTES))
             text = file.read().decode(errors="replace")
     except OSError as error:
-        return f"  (cannot be read: {error.strerror})"
+        return f"  (cannot read it: {error.strerror})"
     lines = [plain(line) for line in text.splitlines() if line.strip()]
     return "\n".join(f"  {line}" for line in lines[-TAIL_LINES:]) or "  (nothing)"
 

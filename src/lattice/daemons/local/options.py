@@ -1,4 +1,4 @@
-"""What a local cluster is asked to be."""
+"""The options of a local cluster."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ HOST = "127.0.0.1"
 
 
 class StartFailed(Exception):
-    """The cluster could not be started; the text is for the person who asked."""
+    """The cluster could not be started; the text is for the user."""
 
     def __init__(self, text: str, *, hint: str = "", code: int = 1) -> None:
         super().__init__(text)
@@ -31,13 +31,13 @@ class Options:
     hardware_dir: str = ""  # of synthetic-hardware files, NODE.json
     restart: bool = True
     servers: int = 1
-    settings: list[str] = field(default_factory=list)  # KEY=VALUE, handed on to the server
+    settings: list[str] = field(default_factory=list)  # KEY=VALUE, passed to the server
 
     def node_names(self) -> list[str]:
         return [f"n{number}" for number in range(1, self.nodes + 1)]
 
     def server_names(self) -> list[str]:
-        """One alone is called `server`, as its role; several are numbered."""
+        """A single one is called `server`; several are numbered."""
         return ["server"] if self.servers == 1 else [f"s{number}" for number in range(1, self.servers + 1)]
 
     def group_of(self, node: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the servers of a local cluster are: names and ports, P, P+1, ... from the first, or a free one each for 0."""
+"""Names and ports of the servers of a local cluster: P, P+1, ... or, if P is 0, a free port each."""
 
 from lattice.daemons.local.commands import ServerPlace
 from lattice.daemons.local.layout import Layout
@@ -8,7 +8,7 @@ from lattice.daemons.local.quorum import known_member_ports
 
 
 def places(layout: Layout, options: Options) -> list[ServerPlace]:
-    """The ports of etcd members are part of their cluster: once chosen they are kept."""
+    """The ports of etcd members are part of their cluster: once chosen, they do not change."""
     _check_number(layout, options.servers)
     taken: set[int] = set()
     known = known_member_ports(layout)
@@ -24,13 +24,13 @@ def places(layout: Layout, options: Options) -> list[ServerPlace]:
 
 
 def _check_number(layout: Layout, asked: int) -> None:
-    """Refuses another number of servers than the folder was begun with: what they know would be left behind."""
+    """Refuses another number of servers than the directory was created with: their data would be left behind."""
     begun = sum((layout.data_of(server) / "etcd" / "member.json").exists() for server in layout.server_names())
     begun = begun or int((layout.data / "log.db").exists())
     if begun not in (0, asked):
         raise StartFailed(
             f"the cluster in {layout.root} has {begun} server{'s' if begun > 1 else ''}, not {asked}",
-            hint=f"start it with --servers {begun}, or take another folder by --dir",
+            hint=f"start it with --servers {begun}, or choose another directory with --dir",
         )
 
 

@@ -1,5 +1,5 @@
-"""Which ports the server gets. They are chosen once per start of the cluster, so that a restarted server is
-found where it was."""
+"""The ports of the servers. They are chosen once per start of the cluster, so that a restarted server
+keeps its address."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ TRIES = 200
 
 
 def choose_port(asked: int, flag: str, taken: frozenset[int] = frozenset()) -> int:
-    """The port asked for, or a free one for 0; StartFailed when it is in use."""
+    """The requested port, or a free one for 0. Raises StartFailed if it is in use."""
     if asked == 0:
         return free_port(taken)
     problem = problem_with(asked)
@@ -23,14 +23,14 @@ def choose_port(asked: int, flag: str, taken: frozenset[int] = frozenset()) -> i
     if problem == errno.EADDRINUSE:
         raise StartFailed(
             f"port {asked} on {HOST} is in use by another program",
-            hint=f"{flag} 0 takes a free port, {flag} P another one",
+            hint=f"use {flag} 0 for a free port, or {flag} P for another one",
         )
     raise StartFailed(f"port {asked} on {HOST} cannot be used: {os.strerror(problem)}")
 
 
 def free_port(taken: frozenset[int]) -> int:
-    """A free port below those that the kernel gives to outgoing connections: one of those could take it while the
-    server is being restarted."""
+    """A free port below the kernel's range for outgoing connections: one of those could take it while the
+    server restarts."""
     top = max(_first_outgoing_port(), LOWEST + TRIES) - 1
     chosen = random.SystemRandom()
     for _ in range(TRIES):
@@ -43,7 +43,7 @@ def free_port(taken: frozenset[int]) -> int:
 def problem_with(port: int) -> int | None:
     """The errno that a server would get."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: connections that only wait for their end do not keep the port.
+        # As servers do: connections in TIME_WAIT do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

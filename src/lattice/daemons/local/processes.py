@@ -1,4 +1,4 @@
-"""Processes of a local cluster, found by what they were started with, named so that no other process is hit.
+"""Processes of a local cluster, found by their arguments and identified so that no other process is signalled.
 
 A pid alone may belong to another process by the time it is used. Here a process is a pid with its start
 time, and every signal goes through a pidfd that was opened before the start time was read again."""
@@ -26,7 +26,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Member:
-    """A process that belongs to the cluster, and what it is there."""
+    """A process of the cluster, and its role."""
 
     role: str
     name: str
@@ -43,7 +43,7 @@ def process_of(pid: int) -> Process | None:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
-    # The second field is the name in parentheses and may hold anything, spaces and parentheses too.
+    # The second field is the name in parentheses and may contain anything, including spaces and parentheses.
     fields = text[text.rindex(")") + 2 :].split()
     return None if fields[0] in {"Z", "X", "x"} else Process(pid, int(fields[19]))
 
@@ -53,7 +53,7 @@ def is_alive(process: Process) -> bool:
 
 
 def open_pidfd(process: Process) -> int | None:
-    """A descriptor that becomes readable when the process ends; None when it has already."""
+    """A descriptor that becomes readable when the process ends; None if it has already ended."""
     try:
         fd = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -111,7 +111,7 @@ def _server_role(config: str | None, layout: Layout) -> tuple[str, str] | None:
 
 
 def find_members(layout: Layout) -> list[Member]:
-    """Every process of the cluster but the caller, recorded in cluster.json or not."""
+    """Every process of the cluster except the caller, whether or not cluster.json lists it."""
     found = []
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -125,7 +125,7 @@ def find_members(layout: Layout) -> list[Member]:
 
 
 def shim_of(layout: Layout, node: str) -> Process | None:
-    """The node's shim, as its pid file names it, unless that pid is a stranger's by now."""
+    """The node's shim from its pid file, unless the pid now belongs to another process."""
     try:
         pid = int((layout.state_of(node) / "shim.pid").read_text().split()[0])
     except (OSError, ValueError, IndexError):
@@ -137,11 +137,11 @@ def shim_of(layout: Layout, node: str) -> Process | None:
 
 
 def stop(processes: Iterable[Process], patience_s: float) -> list[Process]:
-    """SIGTERM, and SIGKILL to those that are there after `patience_s`; returns those that even that did not end."""
+    """Sends SIGTERM, and SIGKILL after `patience_s`; returns the processes that survived both."""
     fds = {process: fd for process in processes if (fd := open_pidfd(process)) is not None}
     try:
         for fd in fds.values():
-            # A stopped process would look at SIGTERM only after being continued.
+            # A stopped process handles SIGTERM only after SIGCONT.
             _signal(fd, signal.SIGTERM, signal.SIGCONT)
         left = _wait(fds, patience_s)
         for process in left:

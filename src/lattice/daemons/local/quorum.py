@@ -1,4 +1,4 @@
-"""What several servers on one machine need besides: certificates, a common token, and their etcd members in cluster.json."""
+"""What several servers on one machine need in addition: certificates, a common token, and their etcd members in cluster.json."""
 
 import asyncio
 import secrets
@@ -21,7 +21,7 @@ LOOK_EVERY_S = 0.2
 
 
 def prepare(layout: Layout, servers: Sequence[str]) -> str:
-    """Makes the authority and each server's certificates where there are none; the token of the etcd cluster."""
+    """Creates the authority and each server's certificates if they are missing; returns the token of the etcd cluster."""
     layout.servers.mkdir(mode=0o700, exist_ok=True)
     authority = CertificateFolder(layout.authority)
     if not authority.trusted.exists():
@@ -42,7 +42,7 @@ def was_removed(layout: Layout, server: str) -> bool:
 
 
 def known_member_ports(layout: Layout) -> dict[str, tuple[int, int]]:
-    """Client and peer port of each member that was begun before, by its server."""
+    """Client and peer port of each member that was started before, by its server."""
     known: dict[str, tuple[int, int]] = {}
     for server in layout.server_names():
         if not (layout.data_of(server) / "etcd" / "member.json").exists():
@@ -54,7 +54,7 @@ def known_member_ports(layout: Layout) -> dict[str, tuple[int, int]]:
 
 
 async def watch_etcd(layout: Layout, place: "ServerPlace", record: Record) -> None:
-    """Members are their servers' to start and to end, so they are only watched."""
+    """Servers start and stop their members, so these are only watched."""
     addresses = (f"https://{HOST}:{place.client}", f"https://{HOST}:{place.peer}")
     while True:
         found = await asyncio.to_thread(_member_of, layout, place.name)

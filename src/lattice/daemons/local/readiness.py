@@ -1,4 +1,4 @@
-"""Is the cluster ready: asked of its API, as anybody else would."""
+"""Whether the cluster is ready, according to its public API."""
 
 import http.client
 import json
@@ -9,7 +9,7 @@ from lattice.daemons.local.options import HOST
 
 ASK_TIMEOUT_S = 5.0
 
-# An operator took the node out of service, and that outlasts restarts: there is nothing to wait for.
+# An operator took the node out of service, which persists across restarts: there is nothing to wait for.
 PUT_ASIDE = {"Draining", "Drained", "Quarantine"}
 
 
@@ -34,8 +34,8 @@ def ask(layout: Layout, port: int, path: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def settled_nodes(layout: Layout, port: int) -> dict[str, str]:
-    """Nodes that will not become readier than they are, with their states. After a restart the state remembers a
-    node as Ready before its agent is back, so it counts only once it was heard."""
+    """Nodes that have reached their final state, with that state. After a restart a node is Ready in the state
+    before its agent is back, so it counts only once its agent has sent a heartbeat."""
     found = {}
     for node in ask(layout, port, "/nodes?limit=10000")["items"]:
         state = node["state"]
@@ -47,6 +47,6 @@ def settled_nodes(layout: Layout, port: int) -> dict[str, str]:
 
 
 def next_number(layout: Layout, port: int) -> int:
-    """The number that the next submission will most likely get."""
+    """The number that the next submission will probably get."""
     items = ask(layout, port, "/allocations?limit=1&all=true&tasks=true")["items"]
     return int(items[0]["number"]) + 1 if items else 1

@@ -1,4 +1,4 @@
-"""cluster.json: which processes the cluster consists of at this moment."""
+"""cluster.json: the current processes of the cluster."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ ORDER = ("supervisor", "server", "etcd", "agent", "shim")
 
 
 class Record:
-    """Every change is on disk when the call returns; what could not be written, or was spoilt since, `keep` repairs."""
+    """Every change is on disk when the call returns; `keep` repairs failed writes and later damage."""
 
     def __init__(self, layout: Layout, *, api_url: str, grpc: str) -> None:
         self._layout = layout
@@ -41,7 +41,7 @@ class Record:
             self.write()
 
     async def keep(self) -> None:
-        """Looks at the file now and then, and rewrites it if its content is wrong."""
+        """Checks the file periodically, and rewrites it if its content is wrong."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             if self._is_false():

@@ -1,4 +1,4 @@
-"""Shims in cluster.json. They are the agents' to start and outlive them, so they are only watched."""
+"""Shims in cluster.json. Agents start them and they outlive the agents, so they are only watched."""
 
 import asyncio
 

@@ -1,5 +1,5 @@
-"""The end of a cluster, however it got there: agents first, so that nothing starts shims or work again, then the
-shims with all their work, then the server. Whatever an unclean death left behind is found and ended too."""
+"""Stops a cluster: agents first, so that nothing starts shims or work again, then the
+shims with all their work, then the server. It also finds and ends what an unclean death left behind."""
 
 import logging
 import os
@@ -23,11 +23,11 @@ ROUNDS = 5
 
 
 class StopFailed(Exception):
-    """Something of the cluster is still there; the text is for the person who asked."""
+    """Part of the cluster is still running; the text is for the user."""
 
 
 def stop_cluster(layout: Layout) -> str:
-    """End the cluster of this folder, with or without the help of its supervisor; what to tell about it."""
+    """Ends the cluster of this directory, with or without its supervisor; returns the message for the user."""
     if not layout.lock.exists() and not layout.cluster_file.exists():
         return "not running"
     _check_owner(layout)
@@ -44,7 +44,7 @@ def stop_cluster(layout: Layout) -> str:
 
 
 def stop_members(layout: Layout) -> list[Process]:
-    """End everything but the supervisor and forget that it was there; returns what could not be ended."""
+    """Ends everything except the supervisor and removes its records; returns the processes that survived."""
     left = stop_role(layout, "agent", AGENT_PATIENCE_S)
     left += stop_role(layout, "shim", SHIM_PATIENCE_S)
     for node in layout.nodes():
@@ -58,7 +58,7 @@ def stop_members(layout: Layout) -> list[Process]:
 
 
 def stop_role(layout: Layout, role: str, patience_s: float) -> list[Process]:
-    """End every process of the role. One that was being started while we looked is found in the next round."""
+    """Ends every process of the role. A process that was just being started is found in the next round."""
     stubborn: list[Process] = []
     for _ in range(ROUNDS):
         found = [member.process for member in find_members(layout) if member.role == role]
@@ -69,7 +69,7 @@ def stop_role(layout: Layout, role: str, patience_s: float) -> list[Process]:
 
 
 def sweep_node(layout: Layout, node: str) -> None:
-    """End the work of a shim that was killed, and remove its cgroups and its socket."""
+    """Ends the work of a killed shim, and removes its cgroups and its socket."""
     state = layout.state_of(node)
     groups = open_root(default_cgroup_root(str(state)))
     if groups is not None:
@@ -91,6 +91,6 @@ def _wait_for_lock(layout: Layout) -> int:
     until = time.monotonic() + SUPERVISOR_PATIENCE_S
     while (lock := take_lock(layout.lock)) is None:
         if time.monotonic() > until:
-            raise StopFailed(f"the supervisor of {layout.root} does not let go of {layout.lock}")
+            raise StopFailed(f"the supervisor of {layout.root} still holds {layout.lock}")
         time.sleep(0.05)
     return lock

@@ -1,4 +1,4 @@
-"""`lattice-agent`: one node's agent. Reads its arguments, takes the state directory, runs until stopped."""
+"""`lattice-agent`: one node's agent. Reads its arguments, locks the state directory, runs until stopped."""
 
 import argparse
 import asyncio
@@ -262,7 +262,7 @@ def _checks(file: Path | None, directory: Path | None) -> tuple[Check, ...]:
 
 
 def take_state_dir(state_dir: Path) -> int:
-    """A lock that is held as long as this process lives; raises CannotStart when another agent has it."""
+    """Takes a lock for the lifetime of this process. Raises CannotStart if another agent holds it."""
     try:
         state_dir.mkdir(parents=True, exist_ok=True)
         fd = os.open(state_dir / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -274,7 +274,7 @@ def take_state_dir(state_dir: Path) -> int:
         holder = os.read(fd, 32).decode("ascii", "replace").strip()
         os.close(fd)
         raise CannotStart(f"another agent (pid {holder or 'unknown'}) uses {state_dir}") from None
-    # The pid is only for the message above: without room for it the lock still holds.
+    # The pid is only for the message above: the lock also holds if the disk is full.
     with contextlib.suppress(OSError):
         os.ftruncate(fd, 0)
         os.write(fd, f"{os.getpid()}\n".encode())
@@ -290,14 +290,14 @@ def choose_store(directory: Path | None) -> ObjectStore | None:
 
 
 async def serve(settings: Settings, credentials: Credentials, store: ObjectStore | None) -> None:
-    """Be the agent until SIGTERM or SIGINT; the shim and all workloads live on."""
+    """Runs the agent until SIGTERM or SIGINT; the shim and all workloads keep running."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     driver = Driver(settings, store)
     if not settings.facts.runs_as_root:
-        _log.warning("not root: only work of %s is run", settings.policy.agent_user)
+        _log.warning("not root: running only work of %s", settings.policy.agent_user)
     await driver.start()
     gc.collect()
     gc.freeze()
@@ -316,14 +316,14 @@ async def serve(settings: Settings, credentials: Credentials, store: ObjectStore
         async with asyncio.timeout(1.0):
             await asyncio.gather(*pending, return_exceptions=True)
     driver.end_checks()
-    _log.info("agent stops; its work continues")
+    _log.info("agent stopped; its work continues")
     logging.shutdown()
-    # At once: a thread may hang in a name service or on a dead file server, and nothing waits for it.
+    # Immediately: a thread may hang in a name service or on a dead file server, and nothing waits for it.
     os._exit(0)
 
 
 async def connect(credentials: Credentials, driver: Driver, node: str) -> None:
-    """Finds out who the agent is, then holds a stream to the servers; never returns."""
+    """Obtains the agent's identity, then keeps a stream to the servers; never returns."""
     identity = credentials.identity
     await identity.begin()
     keeping = asyncio.create_task(identity.keep()) if identity.has_certificate else None

@@ -1,6 +1,6 @@
-"""`rm-replay`: schedules the workload of the past on a simulated machine and says how it went.
+"""`rm-replay`: schedules a recorded workload on a simulated machine and reports the result.
 
-Exit codes: 0 done, 1 the trace cannot be replayed or the output not written, 2 not asked properly.
+Exit codes: 0 success, 1 the trace cannot be replayed or the output cannot be written, 2 usage error.
 """
 
 import argparse
@@ -120,7 +120,7 @@ def _replay_r1(options: argparse.Namespace, trace: Trace, profile: Profile | Non
 
 def _replay_full(options: argparse.Namespace, trace: Trace, profile: Profile | None) -> tuple[Workload, list[int]]:
     if profile is None:
-        raise TraceError(f"mode full is for policy {LATTICE}; {options.policy} knows no nodes")
+        raise TraceError(f"mode full needs policy {LATTICE}; {options.policy} does not model nodes")
     if options.inventory is not None:
         machine = read_inventory(options.inventory)
     else:
@@ -130,7 +130,7 @@ def _replay_full(options: argparse.Namespace, trace: Trace, profile: Profile | N
 
 
 def _profile(options: argparse.Namespace) -> Profile:
-    """The profile that was asked for: of the file, if there is one, else a built-in one."""
+    """The requested profile: from the file, if there is one, else a built-in one."""
     weights, name = options.weights, options.profile
     if weights is None:
         if name is not None and name not in PROFILES:
@@ -156,16 +156,16 @@ def _simulate(work: Workload, policy: Policy) -> list[int]:
 
 
 def _machine(trace: Trace, path: Path) -> int:
-    """How many processors there were: what the trace says, else the manifest beside it."""
+    """The number of processors from the trace, else from the manifest beside it."""
     found = trace.procs_total or listed_procs(path) or trace.nodes_total
     if not found:
-        raise TraceError(f"{path}: says nothing of its machine's size; give it with --procs")
+        raise TraceError(f"{path}: does not contain the number of processors; set it with --procs")
     return found
 
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f'"{text}" is no positive whole number')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a positive integer')
     return int(text)
 
 

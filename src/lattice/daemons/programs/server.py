@@ -1,7 +1,7 @@
-"""`lattice-server`: reads its configuration, serves until stopped.
+"""`lattice-server`: reads its configuration and serves until stopped.
 
-Exit codes: 0 stopped when asked to, 1 cannot continue, 2 cannot start as asked (configuration, ports, data directory),
-3 removed from the cluster, where starting it again is of no use.
+Exit codes: 0 stopped by a signal, 1 failed while running, 2 cannot start (configuration, ports, data directory),
+3 removed from the cluster: restarting it does not help.
 """
 
 import argparse
@@ -100,7 +100,7 @@ def _add_recovery(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-loss",
         action="store_true",
-        help="start though acknowledged data are missing; what is missing is written down and shown in `raft status`",
+        help="start although acknowledged data is missing; the loss is recorded and shown by `lattice admin raft status`",
     )
 
 
@@ -127,12 +127,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _refuse_plain_secrets(overrides: Sequence[str]) -> None:
-    """Refuse secrets on the command line: every user of the machine can read it."""
+    """Refuses secrets on the command line: every user of the machine can read it."""
     for override in overrides:
         key, _, value = override.partition("=")
         if value and is_secret_key(key.strip()) and not is_reference(value.strip()):
             raise ConfigError(
-                f"--set {key}: a secret may not stand on the command line; use file://, env:// or vault://"
+                f"--set {key}: secrets are not allowed on the command line; use file://, env:// or vault://"
             )
 
 
@@ -151,7 +151,7 @@ def _print_agent_token(secret: bytes, node: str, valid_for: str) -> int:
 
     lifetime_s = parse_duration(valid_for)
     if not NODE_NAME.fullmatch(node):
-        raise ConfigError(f"--agent-token: {node!r} cannot be a node's name")
+        raise ConfigError(f"--agent-token: {node!r} is not a valid node name")
     if not lifetime_s or lifetime_s < 1:
         raise ConfigError(f"--valid-for: {valid_for!r} is not a duration; write 10m, 1h or 30d")
     now_s = int(time.time())
@@ -163,7 +163,7 @@ def _print_agent_token(secret: bytes, node: str, valid_for: str) -> int:
 
 
 def check_settings(config: ServerConfig) -> None:
-    """What can be said of the settings before anything is started. Raises ConfigError and SecretError."""
+    """Checks of the settings that need no running server. Raises ConfigError and SecretError."""
     from lattice.config.rules import intent_rules
     from lattice.daemons.server.guards import submit_filter
     from lattice.daemons.server.identity import check_identity
@@ -181,7 +181,7 @@ def check_settings(config: ServerConfig) -> None:
 
 
 def _recover(config: ServerConfig, source: Path | None) -> None:
-    """Makes the data directory from a backup; leaves when that cannot be done."""
+    """Creates the data directory from a backup; exits if that fails."""
     from lattice.daemons.server.recovery import recover
     from lattice.ports.quorum.backups import BackupError
 
@@ -204,13 +204,13 @@ def _start_mode(options: argparse.Namespace, config: ServerConfig) -> StartMode:
         chosen = "bootstrap-if-new"
     recovers = options.recover_from is not None or options.from_object_store
     if recovers and chosen != "bootstrap":
-        raise ConfigError("--recover-from and --from-object-store: only with --bootstrap, for the first start")
+        raise ConfigError("--recover-from and --from-object-store need --bootstrap")
     if recovers and config.quorum.kind != "etcd" and config.log.kind == "sqlite":
         return "restart"
     if chosen != "restart" and config.quorum.kind != "etcd":
-        raise ConfigError(f"--{chosen}: only for servers that share their log; set quorum.kind to etcd")
+        raise ConfigError(f"--{chosen} needs a replicated log; set quorum.kind to etcd")
     if options.join_token_file is not None and chosen != "join":
-        raise ConfigError("--join-token-file: is for --join")
+        raise ConfigError("--join-token-file needs --join")
     return chosen
 
 
@@ -225,7 +225,7 @@ def run(
     """Serves until a signal or a failure; returns the exit code."""
     import uvloop
 
-    gc.disable()  # nothing of what is imported and loaded now is garbage
+    gc.disable()  # what is imported and loaded now is never garbage
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, secret, start_mode, token_file, accepts_loss=accepts_loss))
 
@@ -261,7 +261,7 @@ async def _serve(
         starting = asyncio.create_task(server.start())
         await asyncio.wait((asked, starting), return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
-            _leave(0)  # nothing was served yet, nothing can be lost
+            _leave(0)  # nothing was served yet, so nothing can be lost
         starting.result()
     except (
         *(ListenFailed, LogError, ArchiveError, UnreadableBatch, ValueError, OSError),
@@ -278,7 +278,7 @@ async def _serve(
     if failed.done():
         reason = failed.result()
         code = _complain(reason, EXIT_REMOVED if isinstance(reason, MemberRemoved) else EXIT_FAILED)
-    # What was acknowledged is durable: an end that takes too long may be cut short.
+    # Acknowledged data is durable: a slow shutdown may be cut short.
     loop.call_later(STOP_WITHIN_S, _leave, code)
     _log.info("stopping")
     await server.stop()
@@ -292,7 +292,7 @@ def _complain(error: Exception, code: int) -> int:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends the process at once: all that matters is closed, and tearing the interpreter down takes time."""
+    """Ends the process immediately: everything important is closed, and tearing down the interpreter takes time."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

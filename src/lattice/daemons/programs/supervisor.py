@@ -1,10 +1,10 @@
-"""`lattice-supervisor`: starts a local cluster, restarts what dies, keeps cluster.json true, and ends it.
+"""`lattice-supervisor`: starts a local cluster, restarts processes that die, keeps cluster.json current, and stops it.
 
     lattice-supervisor run --dir DIR ...     until SIGTERM, or until stdin closes with --until-stdin-closes
-    lattice-supervisor stop --dir DIR        ends the cluster in DIR, whether its supervisor lives or not
+    lattice-supervisor stop --dir DIR        stops the cluster in DIR, with or without a running supervisor
 
-`run` tells its caller on stdout, one JSON object per line, then closes it: {"progress": text}, {"ready": {...}}
-or {"failed": text}. Exit codes: 0, 1 failed, 2 wrong arguments, 3 a cluster is already running in DIR."""
+`run` reports to its caller on stdout, one JSON object per line, then closes it: {"progress": text}, {"ready": {...}}
+or {"failed": text}. Exit codes: 0 success, 1 failed, 2 usage error, 3 a cluster is already running in DIR."""
 
 import argparse
 import asyncio
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 EXIT_FAILED = 1  # the cluster could not be started or stopped
 EXIT_USAGE = 2  # invalid command line
 EXIT_ALREADY_RUNNING = 3  # a cluster is already running in that directory
-HINT = "name another folder by --dir"
+HINT = "choose another directory with --dir"
 HINTS: dict[type[OSError], str] = {
     FileExistsError: "it is not a directory; choose one with --dir",
     NotADirectoryError: "it is not a directory; choose one with --dir",
@@ -41,7 +41,7 @@ HINTS: dict[type[OSError], str] = {
 
 
 class Caller:
-    """The process that started us and waits for the outcome; may be gone at any time."""
+    """The process that started us and waits for the result; it may exit at any time."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -57,7 +57,7 @@ class Caller:
         self.tell(progress=text)
 
     def release(self) -> None:
-        """Nothing follows: end of file for the caller."""
+        """Ends the reports: the caller reads end of file."""
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, self._fd)
         os.close(null)
@@ -98,7 +98,7 @@ def run(layout: Layout, options: Options, caller: Caller, *, until_stdin_closes:
     try:
         left = stop_members(layout)
         if left:
-            raise StartFailed(f"processes of an earlier start cannot be ended: {[process.pid for process in left]}")
+            raise StartFailed(f"cannot end processes of an earlier start: {[process.pid for process in left]}")
         return asyncio.run(supervise(layout, options, caller, until_stdin_closes))
     except StartFailed as error:
         _log.error(str(error))
@@ -112,7 +112,7 @@ def run(layout: Layout, options: Options, caller: Caller, *, until_stdin_closes:
 
 
 def claim(layout: Layout) -> int:
-    """The lock of the folder, and the log in it; until then nothing is logged, for the terminal is the caller's."""
+    """Locks the directory and opens its log; nothing is logged before, because the terminal belongs to the caller."""
     try:
         layout.prepare()
         lock = take_lock(layout.lock)
@@ -130,7 +130,7 @@ def told(error: OSError) -> str:
 
 
 def log_to_file(layout: Layout) -> None:
-    """The caller's terminal is not ours to keep open, nor its directory."""
+    """Releases the caller's terminal and directory."""
     log = open_log(layout.log_of("supervisor", "supervisor"))
     os.dup2(log, sys.stderr.fileno())
     os.close(log)
@@ -142,7 +142,7 @@ def already_running(layout: Layout) -> StartFailed:
     where = f" at {cluster.api_url}" if cluster is not None and cluster.api_url else ""
     return StartFailed(
         f"a cluster is already running in {layout.root}{where}",
-        hint=f"`lattice down --dir {layout.root}` stops it; with another --dir and other ports a second one can run",
+        hint=f"run `lattice down --dir {layout.root}` to stop it, or use another --dir and other ports for a second one",
         code=EXIT_ALREADY_RUNNING,
     )
 
@@ -197,14 +197,14 @@ def stop(layout: Layout) -> int:
     except StopFailed as error:
         return complain(str(error))
     except OSError as error:
-        return complain(f"cannot end the cluster in {layout.root}: {told(error)}", HINTS.get(type(error), HINT))
-    print(outcome)  # noqa: T201 - the answer to a person
+        return complain(f"cannot stop the cluster in {layout.root}: {told(error)}", HINTS.get(type(error), HINT))
+    print(outcome)  # noqa: T201 - the answer to the user
     return 0
 
 
 def complain(text: str, hint: str = "", code: int = EXIT_FAILED) -> int:
-    """Says it as `lattice` says its own errors."""
-    print(f"error: {text}" + (f"\n  hint: {hint}" if hint else ""), file=sys.stderr)  # noqa: T201 - the answer to a person
+    """Prints it in the form of `lattice`'s own errors."""
+    print(f"error: {text}" + (f"\n  hint: {hint}" if hint else ""), file=sys.stderr)  # noqa: T201 - the answer to the user
     return code
 
 
@@ -255,7 +255,7 @@ def bounded(lowest: int, highest: int) -> Callable[[str], int]:
 
 
 def odd(lowest: int, highest: int) -> Callable[[str], int]:
-    """An odd number: one more server makes the majority larger, but tolerates no more failures."""
+    """An odd number: one more server raises the majority, but tolerates no more failures."""
 
     def number(text: str) -> int:
         value = bounded(lowest, highest)(text)

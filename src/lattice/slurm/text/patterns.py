@@ -11,7 +11,7 @@ _PATTERN = re.compile(r"%(\d*)([a-zA-Z%])", re.ASCII)
 
 def fill(pattern: str, values: Mapping[str, str]) -> str:
     """The pattern with its letters replaced; one without a value stays as it is. A width pads numbers with zeros."""
-    # A backslash anywhere switches all patterns off.
+    # A backslash anywhere disables all patterns.
     if "\\" in pattern:
         return pattern.replace("\\", "")
 
