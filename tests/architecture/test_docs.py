@@ -104,6 +104,15 @@ def test_decisions_are_pages_of_one_form(page: Path) -> None:
     assert [line for line in lines if line.startswith("## ")] == PARTS_OF_A_DECISION
 
 
+def test_the_glossary_explains_words_with_two_meanings_and_is_sorted() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = [word for word in re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE) if word not in ("word", "---")]
+    assert words == sorted(words, key=str.lower)
+    clashes = {"group", "pause", "share", "snapshot", "suspend", "Suspended", "reservation"}
+    assert clashes - set(words) == set()
+    assert {"advance reservation", "backfill reservation", "topology group", "conformance group"} - set(words) == set()
+
+
 def test_every_reference_page_is_listed() -> None:
     listed = (REFERENCE / "README.md").read_text(encoding="utf-8")
     pages = {path.name for path in files() if path.parent == REFERENCE} - {"README.md"}

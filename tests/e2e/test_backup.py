@@ -70,7 +70,7 @@ def test_wrong_uses_are_told_apart(cluster: LocalCluster, tmp_path: Path) -> Non
         check=False,
     )
     assert holds.returncode == 1
-    assert "holds a cluster already" in holds.stderr
+    assert "already contains a cluster" in holds.stderr
 
 
 def test_a_restored_server_has_the_backup_and_its_agent_ends_what_came_later(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_backup_of_one_server_is_the_beginning_of_several(cluster: LocalCluste
             check=False,
             timeout=60,
         )
-        assert (again.returncode, "holds a cluster already" in again.stderr) == (2, True)
+        assert (again.returncode, "already contains a cluster" in again.stderr) == (2, True)
     finally:
         first.end()
         second.end()

@@ -62,7 +62,7 @@ def test_all_servers_lost_come_back_from_the_object_store(tmp_path: Path) -> Non
         for server in servers.values():
             server.start("--bootstrap", "--from-object-store")
         eventually(lambda: agree(cluster), "three servers agree again", within_s=60)
-        assert "trying the one before" in servers["s1"].log.read_text()
+        assert "trying the previous one" in servers["s1"].log.read_text()
         cluster.wait_state(kept["id"], "Running")  # the snapshot may be of the moment before
         done = cluster.run("echo goes on", within_s=60)
         assert done["state"] == "Completed"

@@ -140,7 +140,7 @@ def server(cluster: LocalCluster, *words: str) -> "subprocess.CompletedProcess[s
 def test_a_plain_secret_is_refused_on_the_command_line_and_struck_out_when_shown(guarded: LocalCluster) -> None:
     refused = server(guarded, "--set", f"api.hmac_secret={IN_ENVIRONMENT}")
     assert refused.returncode == 2
-    assert "may not stand on the command line" in refused.stderr
+    assert "not allowed on the command line" in refused.stderr
     assert IN_ENVIRONMENT not in refused.stderr
     shown = server(guarded, "--show-config")
     assert shown.returncode == 0

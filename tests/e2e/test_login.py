@@ -308,7 +308,7 @@ def test_a_replaced_certificate_is_taken_up_without_dropping_a_connection(site: 
         ({"oidc_client_id": ""}, "api.oidc_client_id: empty"),
         ({"hmac_secret": "s" * 40}, "may not stand in the file"),
         ({"tls": {"certificate": "/nowhere", "key": "/nowhere"}}, "/nowhere"),
-        ({"tls": {"certificate": "/etc/hostname"}}, "needed together"),
+        ({"tls": {"certificate": "/etc/hostname"}}, "must be given together"),
     ],
 )
 def test_production_refuses_to_start_without_what_makes_it_safe(

@@ -64,11 +64,11 @@ def test_a_single_server_mends_its_archive_from_a_backup_and_names_what_it_canno
         server.stop(signal.SIGKILL)
         remove(data, "log.db")
         said = server.refused()
-        assert "log.db is gone or empty" in said
+        assert "log.db is missing or empty" in said
         assert "--accept-loss" in said
-        assert "log.db is gone or empty" in server.refused()  # and again: the refusal changed nothing
+        assert "log.db is missing or empty" in server.refused()  # and again: the refusal changed nothing
         started_again(cluster, server, "--accept-loss")
-        assert "log.db is gone or empty" in warning(cluster)
+        assert "log.db is missing or empty" in warning(cluster)
         assert cluster.run("true", within_s=60)["state"] == "Completed"
 
 

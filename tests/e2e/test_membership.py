@@ -192,7 +192,7 @@ def test_an_invitation_is_good_for_one_server_with_the_right_name_and_secret(
         assert (code, "members add s5" in said) == (2, True), said
         servers.cli("admin", "raft", "members", "remove", "s5")
         code, said = second.run("--join", "--join-token-file", str(fresh.token))
-        assert (code, "make a new one" in said) == (2, True), said
+        assert (code, "create a new one" in said) == (2, True), said
     refused = servers.cli("admin", "raft", "members", "add", "s1", check=False)
     assert (refused.returncode, "already" in refused.stderr) == (1, True)
     unknown = servers.cli("admin", "raft", "members", "remove", "s9", check=False)

@@ -136,7 +136,7 @@ def test_submit_by_command_line_goes_on_while_the_leader_is_killed(servers: Loca
 
 def times_led(cluster: LocalCluster) -> int:
     """How often any server began to lead."""
-    return sum(log.read_text().count("leads in epoch") for log in (cluster.directory / "servers").glob("*.log"))
+    return sum(log.read_text().count("is the leader in epoch") for log in (cluster.directory / "servers").glob("*.log"))
 
 
 def test_leadership_is_handed_over_without_a_failed_request(servers: LocalCluster, scratch: Path) -> None:

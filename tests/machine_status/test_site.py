@@ -139,13 +139,13 @@ def test_manager_with_debug_options_including_invalid_values(cluster: LocalClust
     conf = site(tmp_path, "Name=n1\n", MachStatusDebug="msg,sched,loud")
     done = cluster.cli("admin", "node", "import", str(conf))
     assert 'MachStatusDebug: unknown flag "loud" is not used' in done.stderr
-    wait_log(cluster, "debug flags are msg,sched")
+    wait_log(cluster, "debug flags: msg,sched")
     for told in ("heard: heartbeat", "a cycle of "):
         wait_log(cluster, told)
     refused = cluster.cli("admin", "config", "set", "node.debug=loud", check=False)
     assert "it takes some of init, msg, node, sched, api, all" in refused.stderr
     cluster.cli("admin", "node", "import", str(site(tmp_path, "Name=n1\n", MachStatusDebug="")))
-    wait_log(cluster, "debug flags are off")
+    wait_log(cluster, "debug flags: off")
 
 
 def test_status_tool_all_options_in_various_combinations(cluster: LocalCluster) -> None:

@@ -340,11 +340,15 @@ class _CollectorFigures(_Figures):
         yield brought
         yield CounterMetricFamily("lattice_collected_shares", "Shares that collectors brought", counts.get("shares", 0))
         yield CounterMetricFamily("lattice_collectors_lost", "Collectors that brought nothing", counts.get("lost", 0))
+        unreported = counts.get("stray", 0)
         yield CounterMetricFamily(
-            "lattice_collector_strays", "Nodes that were not heard through their collectors", counts.get("stray", 0)
+            "lattice_collector_unreported", "Nodes whose collectors did not report their heartbeats", unreported
+        )
+        yield CounterMetricFamily(
+            "lattice_collector_strays", "Former name of lattice_collector_unreported_total", unreported
         )
         probes = CounterMetricFamily(
-            "lattice_probes", "Knocks at nodes that are Down, answered by their agent or not", labels=["outcome"]
+            "lattice_probes", "Probes of Down nodes, answered by their agents or silent", labels=["outcome"]
         )
         for outcome in ("answered", "silent"):
             probes.add_metric([outcome], counts.get(outcome, 0))

@@ -1,7 +1,7 @@
-"""The state and how far it has come: applies entries one after the other, and brings a fresh state up to the log's end.
+"""The state and its index: applies entries in order, and brings a fresh state up to the end of the log.
 
-Before each entry the state contains exactly the entries up to `index`. What leaves the state goes to the archive in the same
-step, so that at no moment a record is in neither.
+Before each entry the state contains exactly the entries up to `index`. Records that leave the state go to the archive in the same
+step, so that a record is always in one of them.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class Applier:
         self.index = 0
 
     def apply(self, entry: int, envelope: Envelope) -> Outcome:
-        """The outcome of one command of an entry; BrokenInvariant when the machine itself fails over it."""
+        """The outcome of one command of an entry. Raises BrokenInvariant if the state machine fails on it."""
         if isinstance(envelope.command, ArchiveAllocations):
             return self._apply_archiving(entry, envelope, envelope.command)
         return self._apply(entry, envelope)
@@ -53,7 +53,7 @@ class Applier:
             name = type(envelope.command).__name__
             raise BrokenInvariant(
                 f"entry {entry}: applying {name} of {envelope.actor!r} raised {error!r}; "
-                "keep the data folder as it is and report this"
+                "keep the data directory unchanged and report this"
             ) from error
 
     def _apply_archiving(self, entry: int, envelope: Envelope, command: ArchiveAllocations) -> Outcome:
@@ -83,7 +83,7 @@ class Applier:
         publish: Subscriber = lambda index, envelope, events: None,
         losses: Losses | None = None,
     ) -> int:
-        """Loads the newest good snapshot (`loaded` hears of it) and applies the log behind it; how many commands that were."""
+        """Loads the newest intact snapshot (and calls `loaded`) and applies the log after it; returns the number of commands."""
         first, last = await log.bounds()
         with _collector_paused():
             losses = losses or Losses()
@@ -106,8 +106,8 @@ class Applier:
             found = await to_thread(folder.newest, first - 1)
         if found is None and first > 1:
             raise LogCorrupt(
-                f"the log begins at entry {first} and no good snapshot reaches up to it; "
-                "restore the data folder from a backup"
+                f"the log starts at entry {first} and no intact snapshot reaches it; "
+                "restore the data directory from a backup"
             )
         if found is not None and folder is not None and self._archive.complete_to < found[0]:
             found = await self._for_archive(folder, first, found, losses)
@@ -117,11 +117,11 @@ class Applier:
     async def _for_archive(
         self, folder: SnapshotFolder, first: int, found: tuple[int, State], losses: Losses
     ) -> tuple[int, State] | None:
-        """Where to begin so that the log fills what the archive lacks; when it cannot any more, that is a loss."""
+        """Where to start so that the log fills the gap in the archive; if it cannot, data is lost."""
         complete_to, index = self._archive.complete_to, found[0]
         older = await to_thread(folder.newest, first - 1, complete_to)
         if older is not None or first == 1:
-            _log.warning("the archive is complete up to entry %d only: the log fills in the rest", complete_to)
+            _log.warning("the archive is complete only up to entry %d: filling in the rest from the log", complete_to)
             return older
         losses.meet(
             f"the archive is complete up to entry {complete_to} only and the log begins at entry {first}: "
@@ -132,7 +132,7 @@ class Applier:
         return found
 
     async def _rewind_archive(self, last: int, losses: Losses) -> None:
-        """An archive ahead of the log is no leftover: what it has was acknowledged."""
+        """An archive ahead of the log is not a leftover: its records were acknowledged."""
         if self._archive.newest > last:
             losses.meet(
                 f"the log ends at entry {last} but the archive reaches up to entry {self._archive.newest}: "
@@ -140,7 +140,7 @@ class Applier:
                 "restore the log or a backup",
             )
             removed = await self._archive.rewind(last)
-            _log.error("%d archived records came from entries that no longer exist: removed", removed)
+            _log.error("removed %d archived records of entries that no longer exist", removed)
 
     async def _replay(self, log: Log, last: int, publish: Subscriber) -> int:
         commands = 0
@@ -166,7 +166,7 @@ class Applier:
 
 @contextlib.contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Loading makes many objects and no garbage: each full collection meanwhile would walk all of them."""
+    """Loading creates many objects and no garbage: each full collection meanwhile would traverse all of them."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,8 @@
-"""Room for the log and for the server's own files: who makes it, and what an operator is told when there is none.
+"""Space for the log and for the server's own files: how it is freed, and what operators see when there is none.
 
-A log in etcd that is full takes nothing, not even a new leader; any server that has the state can help: it writes a snapshot to its own
-disk, trims the log up to it, and the members take entries again. A disk that is full harms one server only, as long as others have
-a majority: it says so, and goes on when there is room.
+A full log in etcd accepts nothing, not even a new leader. Any server that has the state can help: it writes a snapshot to its own
+disk and trims the log up to it, and the members accept entries again. A full disk affects only one server while the others have
+a majority: it reports the problem and continues when there is space.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class RoomWatch:
-    """Looks every so often whether the log is full, and makes room. Runs on every server: all of them may, one is enough."""
+    """Checks periodically whether the log is full, and frees space. Runs on every server; one is enough."""
 
     def __init__(
         self,
@@ -39,27 +39,27 @@ class RoomWatch:
     async def run(self) -> None:
         """Never returns."""
         while True:
-            # Not all servers at the same moment: who comes second finds that it was done.
+            # Not all servers at the same time: the second one finds the space already freed.
             await asyncio.sleep(self._every_s * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             try:
                 if await self._is_full():
-                    _log.error("the log is full: writing a snapshot and trimming the log to make room")
+                    _log.error("the log is full: writing a snapshot and trimming the log")
                     await self._make_room()
                     self.made += 1
-                    _log.warning("the log was trimmed; there is room again")
+                    _log.warning("trimmed the log; it has space again")
             except LogError as error:
-                _log.warning("it is not known whether the log is full: %s", error)
+                _log.warning("cannot determine whether the log is full: %s", error)
             except FAILURES as error:
-                _log.error("no room could be made in the log: %s", error)
+                _log.error("cannot free space in the log: %s", error)
 
 
 def disk_problem(folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> str:
-    """What is wrong with the disk of a folder; empty when nothing is."""
+    """The problem with the disk of a directory; empty if there is none."""
     try:
         found = os.statvfs(folder)
     except OSError as error:
-        return f"{folder} cannot be looked at: {error.strerror}"
+        return f"cannot access {folder}: {error.strerror}"
     free = found.f_bavail * found.f_frsize
     if free >= min(least_bytes, found.f_blocks * found.f_frsize // 20):
         return ""
-    return f"the disk of {folder} is full: {free >> 20} MiB free; make room there"
+    return f"the disk of {folder} is full: {free >> 20} MiB free; free some space there"

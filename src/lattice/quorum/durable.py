@@ -1,11 +1,11 @@
-"""Files that are there after a power cut, and readable only by their owner. Shared by the log, the archive and the snapshots."""
+"""Files that survive a power cut and are readable only by their owner. Used by the log, the archive and the snapshots."""
 
 import os
 from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes names that were created, renamed or removed in the folder durable."""
+    """Makes created, renamed or removed names in the directory durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -14,7 +14,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def create_private(path: Path) -> None:
-    """Makes sure that the file exists; a new one is empty and readable by its owner only."""
+    """Ensures that the file exists; a new one is empty and readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     sync_folder(path.parent)

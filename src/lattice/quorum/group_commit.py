@@ -1,6 +1,6 @@
-"""Group commit: while one append is under way, proposals gather and become the next batch.
+"""Group commit: while one append is in flight, proposals accumulate and become the next batch.
 
-A batch is read back from its own bytes before it is appended: what a replica could not read never enters the log, and the
+A batch is decoded from its own bytes before it is appended: nothing that a replica could not read enters the log, and the
 proposer applies exactly what every other replica will. A failed append fails its own proposals and changes nothing. An append
 whose outcome is unknown is resolved by reading its index again before anything else happens.
 """
@@ -26,12 +26,12 @@ from lattice.ports.quorum.log import Conflict, Entry, Log, LogFull, LogUnavailab
 
 MAX_COMMANDS = 512
 MAX_BYTES = 1 << 20
-# Between the beginnings of two entries, when more waits already at the end of the first.
+# Minimum time between the starts of two entries, if more is waiting at the end of the first.
 SPACING_S = 0.003
 _GIVE_UP_S = 10.0
 _RETRY_S = (0.02, 0.1, 0.5, 1.0)
 _READ_PAGE = 32
-# What encoding and reading back raise over a command that holds something it must not.
+# What encoding and decoding raise for an invalid command.
 _UNWRITABLE = (UnreadableBatch, msgspec.MsgspecError, TypeError, ValueError, OverflowError)
 
 Waiter = asyncio.Future[Outcome]
@@ -39,7 +39,7 @@ Waiter = asyncio.Future[Outcome]
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """An entry that is in the log, with the proposers that wait for it (none when another replica appended it)."""
+    """An entry of the log, with the proposers that wait for it (none if another replica appended it)."""
 
     index: int
     envelopes: Sequence[Envelope]
@@ -61,11 +61,11 @@ class _Batch(NamedTuple):
 
 
 class GroupCommit:
-    """Turns single proposals into entries, in the order in which they came.
+    """Turns single proposals into entries, in order of arrival.
 
-    `last_index` and `last_at` are those of the newest entry so far; `deliver` takes each committed entry; `observe` gets the
-    seconds and the number of commands of each append; while `may_append` says no, every batch fails as a conflict;
-    `level` is what the cluster's servers read, and each entry says it.
+    `last_index` and `last_at` are those of the newest entry; `deliver` receives each committed entry; `observe` gets the
+    seconds and the number of commands of each append; while `may_append` returns false, every batch fails as a conflict;
+    `level` is the cluster's level, which each entry carries.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class GroupCommit:
         return waiter
 
     async def drained(self) -> None:
-        """Returns when every proposal was appended and handed over, or failed."""
+        """Returns when every proposal was appended and delivered, or failed."""
         await self._idle.wait()
 
     async def run(self) -> None:
@@ -125,19 +125,19 @@ class GroupCommit:
             self._idle.set()
 
     async def _gather(self, begin: float) -> None:
-        """Under load a quick log is given time to fill the next entry: each costs a write and a turn of every loop."""
+        """Under load, waits so that a fast log gets larger entries: each entry costs a write and a wake-up of every loop."""
         rest_s = begin + SPACING_S - time.monotonic()
         if self._pending and rest_s > 0:
             await asyncio.sleep(rest_s)
 
     def fail_all(self, error: Exception) -> None:
-        """Fails everything that waits; for the end of the replica."""
+        """Fails all waiting proposals, when the replica stops."""
         fail(self._in_flight, error)
         fail([proposal.waiter for proposal in self._pending], error)
         self._pending.clear()
 
     def _next_batch(self) -> _Batch | None:
-        """Takes proposals that fit into one entry; None when the first one can never be written, which fails it."""
+        """Takes proposals that fit into one entry; fails the first one and returns None if it can never be written."""
         count = self._fitting()
         while True:
             chosen = list(itertools.islice(self._pending, count))
@@ -166,7 +166,7 @@ class GroupCommit:
         return count
 
     def _encoded(self, chosen: Sequence[_Proposal]) -> tuple[bytes, Sequence[Envelope]]:
-        # Stamped here and not when proposed: time must not fall behind an entry that another proposer got in between.
+        # Stamped here, not when proposed: time must not fall behind an entry that another proposer appended in between.
         self._last_at = max(self._clock.now_ms(), self._last_at)
         envelopes = [
             Envelope(at=self._last_at, command=command, actor=actor, command_id=command_id, based_on=based_on)
@@ -195,7 +195,7 @@ class GroupCommit:
 
     async def _append(self, payload: bytes) -> int:
         if not self._may_append():
-            raise Conflict("this server no longer leads")
+            raise Conflict("this server is no longer the leader")
         try:
             return await self._log.append(self._last, payload)
         except LogUnavailable as error:
@@ -223,7 +223,7 @@ class GroupCommit:
                 return entries[0] if entries else None
 
     async def _catch_up(self) -> None:
-        """Hands over what another proposer appended."""
+        """Delivers what another proposer appended."""
         while entries := await self._log.read(self._last + 1, _READ_PAGE):
             for entry in entries:
                 envelopes = decode_batch(entry.payload).envelopes

@@ -1,6 +1,6 @@
-"""The log's head for readers: whoever asks while a read is under way shares the next one with all others that do.
+"""The log's head for readers: callers that arrive during a read share the next one.
 
-A read that had begun before the question says nothing about what was acknowledged in between.
+A read that started before the call does not cover what was acknowledged in between.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
-"""The log's time: what a server stamps on entries and what its loops live in. It advances steadily, whatever the machine's clock does.
+"""The log's time, which a server stamps on entries and its loops use. It advances steadily, whatever the machine's clock does.
 
-Times in the log never go back. A log whose last entry lies ahead of the clock would therefore stop until the clock has caught
-up, and with it everything that compares a recorded time with the present: back-offs, dependencies, walltimes, accounting. So the
+Times in the log never go back. A log whose last entry is ahead of the clock would therefore block until the clock has caught
+up, and with it everything that compares a recorded time with the current time: back-offs, dependencies, walltimes, accounting. So the
 log's time continues from its last entry by a monotonic clock, a little slower until the machine's clock has caught up.
 
-A clock that jumps by more than the limit is not followed: the log's time continues as if it had not, and `jump_s` says so, until the
-clock comes back or a caller that asked other servers calls `accept`.
+A jump of the clock beyond the limit is ignored: the log's time continues as if it had not happened, and `jump_s` reports it, until the
+clock comes back or a caller that has compared it with other servers calls `accept`.
 """
 
 import time
@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable
 from lattice.ports.clock import Clock
 
 STEP_LIMIT_S = 60.0
-# By how much the log's time is slower than real time while it is ahead of the clock.
+# How much slower the log's time runs than real time while it is ahead of the clock.
 SLEW = 0.05
 
 
 def boot_s() -> float:
-    """Seconds since the machine started, time in suspension included; it cannot be set."""
+    """Seconds since boot, including time in suspend; it cannot be set."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LogClock:
-    """Implements `Clock`. `step_limit_s` is the largest jump of the machine's clock that is followed.
+    """Implements `Clock`. Jumps of the machine's clock above `step_limit_s` are ignored.
 
-    `steady_s` is the clock that nobody can set: a server passes `boot_s`, so that a machine that was suspended did not jump.
+    `steady_s` is a clock that cannot be set: a server passes `boot_s`, so that a suspended machine does not look like a jump.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class LogClock:
 
     @property
     def jump_s(self) -> float:
-        """How far the machine's clock is from where it would be without its jump; 0 while it is followed."""
+        """The size of the ignored jump of the machine's clock; 0 if there is none."""
         return self._jump_ms / 1000
 
     def on_jump(self, callback: Callable[[float], None]) -> None:
-        """Calls back with the seconds of each jump, when it is noticed."""
+        """Calls back with the size of each detected jump in seconds."""
         self._on_jump.append(callback)
 
     def monotonic_s(self) -> float:
@@ -64,12 +64,12 @@ class LogClock:
         return int(self._now_ms)
 
     def note(self, at: int) -> None:
-        """An entry of the log has this time: the log's time is not behind it."""
+        """Ensures that the log's time is not behind this time of an entry."""
         if at > self.now_ms():
             self._now_ms = float(at)
 
     def accept(self) -> None:
-        """The machine's clock is right as it is."""
+        """Accepts the machine's clock as right."""
         self._offset_ms = self._offset_at(self._steady_s())
         self._jump_ms = 0.0
 
@@ -89,10 +89,10 @@ class LogClock:
 
 
 def clock_fault(ahead_s: Iterable[float], limit_s: float) -> str:
-    """What is wrong with this server's clock, given how far those of the others are ahead of it; empty when nothing is.
+    """The problem with this server's clock, given how far the others' are ahead of it; empty if there is none.
 
-    The middle one of all clocks is taken to be right, and of two the one that is behind: a time in the log that lies ahead cannot be
-    taken back, one that lies behind does no harm.
+    The median of all clocks counts as right, and of two the one that is behind: a time in the log that is ahead cannot be
+    revoked, one that is behind is harmless.
     """
     all_of_them = sorted((*ahead_s, 0.0))
     right_s = all_of_them[(len(all_of_them) - 1) // 2]

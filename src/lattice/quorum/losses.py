@@ -1,6 +1,6 @@
-"""What is missing from a server's data. It is named when the server starts, and the server starts only when its operator accepts that.
+"""Missing data of a server. It is reported at start, and the server starts only if its operator accepts the loss.
 
-What was accepted is written down beside the data, and shown with the server for as long as it stands there.
+Accepted losses are recorded beside the data and shown with the server until that record is removed.
 """
 
 import logging
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class DataLost(LogCorrupt):
-    """Something that was acknowledged is not there any more, and nobody has accepted that."""
+    """Acknowledged data is missing, and no operator has accepted the loss."""
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Losses:
-    """The losses of one server; without a folder they are remembered only. Methods block a moment."""
+    """The losses of one server; without a directory they are kept in memory only. Methods block briefly."""
 
     def __init__(self, folder: Path | None = None, *, accepts: bool = False) -> None:
         self._path = None if folder is None else folder / FILE
@@ -38,14 +38,14 @@ class Losses:
 
     @property
     def told(self) -> str:
-        """All that was accepted, as a sentence; empty when nothing is missing."""
+        """All accepted losses, as a sentence; empty if nothing is missing."""
         return "; ".join(f"data lost, accepted {loss.accepted_at}: {loss.what}" for loss in self._known)
 
     def meet(self, what: str, remedy: str) -> None:
-        """Raises DataLost unless losses are accepted; then this one is written down."""
+        """Raises DataLost unless losses are accepted; then records this one."""
         if not self._accepts:
-            raise DataLost(f"{what}; {remedy}, or start with {OPTION} to go on without")
-        _log.error("accepted by %s: %s", OPTION, what)
+            raise DataLost(f"{what}; {remedy}, or start with {OPTION} to continue without it")
+        _log.error("loss accepted with %s: %s", OPTION, what)
         moment = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         self._known = [*self._known, Loss(accepted_at=moment, what=what)][-MAX_KEPT:]
         if self._path is not None:
@@ -60,5 +60,5 @@ class Losses:
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=list[Loss])
         except (OSError, msgspec.DecodeError) as error:
-            _log.error("%s cannot be read: %s", self._path, error)
+            _log.error("cannot read %s: %s", self._path, error)
             return []

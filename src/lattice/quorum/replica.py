@@ -1,9 +1,9 @@
-"""The replica: the only owner of the state. Brings commands into the log and the log into the state.
+"""The replica: the only owner of the state. Appends commands to the log and applies the log to the state.
 
-Applies entries in index order, answers each proposer with the outcome of its command, tells subscribers what happened, lets
-snapshots be taken. It stops, and acknowledges nothing more, when an entry cannot be read or when applying one raises: continuing
-would let replicas differ. Where several servers share the log it begins as a follower, which applies what another appends, until it
-becomes the leader.
+It applies entries in index order, answers each proposer with the outcome of its command, notifies subscribers and takes
+snapshots. It stops, and acknowledges nothing more, if an entry cannot be read or applying one raises: continuing would let replicas
+diverge. If several servers share the log, it starts as a follower, which applies what another server appends, until it becomes the
+leader.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from lattice.quorum.snapshots.keeper import SnapshotKeeper
 SNAPSHOT_EVERY = 20_000
 SNAPSHOT_ON_STOP = 1_000
 ACTOR = "system"
-# How long applying may keep the event loop before others get their turn.
+# How long applying may occupy the event loop before it yields.
 _SLICE_S = 0.004
 _UNAPPLIED_ENTRIES = 2
 _DRAIN_S = 10.0
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class ReplicaCounters:
-    """What happened since the start, for metrics. `on_commit` gets (seconds, commands) of every append."""
+    """Counts since the start, for metrics. `on_commit` gets (seconds, commands) of every append."""
 
     commands: int = 0
     rejections: Counter[str] = field(default_factory=Counter)
@@ -61,7 +61,7 @@ class ReplicaCounters:
 
 
 class LogReplica:
-    """The replica over a log, an archive and a folder of snapshots (without one the log is never trimmed)."""
+    """The replica over a log, an archive and a directory of snapshots (without one the log is never trimmed)."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class LogReplica:
         steady_s: Callable[[], float] | None = None,
         losses: Losses | None = None,
     ) -> None:
-        """`shared_head` reads the newest index of a log that other servers append to as well."""
+        """`shared_head` reads the newest index of a log that other servers also append to."""
         self._log = log
         self._heads = None if shared_head is None else HeadReader(shared_head)
         self._archive = archive
@@ -98,7 +98,7 @@ class LogReplica:
         self._tasks: list[asyncio.Task[None]] = []
         self._role: asyncio.Task[None] | None = None
         self._digests: dict[int, str] = {}
-        self._is_between = True  # entries: only then the state belongs to an index
+        self._is_between = True  # entries: only between them does the state belong to an index
         self._refusal = "the replica has not started"
         self._stopped = asyncio.Event()
 
@@ -121,7 +121,7 @@ class LogReplica:
 
     @property
     def epoch(self) -> int:
-        """Which history the log is, once it is open."""
+        """The epoch of the log, once it is open."""
         return self._log.epoch
 
     # proposing
@@ -137,7 +137,7 @@ class LogReplica:
         waiters = [self._submit(command, actor, "", based_on) for command in commands]
         if waiters:
             await asyncio.wait(waiters)
-        # Every failure is fetched, one is raised: the others say the same.
+        # Retrieves every failure and raises one: the others are the same.
         failures = [error for waiter in waiters if (error := waiter.exception()) is not None]
         if failures:
             raise failures[0]
@@ -156,7 +156,7 @@ class LogReplica:
         return self._commit.submit(command, actor, command_id, seen)
 
     async def _record_snapshot(self, command: RecordSnapshot) -> Outcome:
-        # Also while stopping, when no other caller may propose any more.
+        # Also while stopping, when no other caller may propose.
         if self.failure is not None:
             raise ReplicaStopped(self._refusal)
         if self._commit is None:
@@ -175,9 +175,9 @@ class LogReplica:
         return unsubscribe
 
     def on_loaded(self, callback: Callable[[], None]) -> None:
-        """Calls back during `start`, when a snapshot is loaded and before the log behind it is applied.
+        """Calls back during `start`, after a snapshot is loaded and before the log after it is applied.
 
-        Who has subscribed by then hears of what the log brings, as of everything later.
+        Those who have subscribed by then receive the events of the log, and all later ones.
         """
         self._on_loaded.append(callback)
 
@@ -201,24 +201,24 @@ class LogReplica:
         return self.applied_index
 
     def digest_at(self, index: int) -> str | None:
-        """The state's digest right after an entry; None when that was too long ago, or is still to come."""
+        """The state's digest right after an entry; None if the entry is too old or not applied yet."""
         return self.state.digest() if index == self.applied_index else self._digests.get(index)
 
     async def snapshot_now(self, *, makes_room: bool = False) -> Written:
-        """A snapshot of the state as it is now; raises one of `snapshot_keeper.FAILURES`.
+        """Takes a snapshot of the current state. Raises one of `snapshot_keeper.FAILURES`.
 
-        With `makes_room` the log is trimmed up to it, whichever server leads and whether that can be recorded or not.
+        With `makes_room` the log is trimmed up to it, even by a follower and even if that cannot be recorded.
         """
         keeper = self.snapshots
         if keeper is None:
-            raise ReplicaStopped("this server keeps no snapshots: its log is in memory only")
+            raise ReplicaStopped("this server takes no snapshots: its log is only in memory")
         while keeper.is_busy or not self._is_between:
             await keeper.wait_idle()
             await asyncio.sleep(_BETWEEN_S)
         return await keeper.take(self.applied_index, self.state, makes_room=makes_room)
 
     async def wait_stopped(self) -> None:
-        """Returns when the replica has ended; `failure` then says why, None after `stop`."""
+        """Returns when the replica has ended; `failure` is then the reason, None after `stop`."""
         await self._stopped.wait()
 
     async def archived(self, number: int) -> ArchivedRecord | None:
@@ -239,7 +239,7 @@ class LogReplica:
     # starting and stopping
 
     async def start(self) -> None:
-        """Opens everything and brings the state up to the newest entry. Raises when that cannot be done safely."""
+        """Opens everything and brings the state up to the newest entry. Raises if that is not safe."""
         await self._log.open()
         try:
             await self._archive.open()
@@ -269,13 +269,13 @@ class LogReplica:
             self._begin_to_follow()
 
     async def lead(self, may_append: Callable[[], bool]) -> None:
-        """From a follower to the one that appends, once everything in the log is applied."""
+        """From follower to leader, once everything in the log is applied."""
         await self.wait_for(await self.read_index())
         await self._leave_role()
         self._begin_to_append(may_append)
 
     async def follow(self, why: str) -> None:
-        """From the one that appends to a follower; what was proposed and is not applied yet fails, its outcome unknown."""
+        """From leader to follower; proposals that are not applied yet fail with an unknown outcome."""
         self._refusal = self._refusal or why
         await self._leave_role()
         if self._commit is not None:
@@ -299,7 +299,7 @@ class LogReplica:
         self._role = asyncio.create_task(self._guarded(self._commit.run), name="replica append")
 
     def _begin_to_follow(self) -> None:
-        self._refusal = self._refusal or "this server follows another"
+        self._refusal = self._refusal or "this server is not the leader"
         self._role = asyncio.create_task(self._guarded(self._follow_log), name="replica follow")
 
     async def _follow_log(self) -> None:
@@ -308,17 +308,17 @@ class LogReplica:
             await self._committed.put(Committed(entry.index, envelopes, ()))
 
     async def _leave_role(self) -> None:
-        """Ends appending or following; afterwards the state contains all that came out of it."""
+        """Ends appending or following; afterwards the state contains all its results."""
         role, self._role = self._role, None
         if role is not None:
             role.cancel()
             await asyncio.gather(role, return_exceptions=True)
-        # However long it takes: what is still in the queue would be applied a second time.
+        # However long it takes: entries left in the queue would be applied twice.
         while not await self._or_stopped(self._committed.join()) and not self._stopped.is_set():
             _log.warning("entries are still being applied")
 
     async def stop(self) -> None:
-        """Finishes what was proposed, takes a last snapshot when much happened since, closes everything."""
+        """Finishes proposals, takes a last snapshot if many entries came since the newest, closes everything."""
         if not self._tasks:
             return
         self._refusal = self._refusal or "the replica is shutting down"
@@ -326,7 +326,7 @@ class LogReplica:
             await self._leave_role()
         is_drained = await self._drain()
         if self.snapshots is not None:
-            # In the middle of an entry the state belongs to no index.
+            # In the middle of an entry the state does not belong to an index.
             if self.failure is None and is_drained:
                 await self._take_last_snapshot(self.snapshots)
             await self.snapshots.cancel()
@@ -340,14 +340,14 @@ class LogReplica:
         self._end(ReplicaStopped(self._refusal))
 
     async def _drain(self) -> bool:
-        """Whether all that was proposed is applied: waits for that, for a failure, or for a while in any case."""
+        """Whether all proposals are applied: waits for that, for a failure, or for a time limit."""
         is_done = True
         if self._commit is not None:
             is_done = await self._or_stopped(self._commit.drained())
         return await self._or_stopped(self._committed.join()) and is_done
 
     async def _or_stopped(self, step: Coroutine[None, None, None]) -> bool:
-        """Whether the step was done before a failure, and in time."""
+        """Whether the step finished in time and without a failure."""
         failed = asyncio.create_task(self._stopped.wait())
         waiting = asyncio.create_task(step)
         await asyncio.wait((waiting, failed), timeout=_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
@@ -361,13 +361,13 @@ class LogReplica:
             async with asyncio.timeout(_LAST_SNAPSHOT_S):
                 await keeper.finish(self.applied_index, self.state, SNAPSHOT_ON_STOP)
         except TimeoutError:
-            _log.error("no snapshot in %s s while stopping: the next start reads the log instead", _LAST_SNAPSHOT_S)
+            _log.error("no snapshot within %s s while stopping: the next start reads the log instead", _LAST_SNAPSHOT_S)
         await self._drain()
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except Exception as error:  # noqa: BLE001  # whatever it is, nothing may be acknowledged after it
+        except Exception as error:  # noqa: BLE001  # nothing may be acknowledged after any failure
             _log.critical("the replica stops and acknowledges nothing more: %s", error, exc_info=error)
             self.failure = error
             self._refusal = f"the replica has stopped: {error}"
@@ -432,9 +432,9 @@ class LogReplica:
         for callback in tuple(self._subscribers):
             try:
                 callback(index, envelope, events)
-            except Exception:  # noqa: BLE001  # one subscriber's fault must not reach the others
+            except Exception:  # noqa: BLE001  # a failing subscriber must not affect the others
                 self.counters.subscriber_errors += 1
-                _log.exception("a subscriber raised over entry %d", index)
+                _log.exception("a subscriber failed on entry %d", index)
 
     def _wake_index_waiters(self) -> None:
         if not self._index_waiters:

@@ -1,4 +1,4 @@
-"""The replica as one leadership sees it. When the term has ended nothing more is proposed or heard through it."""
+"""The replica for one term of leadership. After the term has ended it neither proposes nor delivers events."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,7 +19,7 @@ class Term:
         self._unsubscribe: list[Callable[[], None]] = []
 
     def end(self) -> None:
-        """Cuts everything off that was built upon this term; harmless when repeated."""
+        """Disconnects everything that was built on this term; idempotent."""
         self._has_ended = True
         while self._unsubscribe:
             self._unsubscribe.pop()()
@@ -76,4 +76,4 @@ class Term:
 
     def _check(self) -> None:
         if self._has_ended:
-            raise ReplicaStopped("this server no longer leads")
+            raise ReplicaStopped("this server is no longer the leader")

@@ -1,8 +1,8 @@
-"""What is wrong with a Slurm command line, script or value, in the words and with the exit code of Slurm's own programs."""
+"""Errors in a Slurm command line, script or value, with the messages and exit codes of Slurm's own programs."""
 
 
 class Fault(Exception):
-    """Lines for stderr, already complete, and the exit code that goes with them."""
+    """Complete lines for stderr, and the exit code."""
 
     def __init__(self, *lines: str, code: int = 1) -> None:
         super().__init__("\n".join(lines))
@@ -14,7 +14,7 @@ WRONG_LINE = 255
 
 
 def usage_fault(program: str, text: str) -> Fault:
-    """A line that getopt would refuse."""
+    """A command line that getopt would refuse."""
     return Fault(f"{program}: {text}", f'Try "{program} --help" for more information', code=WRONG_LINE)
 
 
@@ -23,10 +23,10 @@ def error(program: str, text: str, *, code: int = 1) -> Fault:
 
 
 def bad_value(program: str, option: str) -> Fault:
-    """The value of an option cannot be read."""
+    """The value of an option is invalid."""
     return error(program, f"Invalid --{option} specification", code=WRONG_LINE)
 
 
 def bad_number(program: str, option: str, value: str) -> Fault:
-    """A count that is none, or too small."""
+    """A count that is not a number, or too small."""
     return error(program, f'Invalid numeric value "{value}" for --{option}.')

@@ -1,3 +1,3 @@
-"""The Slurm whose manners these are."""
+"""The version of Slurm that is emulated."""
 
 VERSION = "22.05.8"

@@ -167,7 +167,7 @@ def test_a_wrong_configuration_is_refused_by_place(tmp_path: Path) -> None:
     [
         ("node_agent.grace_period_s=never", "as a duration"),
         ("api.hmac_secret=file:///nowhere", "cannot read /nowhere"),
-        ("api.hmac_secret=short", "may not stand on the command line"),
+        ("api.hmac_secret=short", "not allowed on the command line"),
         ("api.rest_listen=127.0.0.1:99999", "no port between"),
         ("api.rest_listen=192.0.2.1:0", "cannot listen on 192.0.2.1:0"),
         ("data_dir=/proc/nowhere", "/proc/nowhere"),

@@ -148,7 +148,7 @@ def test_a_restore_that_no_server_has_begun_with_says_how_to_go_on(made: tuple[P
     with pytest.raises(BackupError, match="start one there with --bootstrap and nothing else"):
         restore.restore(made[0], tmp_path / "data", "etcd")
     restore.log_has_begun(tmp_path / "data")
-    with pytest.raises(BackupError, match="holds a cluster already"):
+    with pytest.raises(BackupError, match="already contains a cluster"):
         restore.restore(made[0], tmp_path / "data", "etcd")
 
 
@@ -241,7 +241,7 @@ def test_several_servers_begin_where_the_backup_ends(made: tuple[Path, str, int]
             await log.close()
         for index in (5, start.index):
             stranger = restore.Start(index=index, epoch=again.epoch, digest="another")
-            with pytest.raises(LogCorrupt, match="began without the backup"):
+            with pytest.raises(LogCorrupt, match="started without the backup"):
                 await EtcdLog(etcd.client(), start=stranger.log_start()).open()
         restore.log_has_begun(tmp_path / "data")
         assert restore.read_start(tmp_path / "data") is None

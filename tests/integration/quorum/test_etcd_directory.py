@@ -127,7 +127,7 @@ async def test_an_invitation_ends_in_time_although_etcd_keeps_it_longer(
         later = time.time() + 61
         monkeypatch.setattr("lattice.quorum.peers.invitations.time.time", lambda: later)
         assert await invitations.pending(client) == []
-        with pytest.raises(InvitationError, match="has ended; make a new one"):
+        with pytest.raises(InvitationError, match="has expired; create a new one"):
             await invitations.redeem(client, token.id, token.secret, b"keys")
 
 

@@ -62,7 +62,7 @@ def test_the_newest_good_snapshot_brings_the_state_back(tmp_path: Path, caplog: 
         assert (name, manifest.digest) == (names[0], digests[0])
         complaints = [entry.getMessage() for entry in caplog.records]
         assert [names[2] in complaints[0], names[1] in complaints[1]] == [True, True]
-        assert all("trying the one before" in complaint for complaint in complaints)
+        assert all("trying the previous one" in complaint for complaint in complaints)
         await asyncio.to_thread(restore.restore, tmp_path / "before", tmp_path / "fresh", "sqlite")
         async with running(server_at(tmp_path / "fresh")) as replica:
             assert replica.state.digest() == digests[0]
@@ -75,7 +75,7 @@ def test_the_newest_good_snapshot_brings_the_state_back(tmp_path: Path, caplog: 
 
 
 def test_an_empty_store_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(BackupMissing, match=r"no snapshot is there.*raft/snap-\*\.bin"):
+    with pytest.raises(BackupMissing, match=r"there are no snapshots.*raft/snap-\*\.bin"):
         run(store_at(tmp_path).fetch_newest(tmp_path / "none"))
 
 
@@ -134,4 +134,4 @@ def test_a_failed_upload_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptur
 
     with caplog.at_level(logging.ERROR):
         run(scenario())
-    assert "no snapshot went to the object store" in caplog.text
+    assert "cannot store a snapshot in the object store" in caplog.text

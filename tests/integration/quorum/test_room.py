@@ -117,14 +117,14 @@ def test_what_keeps_from_making_room_is_said_and_tried_again(caplog: pytest.LogC
 
     with caplog.at_level(logging.WARNING):
         run(scenario())
-    for words in ("not known whether", "no room could be made", "there is room again"):
+    for words in ("cannot determine whether", "cannot free space", "it has space again"):
         assert words in caplog.text
 
 
 @pytest.mark.root
 def test_a_disk_without_room_is_a_problem(tmp_path: Path) -> None:
     assert disk_problem(tmp_path) == ""
-    assert "cannot be looked at" in disk_problem(tmp_path / "nowhere")
+    assert "cannot access" in disk_problem(tmp_path / "nowhere")
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small], check=True)

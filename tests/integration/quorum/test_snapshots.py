@@ -136,7 +136,7 @@ def test_a_damaged_newest_snapshot_falls_back_to_the_one_before(
         assert replayed > 100
 
     run(scenario())
-    assert any("trying the one before" in r.message for r in caplog.records if r.levelno == logging.ERROR)
+    assert any("trying the previous one" in r.message for r in caplog.records if r.levelno == logging.ERROR)
 
 
 @scenario
@@ -144,7 +144,7 @@ async def test_without_any_good_snapshot_a_trimmed_log_is_refused(tmp_path: Path
     await grown(tmp_path, 3)
     for index in SnapshotFolder(tmp_path / "snapshots").indexes():
         change_byte(tmp_path / "snapshots" / str(index))
-    with pytest.raises(LogCorrupt, match="no good snapshot"):
+    with pytest.raises(LogCorrupt, match="no intact snapshot"):
         await replica_at(tmp_path).start()
 
 

@@ -88,7 +88,7 @@ def test_what_is_configured_is_opened(tmp_path: Path) -> None:
     [
         ("{mail: {host: mx}}", ConfigError, "sender"),
         ("{mail: {host: mx, sender: l@s, user: u}}", SecretError, "mail.password"),
-        ("{webhook: {enabled: true}}", ConfigError, "webhook.secret: give what calls are signed with"),
+        ("{webhook: {enabled: true}}", ConfigError, "webhook.secret: set the key that signs calls"),
         ("{webhook: {enabled: true, secret: s, ca_file: /nowhere}}", ConfigError, "/nowhere"),
     ],
 )

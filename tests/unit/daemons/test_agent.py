@@ -35,7 +35,7 @@ def test_a_topology_declares_hardware_and_must_not_contradict_the_options(tmp_pa
     facts = build_settings(build_parser().parse_args(given)).facts
     assert (facts.cpus, facts.gpus, facts.gpu_type) == (3, 1, "GH200")
     assert (facts.unified_memory, facts.cxl_memory_mb) == (True, 1024)
-    with pytest.raises(CannotStart, match="--gpus says 4, the topology file 1"):
+    with pytest.raises(CannotStart, match="--gpus is 4, but the topology file has 1"):
         build_settings(build_parser().parse_args([*given, "--gpus", "4"]))
     with pytest.raises(CannotStart, match="cannot read"):
         build_settings(build_parser().parse_args(arguments(tmp_path, "--topology-file", str(tmp_path / "no"))))

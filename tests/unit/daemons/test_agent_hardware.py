@@ -55,7 +55,7 @@ def test_a_topology_file_counts_more_than_what_is_found_and_must_agree_with_the_
     path.write_text('{"gpus": {"gpus": [{"index": 0, "vendor": "amd", "model": "MI300X"}]}}')
     machine = declared(tmp_path, "--topology-file", str(path))
     assert (machine.gpus, machine.gpu_type) == (1, "MI300X")
-    with pytest.raises(BadHardware, match="--gpus says 3, the topology file 1"):
+    with pytest.raises(BadHardware, match="--gpus is 3, but the topology file has 1"):
         declared(tmp_path, "--topology-file", str(path), "--gpus", "3")
 
 

@@ -12,7 +12,7 @@ from lattice.daemons.programs.agent import main
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("0",), "between 1 and 100000 nodes"),
+        (("0",), "between 1 and 100000"),
         (("5",), "no server given"),
         (("5", "--servers", "nowhere"), "not a server address"),
         (("5", "--servers", "h:1"), "no token given"),

@@ -33,7 +33,7 @@ def test_a_token_does_not_travel_in_the_open_in_production(tmp_path: Path) -> No
     token = tmp_path / "token"
     token.write_text("secret\n")
     token.chmod(0o600)
-    with pytest.raises(ConfigError, match="https alone"):
+    with pytest.raises(ConfigError, match="must be https"):
         infrastructure_of(config(tmp_path, "production", url="http://smd.example.org", token=f"file://{token}"))
 
 

@@ -313,7 +313,7 @@ def test_a_folder_in_which_others_may_write_is_refused(tmp_path: Path, bits: int
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(bits)
-    with pytest.raises(UntrustedFolder, match="others may write"):
+    with pytest.raises(UntrustedFolder, match="other users can write"):
         Layout(folder).prepare()
     assert list(folder.iterdir()) == []
 

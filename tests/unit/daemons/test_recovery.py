@@ -55,7 +55,7 @@ def test_the_object_store_is_asked_when_no_backup_is_named(made: Path, tmp_path:
     config = settings(tmp_path, f"object_store: {{directory: {tmp_path / 'store'}}}")
     assert check(config, None)[0] == "raft/snap-20260305T120000Z.bin"
     assert recover(config, None).source == "raft/snap-20260305T120000Z.bin"
-    with pytest.raises(BackupError, match="holds a cluster already"):
+    with pytest.raises(BackupError, match="already contains a cluster"):
         recover(config, None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "server.yaml", "store"]
 
@@ -76,13 +76,13 @@ def test_the_program_tells_its_progress_and_its_result(
     assert isinstance(result, dict)
     assert result["next"] == "start the server"
     assert backup.main(["restore", str(made), "--config", str(config_at(tmp_path))]) == 1
-    assert "holds a cluster" in str(said(capsys)[-1]["failed"])
+    assert "already contains a cluster" in str(said(capsys)[-1]["failed"])
     assert backup.main(["restore", str(made), "--config", str(tmp_path / "none.yaml")]) == 1
 
 
 def test_recovery_is_for_the_first_start_only(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     options = server.build_parser().parse_args(["--config", "x", "--recover-from", "y"])
-    with pytest.raises(Exception, match="only with --bootstrap"):
+    with pytest.raises(Exception, match="need --bootstrap"):
         server._start_mode(options, settings(tmp_path))
     options = server.build_parser().parse_args(["--config", "x", "--bootstrap", "--from-object-store"])
     assert server._start_mode(options, settings(tmp_path)) == "restart"

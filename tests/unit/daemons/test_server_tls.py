@@ -49,7 +49,7 @@ def test_a_key_that_everybody_can_read_is_refused_in_production(tmp_path: Path) 
     ("mode", "api", "complaint"),
     [
         ("production", {}, "have no TLS"),
-        ("dev", {"tls": {"key": "/k"}}, "needed together"),
+        ("dev", {"tls": {"key": "/k"}}, "must be given together"),
         ("dev", {"agent_listen": "127.0.0.1:0"}, "api.agent_listen"),
         ("dev", {"grpc_tls": {"listen": "127.0.0.1:0"}}, "api.grpc_tls"),
         ("dev", {"tls": {"client_ca": "/x"}}, "api.tls.client_ca"),

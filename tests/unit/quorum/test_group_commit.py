@@ -280,7 +280,7 @@ def test_a_proposal_that_fails_when_nobody_waits_for_it_any_more_is_no_error_of_
 ) -> None:
     async def scenario() -> None:
         waiter = asyncio.get_running_loop().create_future()
-        group_commit.fail([waiter], LogUnavailable("this server no longer leads"))
+        group_commit.fail([waiter], LogUnavailable("this server is no longer the leader"))
         del waiter
         gc.collect()
         await asyncio.sleep(0)

@@ -286,5 +286,5 @@ async def test_a_trimmed_log_without_a_snapshot_is_refused() -> None:
         await submit(replica)
         await submit(replica)
         await log.trim(2)
-    with pytest.raises(LogCorrupt, match="begins at entry 2"):
+    with pytest.raises(LogCorrupt, match="starts at entry 2"):
         await in_memory(log).start()

@@ -42,7 +42,7 @@ async def test_nothing_is_proposed_once_it_has_ended() -> None:
         term = Term(replica)
         term.end()
         term.end()
-        with pytest.raises(ReplicaStopped, match="no longer leads"):
+        with pytest.raises(ReplicaStopped, match="no longer the leader"):
             await term.propose(submission(), actor="ada")
         with pytest.raises(ReplicaStopped):
             await term.propose_many([submission()], "ada")

@@ -63,7 +63,7 @@ def test_words_are_read() -> None:
 def test_options_without_effect_are_said_once() -> None:
     asked = job("--hint=multithread", "--hint=memory_bound", "--gres=gpu:1,disk:4", "-v")
     assert asked.warnings == (
-        "--hint has no effect: processes are not pinned finer than their share of a node",
+        "--hint has no effect: processes are bound to their share of a node, not below that",
         "--gres=disk has no effect: only GPUs are counted",
     )
     assert asked.gpus_per_node.number == 1
@@ -107,7 +107,7 @@ def test_values_that_cannot_be_read_are_refused(words: tuple[str, ...], text: st
 
 
 def test_what_cannot_be_had_is_refused() -> None:
-    with pytest.raises(Fault, match="there are no heterogeneous jobs"):
+    with pytest.raises(Fault, match="heterogeneous jobs are not supported"):
         merge([SRUN.read(["--het-group=1"]).given], program="srun", now=0)
 
 

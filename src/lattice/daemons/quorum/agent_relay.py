@@ -1,4 +1,4 @@
-"""A server's part in relaying agents: a port where the others bring theirs while it leads, and its own connection to the leader."""
+"""A server's part in relaying agents: a port where followers relay theirs while it leads, and its own connection to the leader."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -29,9 +29,9 @@ class KnownCallers:
 
 
 class AgentRelay:
-    """`listen`, `start` once it is known who leads, `receive_at` a service while this server leads, `stop`.
+    """`listen`, `start` once the leader is known, `receive_at` a service while this server leads, `stop`.
 
-    `address` says where a server of this name takes relays, `is_member` whether it belongs to the cluster.
+    `address` returns where a server of this name accepts relays, `is_member` whether it belongs to the cluster.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class AgentRelay:
         return grpc.aio.secure_channel(address, self._tls.grpc_client(), options=CHANNEL_OPTIONS)
 
     def listen(self, address: Address) -> Address:
-        """Binds; the address with the port that was taken for 0. Raises ListenFailed."""
+        """Binds; returns the address, with the chosen port for 0. Raises ListenFailed."""
         try:
             self._server, port = build_relay_server(self._service, str(address), self._tls.grpc_server())
         except BindFailed as error:
@@ -63,12 +63,12 @@ class AgentRelay:
         return Address(address.host, port)
 
     def offer(self, operations: OperationServices) -> None:
-        """Calls forwarded by the other servers are answered on the same port."""
+        """Answers calls forwarded by other servers on the same port."""
         if self._server is not None:
             operations.add_to(self._server, peers=self._callers)
 
     def keep_only(self, servers: Collection[str]) -> None:
-        """Ends what comes from servers that do not belong to the cluster any more."""
+        """Ends relays of servers that are no longer members."""
         self._service.keep_only(servers)
 
     async def start(self) -> None:
@@ -77,13 +77,13 @@ class AgentRelay:
         self._task = asyncio.create_task(self.relaying.run(), name="relaying")
 
     def receive_at(self, registrar: LocalRegistrar) -> None:
-        """This server leads: agents, its own and those of the others, register there."""
+        """This server is the leader: its own agents and those of the others register there."""
         self._registrar = registrar
         self._service.receive_at(registrar)
         self._agents.receive_at(registrar)
 
     def leave(self) -> None:
-        """It leads no more: all of them register elsewhere."""
+        """It lost leadership: all of them register elsewhere."""
         registrar, self._registrar = self._registrar, None
         self._service.receive_at(None)
         if registrar is not None:
@@ -91,7 +91,7 @@ class AgentRelay:
             registrar.end()
 
     async def stop(self) -> None:
-        """The others' agents lose their sessions and nothing else."""
+        """Ends the sessions of the others' agents; their runs are not affected."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

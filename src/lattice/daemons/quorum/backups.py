@@ -1,4 +1,4 @@
-"""The backups of all servers, whichever made them: listed together, and checked where they lie."""
+"""The backups of all servers: listed together, and verified on the server that holds them."""
 
 import asyncio
 from typing import Protocol
@@ -16,7 +16,7 @@ class OtherServers(Protocol):
 
 
 class AllBackups:
-    """Implements `Backups` over this server's own and those that the others tell of."""
+    """Implements `Backups` over those of this server and of the others."""
 
     def __init__(self, own: Backups, servers: OtherServers) -> None:
         self._own = own

@@ -1,7 +1,7 @@
-"""A server whose clock is wrong does not lead: what it stamped would hold for all.
+"""A server whose clock is wrong does not lead: its timestamps would apply to all servers.
 
-It gives way when its clock jumps against the monotonic one, or is too far from those of the other servers, and campaigns
-again when it agrees with them. Where no other server answers, it leads on in the log's time, which does not follow the jump.
+It gives up leadership when its clock jumps against the monotonic one, or differs too much from those of the other servers, and
+campaigns again when they agree. If no other server answers, it keeps leading by the log's time, which ignores the jump.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Run it for good; `until_fit` before a campaign, `until_unfit` while leading. `measure` brings the skews up to date."""
+    """Run it permanently; `until_fit` before a campaign, `until_unfit` while leading. `measure` updates the skews."""
 
     def __init__(
         self, clock: LogClock, skew: SkewWatch, measure: Callable[[], Awaitable[None]], limit_s: float
@@ -35,7 +35,7 @@ class ClockGuard:
 
     @property
     def problem(self) -> str:
-        """Why this server must not lead now; empty when its clock is well."""
+        """Why this server must not lead now; empty if its clock is right."""
         return self._problem
 
     async def run(self) -> None:
@@ -45,7 +45,7 @@ class ClockGuard:
             await asyncio.sleep(MEASURE_EVERY_S)
 
     async def until_unfit(self) -> str:
-        """The problem, as soon as there is one."""
+        """Returns the problem as soon as there is one."""
         await self._unfit.wait()
         return self._problem
 
@@ -55,11 +55,11 @@ class ClockGuard:
             async with asyncio.timeout(FIRST_MEASURE_S):
                 await self._measured.wait()
         except TimeoutError:
-            _log.warning("no other server says how late it is; this one leads by its own clock")
+            _log.warning("cannot compare clocks: no other server answers; leading by the local clock")
         told = False
         while self._problem:
             if not told:
-                _log.error("this server does not lead: %s; see that time is synchronised (chrony, ntpd)", self._problem)
+                _log.error("this server does not lead: %s; check time synchronization (chrony, ntpd)", self._problem)
             told = True
             await self._look()
             if self._problem:
@@ -67,7 +67,7 @@ class ClockGuard:
 
     def _jumped(self, seconds: float) -> None:
         direction = "ahead" if seconds > 0 else "back"
-        # What was measured before compares with a clock that is no more.
+        # Earlier measurements refer to the clock before the jump.
         self._skew.keep_only(())
         self._set(f"its clock jumped {direction} by {abs(seconds):.1f} s, more than {self._limit_s:g} s")
 

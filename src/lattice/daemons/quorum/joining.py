@@ -1,4 +1,4 @@
-"""A new server shows its invitation to the others until one of them answers with certificates."""
+"""A new server presents its invitation to the others until one of them answers with certificates."""
 
 import asyncio
 import time
@@ -21,14 +21,16 @@ ANSWER_WITHIN_S = 10.0
 async def fetch_certificates(
     folder: CertificateFolder, token_file: Path, server: ServerEntry, api_secret: bytes
 ) -> list[ServerEntry]:
-    """Installs this server's certificates and returns where the others are. Raises InvitationError."""
+    """Installs this server's certificates and returns the addresses of the others. Raises InvitationError."""
     token = read_token(token_file)
     if token.name != server.name:
         raise InvitationError(
-            f'{token_file} is an invitation for server "{token.name}", and this one is called "{server.name}"'
+            f'{token_file} is an invitation for server "{token.name}", but this server is "{server.name}"'
         )
     if token.expires_at_ms < time.time() * 1000:
-        raise InvitationError(f"{token_file} has ended; `lattice admin raft members add {token.name}` makes a new one")
+        raise InvitationError(
+            f"{token_file} has expired; run `lattice admin raft members add {token.name}` for a new one"
+        )
     question = msgspec.msgpack.encode(ask(folder, token, server, api_secret))
     answer = await _asked(token, question)
     accept(folder, answer)
@@ -39,7 +41,7 @@ def read_token(path: Path) -> JoinToken:
     try:
         return decode_token(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
-        raise InvitationError(f"the join token {path} cannot be read: {error}") from error
+        raise InvitationError(f"cannot read the join token {path}: {error}") from error
 
 
 async def _asked(token: JoinToken, question: bytes) -> JoinAnswer:
@@ -62,11 +64,11 @@ async def _asked(token: JoinToken, question: bytes) -> JoinAnswer:
             problems.append(f"{address}: {_refusal(body)}")
     finally:
         pool.close()
-    raise InvitationError(f"no server of the cluster takes the invitation: {'; '.join(problems) or 'it names none'}")
+    raise InvitationError(f"no server of the cluster accepts the invitation: {'; '.join(problems) or 'it names none'}")
 
 
 def _refusal(body: bytes) -> str:
     try:
         return msgspec.json.decode(body, type=ErrorAnswer).error.message
     except msgspec.MsgspecError:
-        return "it does not say why"
+        return "no reason given"

@@ -1,4 +1,4 @@
-"""Who belongs to the servers: invites new ones and admits them, gives votes, takes servers out, renews certificates."""
+"""The members of the quorum: invites and admits servers, promotes and removes them, renews certificates."""
 
 import asyncio
 import functools
@@ -112,15 +112,15 @@ class QuorumMembership:
             if any(member.name == name for member in members):
                 raise MembershipRefused(
                     "already_exists",
-                    f'the cluster has a server called "{name}" already',
-                    "a server that is replaced is removed first: lattice admin raft members remove NAME",
+                    f'server "{name}" already exists',
+                    "to replace a server, remove it first: lattice admin raft members remove NAME",
                 )
             trusted = self._trusted()
             servers = [entry.internal for entry in self._directory.entries.values() if entry.internal]
             token = await _answered(
                 lambda: invitations.invite(self._client, name, trusted=trusted, servers=servers, lifetime_s=lifetime_s)
             )
-        _log.info("server %s is invited", name)
+        _log.info("server %s was invited", name)
         return Invited(name=name, token=invitations.encode_token(token), expires_at_ms=token.expires_at_ms)
 
     def _trusted(self) -> bytes:
@@ -128,20 +128,20 @@ class QuorumMembership:
         if not folder.authority_key.exists():
             raise MembershipRefused(
                 "conflict",
-                f"server {self._name} cannot issue certificates: {folder.authority_key} is not here",
-                "copy it from the server that began the cluster",
+                f"server {self._name} cannot issue certificates: it has no {folder.authority_key}",
+                "copy it from the server that bootstrapped the cluster",
             )
         try:
             return folder.trusted.read_bytes()
         except OSError as error:
-            raise MembershipRefused("unavailable", f"the certificates cannot be read: {error}") from error
+            raise MembershipRefused("unavailable", f"cannot read the certificates: {error}") from error
 
     async def admit(self, request: bytes) -> bytes:
-        """Certificates for a server that shows an invitation."""
+        """Certificates for a server that presents an invitation."""
         try:
             asked = msgspec.msgpack.decode(request, type=joining.JoinRequest)
         except msgspec.MsgspecError as error:
-            raise MembershipRefused("conflict", f"the question cannot be understood: {error}") from error
+            raise MembershipRefused("conflict", f"invalid request: {error}") from error
         try:
             found = await _answered(lambda: invitations.redeem(self._client, asked.id, asked.secret, asked.keys))
             joining.check(asked, found, self._api_secret)
@@ -149,7 +149,7 @@ class QuorumMembership:
         except (InvitationError, CertificateError) as error:
             _log.warning("server %s was not admitted: %s", asked.server.name[:80], error)
             raise MembershipRefused("conflict", str(error)) from error
-        _log.info("server %s was given its certificates", asked.server.name)
+        _log.info("server %s received its certificates", asked.server.name)
         return msgspec.msgpack.encode(answer)
 
     async def promote(self, name: str) -> None:
@@ -157,7 +157,7 @@ class QuorumMembership:
             await _answered(lambda: promote(self._client, name), tries=1)
 
     async def remove(self, name: str, request_id: str) -> None:
-        """A leader that is to go lets another lead first, and whoever handed the request on repeats it there: one carries it out."""
+        """A leader transfers leadership before its removal; the follower that forwarded the request repeats it there, so one server carries it out."""
 
         async def is_done() -> bool:
             return not await self._has(name) and await self._was_removed_by(name, request_id)
@@ -177,7 +177,7 @@ class QuorumMembership:
         for each in invited:
             await _answered(functools.partial(invitations.withdraw, self._client, each.id))
         if await self._has(name):
-            # Leadership is not given up for nothing.
+            # Leadership is not given up in vain.
             await _answered(lambda: check_removal(self._client, name))
             await _answered(lambda: note_removal(self._client, name, request_id))
             if self._servers.leader_name == name:
@@ -188,7 +188,7 @@ class QuorumMembership:
             raise MembershipRefused("not_found", f'unknown server "{name}"', f"known: {known}")
 
     async def _was_removed_by(self, name: str, request_id: str) -> bool:
-        """Whether this request took effect before, and only its answer got lost."""
+        """Whether this request already took effect and only its answer was lost."""
         return bool(request_id) and request_id == await _answered(lambda: removed_by(self._client, name))
 
     async def _has(self, name: str) -> bool:
@@ -199,10 +199,10 @@ class QuorumMembership:
         try:
             await _answered(lambda: remove(self._client, name), tries=1)
         except MembershipRefused as error:
-            # Our own member ends with its removal, perhaps before it has answered.
+            # Our own member exits when it is removed, perhaps before it has answered.
             if await self._has(name):
                 raise
-            _log.info("server %s is gone: %s", name, error)
+            _log.info("server %s was removed: %s", name, error)
 
     async def _let_another_lead(self, name: str) -> None:
         await self._servers.resign("")
@@ -220,7 +220,7 @@ class QuorumMembership:
             return True
 
     async def renew_all(self) -> list[Renewed]:
-        """One after the other, this server last: should one fail, the others have certificates that are good for long."""
+        """One server after the other, this one last: if one fails, the others have certificates with their full lifetime."""
         names = sorted(self._directory.entries, key=lambda name: (name == self._name, name))
         renewed = [await self._renewed(name) for name in names]
         return sorted(renewed, key=lambda each: each.name)
@@ -234,7 +234,7 @@ class QuorumMembership:
             return Renewed(name=name, problem=str(error))
 
     async def renew(self) -> CertificateState:
-        """New keys and certificates for this server, in use from now on."""
+        """Installs new keys and certificates for this server."""
         try:
             await asyncio.to_thread(rotate, self._certificates, self._hosts, name=self._name)
         except (CertificateError, OSError) as error:
@@ -247,13 +247,13 @@ class QuorumMembership:
         return state
 
     async def keep_renewed(self) -> None:
-        """Renews this server's certificates by itself when two thirds of their time are over. Runs until it is cancelled."""
+        """Renews this server's certificates at two thirds of their lifetime. Runs until it is cancelled."""
         while True:
             try:
                 if self._certificates.needs_renewal(datetime.now(UTC)):
                     await self.renew()
             except (MembershipRefused, CertificateError) as error:
-                _log.error("the certificates end at %s and were not renewed: %s", _end(self._certificates), error)
+                _log.error("cannot renew the certificates, which expire at %s: %s", _end(self._certificates), error)
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
@@ -265,7 +265,7 @@ def _end(folder: CertificateFolder) -> str:
 
 
 async def _answered(call: Callable[[], Awaitable[_T]], tries: int = _TRIES) -> _T:
-    """What etcd answers, by whichever member does; calls that may be repeated are."""
+    """The answer of any etcd member; retries calls that are safe to retry."""
     for left in reversed(range(tries)):
         try:
             return await call()
@@ -275,4 +275,4 @@ async def _answered(call: Callable[[], Awaitable[_T]], tries: int = _TRIES) -> _
             if not left or not isinstance(error, EtcdUnavailable):
                 raise MembershipRefused("unavailable", f"the members do not answer: {error}", "try again") from error
             await asyncio.sleep(_PAUSE_S)
-    raise AssertionError("a last try answers or raises")
+    raise AssertionError("the last attempt returns or raises")

@@ -1,7 +1,7 @@
-"""Whether a server can answer anything now: it needs a majority of the log, and somebody who leads.
+"""Whether a server can answer requests: that needs a majority of the log, and a leader.
 
-A read of the log's head that everybody confirms is tried again and again; two failures in a row are an outage, so that a change
-of leader is none.
+It repeats a linearizable read of the log's head; two failures in a row are an outage, so that a change of leader
+is not one.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ FAILURES = 2
 
 
 class OutageWatch:
-    """Run it for good; `outage` says why nothing can be answered, and is empty while that is not so."""
+    """Run it permanently; `outage` says why requests cannot be answered, and is empty while they can."""
 
     def __init__(
         self,

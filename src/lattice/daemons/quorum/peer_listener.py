@@ -1,4 +1,4 @@
-"""The listener for other servers: HTTP over TLS, with the caller's certificate made known to the application."""
+"""The listener for other servers: HTTP over TLS; the application gets the caller's certificate."""
 
 import asyncio
 from collections.abc import MutableMapping
@@ -14,12 +14,12 @@ from lattice.daemons.server.rest_server import RestServer, server_settings
 from lattice.quorum.trust.tls import PeerTls, server_of
 
 PATIENCE_S = 1
-# Connections between servers are kept: a handshake costs milliseconds.
+# Connections between servers stay open: a handshake costs milliseconds.
 _IDLE_S = 120
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """One connection of another server; every request of it says which one."""
+    """One connection of another server; each of its requests carries that server's name."""
 
     _server: str | None = None
 
@@ -33,7 +33,7 @@ class PeerProtocol(HttpToolsProtocol):
 
 
 class PeerListener:
-    """Start it on a bound socket, stop it in the end."""
+    """Start it on a bound socket, stop it at the end."""
 
     def __init__(self, app: ASGIApp, tls: PeerTls) -> None:
         settings = server_settings(app, PeerProtocol, patience_s=PATIENCE_S)
@@ -47,7 +47,7 @@ class PeerListener:
         self._task = asyncio.create_task(self._server.serve(sockets=[bound]), name="peers")
         while not self._server.started:
             if self._task.done():
-                raise ListenFailed(f"quorum.internal_listen: it did not start: {self._task.exception()}")
+                raise ListenFailed(f"quorum.internal_listen: cannot start the listener: {self._task.exception()}")
             await asyncio.sleep(0.001)
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What one server has for the others: its certificates, the listener that only they can use, the directory, and who belongs to them."""
+"""What a server provides to the others: certificates, the listener that only they can use, the directory, and membership."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class PeerPlane:
-    """`secure` before the member starts, `publish` when it runs, `close` in the end. Implements `PeerService`."""
+    """`secure` before the member starts, `publish` when it runs, `close` at the end. Implements `PeerService`."""
 
     def __init__(self, config: ServerConfig, me: PeerSection, member: EtcdMember, secret: bytes, clock: Clock) -> None:
         self._config = config
@@ -67,7 +67,7 @@ class PeerPlane:
         self._tasks: list[asyncio.Task[None]] = []
 
     def attach(self, replica: LogReplica, leadership: Leadership) -> None:
-        """Everything that needs to know how far this server is and who leads."""
+        """Sets up the parts that need the replica and the leadership."""
         config, certificates = self._config, self._member.settings.certificates
         self.servers = QuorumServers(
             config.name,
@@ -91,7 +91,7 @@ class PeerPlane:
         )
 
     def client(self) -> EtcdClient:
-        """A client of the members that follows who they are, and takes up renewed certificates."""
+        """A client of the members that follows membership changes and renewed certificates."""
         return self._new_client(self._others())
 
     def _new_client(self, others: list[str]) -> EtcdClient:
@@ -114,7 +114,7 @@ class PeerPlane:
     # certificates and listener
 
     async def secure(self, start_mode: StartMode, token_file: Path | None, users: ASGIApp) -> None:
-        """Sees to this server's certificates and listens for the others; `users` answers what they forward."""
+        """Prepares this server's certificates and listens for the others; `users` answers forwarded requests."""
         listen = self._listen_at(self._config.quorum.internal_listen, "quorum.internal_listen", 1)
         bound = bind(listen, "quorum.internal_listen")
         try:
@@ -131,7 +131,7 @@ class PeerPlane:
             raise
 
     def _listen_at(self, asked: str, key: str, behind: int) -> Address:
-        """What was asked for, or a port behind that of the member's peers."""
+        """The configured address, or a port above that of the member's peers."""
         if asked:
             return parse_listen(asked, key)
         host, port = parse_listen(self._config.quorum.peer_listen or self._me.peer, "quorum.peer_listen")
@@ -148,13 +148,13 @@ class PeerPlane:
             self.directory.learn(await fetch_certificates(certificates, token_file, self.entry, self._secret))
         else:
             raise CertificateError(
-                f"there are no certificates in {certificates.path}; "
+                f"no certificates in {certificates.path}; "
                 f"`lattice admin raft members add {self._me.name}` on the cluster makes an invitation, "
                 "and --join --join-token-file FILE takes it up"
             )
 
     def open_relay(self, agents: AgentService) -> AgentRelay:
-        """The port where the others bring their agents; listens, and is announced with `publish`."""
+        """Listens on the port where the others relay their agents; `publish` announces it."""
         if self.tls is None:
             raise CertificateError("no certificates yet")
         relay = AgentRelay(agents, self.tls, self.servers, self._relay_of, self.is_member)
@@ -164,7 +164,7 @@ class PeerPlane:
         return relay
 
     def leader_calls(self, outage: Callable[[], str]) -> LeaderCalls:
-        """Forward gRPC calls to the leader over the port of the relay."""
+        """Forwards gRPC calls to the leader over the relay port."""
         tls = self.tls
         if tls is None:
             raise CertificateError("no certificates yet")
@@ -189,7 +189,7 @@ class PeerPlane:
     # among the others
 
     async def publish(self) -> None:
-        """Tells the others where this server is, and follows where they are."""
+        """Publishes this server's addresses, and follows those of the others."""
         for left in reversed(range(_PUBLISH_TRIES)):
             try:
                 await self.directory.publish(self.entry)
@@ -205,7 +205,7 @@ class PeerPlane:
         ]
 
     def serve(self) -> None:
-        """The state is complete: the others may ask."""
+        """The state is complete: the others may request it."""
         if self._app is not None:
             self._app.service = self
 

@@ -1,4 +1,4 @@
-"""One of several servers: its etcd member, its replica, and the turns it takes at leading and following."""
+"""One of several servers: its etcd member, its replica, and its alternation between leading and following."""
 
 import asyncio
 import logging
@@ -51,7 +51,7 @@ from lattice.quorum.snapshots.folders import SnapshotFolder
 from lattice.quorum.term import Term
 from lattice.quorum.trust.certificates import CertificateFolder
 
-# A read that cannot be confirmed by then is refused; the client asks again, or asks for what may be old.
+# A read that cannot be confirmed by then is refused; the client retries, or requests a stale read.
 READ_WITHIN_S = 3.0
 FETCH_WITHIN_S = 60.0
 
@@ -75,7 +75,7 @@ class QuorumProcess(ServerProcess):
         self._peers = {peer.name: peer for peer in config.quorum.peers}
         if config.name not in self._peers:
             raise ValueError(
-                f'quorum.peers names no server "{config.name}"; name this one, and all others that begin with it'
+                f'quorum.peers does not list server "{config.name}"; list it and all others that bootstrap with it'
             )
         self._me = self._peers[config.name]
         self._member = EtcdMember(_member_settings(config, self._me))
@@ -133,7 +133,7 @@ class QuorumProcess(ServerProcess):
         )
 
     def _log_start(self) -> LogStart | None:
-        """Of a server that was restored: where the log begins, until it has."""
+        """For a restored server: where its log starts, until the log exists."""
         start = read_start(self._data_dir)
         return None if start is None else start.log_start()
 
@@ -162,7 +162,7 @@ class QuorumProcess(ServerProcess):
         await self._fetch_state_where_needed()
 
     async def _fetch_state_where_needed(self) -> None:
-        """A server that was away for long finds entries gone from the log: their effects come from another server."""
+        """If the log was trimmed while this server was down, the missing entries' effects come from another server."""
         log = EtcdLog(self._member.client(self._member.others), start=self._log_start())
         await log.open()
         try:
@@ -171,27 +171,27 @@ class QuorumProcess(ServerProcess):
             await log.close()
         if first > 1 and not await asyncio.to_thread(self._has_state_from, first - 1):
             index = await self._fetched()
-            _log.info("the log begins at entry %d; took snapshot %d from another server", first, index)
+            _log.info("the log starts at entry %d; installed snapshot %d from another server", first, index)
 
     def _has_state_from(self, index: int) -> bool:
-        """Whether a good snapshot is not older, and the archive not behind it. Blocks."""
+        """Whether there is an intact snapshot that is recent enough, with an archive that covers it. Blocks."""
         folder = SnapshotFolder(self._data_dir / "snapshots")
         path = self._data_dir / "archive.db"
         archive = inspect(path)
         if archive.damage:
-            _log.error("%s is damaged (%s): it lies in %s now", path, archive.damage, put_aside(path))
+            _log.error("%s is damaged (%s): moved it to %s", path, archive.damage, put_aside(path))
         usable = [each for each in folder.indexes() if index <= each <= archive.complete_to]
         return any(folder.is_whole(each) for each in reversed(usable))
 
     async def _fetched(self) -> int:
-        """The index of a snapshot from another server; these may be starting themselves."""
+        """The index of a snapshot from another server; retries while the others are starting."""
         deadline = time.monotonic() + FETCH_WITHIN_S
         while not (index := await self._servers.fetch_state()):
             if time.monotonic() > deadline and self._accepts_loss:
-                _log.error("no other server has a snapshot to hand over; going on with what is here")
+                _log.error("no other server provides a snapshot; continuing with the local data")
                 return 0
             if time.monotonic() > deadline:
-                raise LogUnavailable("no other server has a snapshot to hand over; start them first")
+                raise LogUnavailable("no other server provides a snapshot; start the other servers first")
             await asyncio.sleep(0.5)
         return index
 
@@ -270,15 +270,15 @@ class QuorumProcess(ServerProcess):
         )
 
     async def _confirm_reads(self) -> None:
-        """Returns when the state contains everything that any server acknowledged before."""
+        """Returns when the state contains everything that any server has acknowledged."""
         try:
             async with asyncio.timeout(READ_WITHIN_S):
                 await self._replica.wait_for(await self._replica.read_index())
         except (TimeoutError, LogError) as error:
             raise ApiError(
                 "unavailable",
-                "a majority of the servers cannot be reached: what this one knows may be old",
-                hint="try again; with consistency=stale it answers from what it has",
+                "cannot reach a majority of the servers: the local state may be stale",
+                hint="try again, or read the local state with consistency=stale",
             ) from error
 
     # taking turns
@@ -295,7 +295,7 @@ class QuorumProcess(ServerProcess):
                 await self._lead()
                 await self._lost.wait()
             except (LogError, ReplicaStopped, RuntimeError, AuditError) as error:
-                _log.error("this server cannot lead: %s", error)
+                _log.error("cannot become the leader: %s", error)
                 await self._leadership.resign()
             finally:
                 await self._follow()
@@ -321,13 +321,13 @@ class QuorumProcess(ServerProcess):
         ]
 
     async def _give_way(self) -> None:
-        """Lets another server lead when this one's clock is wrong."""
+        """Gives up leadership when this server's clock is wrong."""
         problem = await self._clocks.until_unfit()
-        _log.error("server %s leads no more: %s", self._config.name, problem)
+        _log.error("server %s lost leadership: %s", self._config.name, problem)
         await asyncio.shield(self._leadership.resign())
 
     async def _follow(self) -> None:
-        """Undoes `_lead`, however far that came; in the order in which harm could be done."""
+        """Undoes `_lead`, however far it got; the most dangerous parts first."""
         term, self._term = self._term, None
         if term is not None:
             term.end()
@@ -344,10 +344,10 @@ class QuorumProcess(ServerProcess):
             await loops.stop()
             if self._services is not None:
                 self._services.feed.close()
-        await self._replica.follow("this server no longer leads")
+        await self._replica.follow("this server is no longer the leader")
 
     def _hand_calls_on(self) -> None:
-        """Forward gRPC calls to the leader from now on."""
+        """Forwards gRPC calls to the leader from now on."""
         if self._calls is not None and self._local is not None:
             self._calls.lead(is_leading=False)
             self._operations.follow(self._local, self._calls)
@@ -374,7 +374,7 @@ class QuorumProcess(ServerProcess):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # The next leader is not learnt here any more: nothing may wait for it.
+        # This server will not learn the next leader: nothing may wait for it.
         if self._follower is not None:
             self._follower.close()
         await self._leadership.close()

@@ -1,4 +1,4 @@
-"""How a server that shares its log comes to its member: starts a quorum, joins one, or continues."""
+"""How one of several servers starts: bootstraps a quorum, joins one, or continues."""
 
 from typing import Literal
 

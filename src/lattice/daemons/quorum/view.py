@@ -1,4 +1,4 @@
-"""The other servers, as one of them sees them: where the leader is reached, how far each has come, what they do for each other."""
+"""One server's view of the others: the leader's address, each server's progress, and requests among them."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ ASK_S = 2.0
 RENEW_S = 10.0
 BACKUPS_S = 5.0
 VERIFY_S = 600.0
-# The other server packs everything before it sends the first byte.
+# The other server packs all data before it sends the first byte.
 STALLED_S = 60.0
 _PIECE = 1 << 18
 
@@ -82,7 +82,7 @@ class QuorumServers:
         return self._moved
 
     def lead_by(self, app: ASGIApp | None) -> None:
-        """Requests that wait for a leader are answered by `app` from now on, or wait for another one."""
+        """From now on `app` answers requests that wait for a leader, or they wait for another one."""
         self.app = app
         self._on_change()
 
@@ -133,13 +133,13 @@ class QuorumServers:
         return ServerState(name=name, replica=replica_of(view), clock_skew_ms=skew_ms, warning=warning)
 
     async def measure_clocks(self) -> None:
-        """Asks the other servers how late it is; those that do not answer are not counted."""
+        """Asks the other servers for their time; those that do not answer are left out."""
         names = [name for name in self._directory.entries if name != self._name]
         answers = await asyncio.gather(*(self._ask(name, None) for name in names))
         self._skew.keep_only([answer.name for answer in answers if answer.replica is not None])
 
     async def ask_to_renew(self, name: str) -> Renewed:
-        """Lets another server take new certificates."""
+        """Asks another server to renew its certificates."""
         try:
             answer = await self._asked(name, "POST", RENEW, RENEW_S)
             return Renewed(name=name, certificate=msgspec.json.decode(answer, type=CertificateState))
@@ -151,15 +151,15 @@ class QuorumServers:
         return [name for name in self._directory.entries if name != self._name]
 
     async def backups_of(self, name: str) -> list[BackupRecord]:
-        """The backups that lie on another server; none, with a line in the log, when it does not say."""
+        """The backups of another server; empty, with a log message, if it does not answer."""
         try:
             return msgspec.json.decode(await self._asked(name, "GET", BACKUPS, BACKUPS_S), type=list[BackupRecord])
         except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
-            _log.warning("server %s does not list its backups: %s", name, str(error) or "it does not answer")
+            _log.warning("cannot list the backups of server %s: %s", name, str(error) or "it does not answer")
             return []
 
     async def verify_backup_of(self, name: str, path: str) -> BackupRecord:
-        """Lets another server check one of its backups. Raises BackupError."""
+        """Asks another server to verify one of its backups. Raises BackupError."""
         try:
             answer = await self._asked(name, "POST", f"{VERIFY}?path={quote(path, safe='')}", VERIFY_S)
             return msgspec.json.decode(answer, type=BackupRecord)
@@ -169,7 +169,7 @@ class QuorumServers:
     async def _asked(self, name: str, method: str, target: str, within_s: float) -> bytes:
         url = self._url(name)
         if not url:
-            raise LeaderLost("it has not said yet where it is")
+            raise LeaderLost("its address is not known yet")
         async with asyncio.timeout(within_s):
             exchange = await self.pool.begin(url, _request(method, target))
             body = await exchange.body()
@@ -193,7 +193,7 @@ class QuorumServers:
             packed.unlink(missing_ok=True)
 
     async def fetch_state(self) -> int:
-        """Takes over the newest snapshot and the archive of another server; the snapshot's index, 0 when no server has one."""
+        """Installs the newest snapshot and the archive of another server; returns the snapshot's index, 0 if no server has one."""
         for name in self._directory.entries:
             url = self._url(name)
             if name == self._name or not url:
@@ -203,15 +203,15 @@ class QuorumServers:
                 status = await self._fetch(url, scratch)
                 if status == 200:
                     return await asyncio.to_thread(unpack, scratch, self._data_dir)
-                _log.warning("server %s hands no state over: status %d", name, status)
+                _log.warning("server %s does not provide its state: status %d", name, status)
             except (LeaderLost, NothingToHandOver, OSError) as error:
-                _log.warning("server %s hands no state over: %s", name, str(error) or "it does not respond")
+                _log.warning("server %s does not provide its state: %s", name, str(error) or "it does not respond")
             finally:
                 scratch.unlink(missing_ok=True)
         return 0
 
     async def _fetch(self, url: str, target: Path) -> int:
-        """The status of the answer, whose content is in the file then; TimeoutError when nothing comes any more."""
+        """Writes the content of the answer to the file; returns its status. Raises TimeoutError when the data stops."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(STALLED_S) as limit:
             exchange = await self.pool.begin(url, _request("GET", SNAPSHOT))
@@ -237,4 +237,4 @@ def _why(status: int, body: bytes) -> str:
     try:
         return msgspec.json.decode(body, type=ErrorAnswer).error.message
     except msgspec.MsgspecError:
-        return f"it answers with status {status}"
+        return f"it answered with status {status}"

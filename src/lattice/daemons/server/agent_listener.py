@@ -1,4 +1,4 @@
-"""The agents' own port, where everybody shows a certificate, and the service that issues certificates for nodes."""
+"""The agents' own port, which requires client certificates, and the service that issues certificates for nodes."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ from lattice.ports.site.identity import Verifier
 
 
 class AgentListener:
-    """`issue_on` the public gRPC server, `open` and `close` the port of its own."""
+    """`issue_on` the public gRPC server; `open` and `close` the agents' port."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class AgentListener:
         self._server: grpc.aio.Server | None = None
 
     def issue_on(self, server: grpc.aio.Server) -> None:
-        """Agents with a token get their first certificate there."""
+        """Lets agents with a token get their first certificate there."""
         CertificateIssuer(
             self._authority, self._clock, self._admissions, verifier=self._verifier, refused=self._refused
         ).add_to(server)
@@ -65,7 +65,7 @@ class AgentListener:
         return lambda: self._authority.pem + tls.client_authorities()
 
     def _vouch(self, shown: ShownCertificate) -> str:
-        """Issued when the certificate was: what ends older certificates of a node ends its tokens, too."""
+        """Has the certificate's time of issue, so that revoking older certificates of a node also revokes its tokens."""
         now_s = self._clock.now_ms() // 1000
         begins = min(shown.begins_at, now_s)
         return sign_token(

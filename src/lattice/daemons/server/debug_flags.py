@@ -1,4 +1,4 @@
-"""The setting `node.debug` on a server: the parts that its flags name tell more, as long as it names them."""
+"""The setting `node.debug` on a server: the parts that it names log more, as long as it names them."""
 
 import logging
 
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 class DebugFlags:
-    """Follows the setting from the moment the state is loaded."""
+    """Follows the setting once the state is loaded."""
 
     def __init__(self, replica: LogReplica) -> None:
         self._replica = replica
@@ -33,4 +33,4 @@ class DebugFlags:
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         if any(isinstance(event, SettingSet) and event.key == KEY for event in events):
             self.apply()
-            _log.info("debug flags are %s", self._replica.state.settings.get(KEY) or "off")
+            _log.info("debug flags: %s", self._replica.state.settings.get(KEY) or "off")

@@ -1,11 +1,11 @@
-"""What a server that follows has in place of the loops: they run on the leader, and so does everything that only they know."""
+"""What a follower has in place of the loops, which run on the leader with everything that only they know."""
 
 from lattice.core.model.work.allocations import Allocation, TaskGroup
 from lattice.ports.scheduling import Outlook, SchedulingStatus
 
 
 class NoScheduling:
-    """Implements `SchedulingView`: says nothing."""
+    """Implements `SchedulingView` with no data."""
 
     def reason_for(self, number: int) -> str:
         return ""

@@ -1,7 +1,8 @@
-"""How the servers' garbage collection behaves: what was loaded is never looked at again, and the rest seldom.
+"""Garbage collection of a server: loaded data is never examined again, and the rest rarely.
 
-Most of what a server keeps has no cycles and is freed by its counts. With ten thousand nodes connected a whole collection takes
-half a second on the event loop; the usual thresholds would start one whenever the number of objects has grown by a quarter.
+Most objects of a server are not in cycles and are freed by reference counting. With ten thousand connected nodes a full
+collection blocks the event loop for half a second; the default thresholds would start one whenever the number of objects grew by
+a quarter.
 """
 
 import gc
@@ -10,7 +11,7 @@ _YOUNG, _MIDDLE, _OLD = 20_000, 20, 200
 
 
 def keep_what_is_loaded() -> None:
-    """To be called when all is loaded and before anybody is served."""
+    """Call it when everything is loaded and before the first request is served."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)

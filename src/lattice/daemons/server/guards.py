@@ -1,4 +1,4 @@
-"""What guards a server, put together from its configuration: the audit chain with its key, and the limits of each user."""
+"""Protections of a server, from its configuration: the audit chain with its key, rate limits per user, the submit filter."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ KEY_FILE = "audit.key"
 
 
 async def begin_auditing(config: ServerConfig, replica: Replica, clock: Clock, epoch: int) -> Auditing:
-    """Returns when the chain has this server's key: nothing is served before. Raises AuditError."""
+    """Returns when the chain has this server's key; no request is served before. Raises AuditError."""
     section = config.audit
     settings = AuditSettings(
         seal_every_s=section.seal_every,
@@ -40,19 +40,19 @@ async def begin_auditing(config: ServerConfig, replica: Replica, clock: Clock, e
 
 
 def audit_signer(config: ServerConfig) -> Signer:
-    """The key of this server, made when it has none. Blocks; raises AuditError."""
+    """The key of this server, created if it has none. Blocks. Raises AuditError."""
     section = config.audit
     path = Path(section.signing_key) if section.signing_key else Path(config.data_dir) / KEY_FILE
     return Signer(path, config.name)
 
 
 def audit_objects(config: ServerConfig) -> DirectoryStore:
-    """Where entries go that leave the state."""
+    """The store for entries that leave the state."""
     return DirectoryStore(Path(config.object_store.directory or Path(config.data_dir) / "objects"))
 
 
 def rate_limits(config: ServerConfig, replica: Replica) -> RateLimits:
-    """The limits of each user: those of the mode, over them those of the file, over them the cluster's settings."""
+    """The limits per user: defaults of the mode, overridden by the file, overridden by the cluster's settings."""
     usual = GENEROUS if config.mode == "dev" else DEFAULTS
     given = {name: value for name, value in asdict(config.rate_limits).items() if value is not None}
     return RateLimits({**usual, **given}, time.monotonic, lambda: replica.state.settings)
@@ -70,7 +70,7 @@ def submit_filter(config: ServerConfig) -> SubmitFilter | None:
     accepts = section.on_failure == "accept"
     if section.command:
         if not os.access(section.command[0], os.X_OK):
-            raise ConfigError(f"submission.filter.command: {section.command[0]} is not there or cannot be executed")
+            raise ConfigError(f"submission.filter.command: {section.command[0]} does not exist or is not executable")
         return ProgramFilter(
             section.command, timeout_s=section.timeout, at_once=section.at_once, accepts_on_failure=accepts
         )

@@ -1,8 +1,8 @@
 """What one connection, one address and all of them together may take of a listener.
 
-A head has a size, a number of headers and a time; a body that comes to a standstill is given up; connections are counted, by address
-and in all, so that descriptors are left for the log, the snapshots and the agents. When there is no room, the connection that has been
-sending its head for longest makes way: whoever holds half-sent requests open keeps nobody out.
+A head has limits for its size, its number of headers and its time; a body that stalls is aborted; connections are counted per address
+and in total, so that descriptors are left for the log, the snapshots and the agents. At the limit, the connection that has been
+sending its head for longest is closed: clients that hold half-sent requests open cannot lock others out.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ SWEEP_S = 1.0
 # Parts of the descriptors that are left to connections; together they are all of them.
 REST_SHARE, LOCAL_SHARE, GRPC_SHARE, AGENT_SHARE = 0.25, 0.125, 0.125, 0.5
 MOST_DESCRIPTORS = 1 << 20
-# So many times as long as a body may stand still, all of it may take.
+# The whole body may take this many times its idle time-out.
 _WHOLE_BODY = 10
 _STATUS = {
     431: b"HTTP/1.1 431 Request Header Fields Too Large\r\n",
@@ -41,7 +41,7 @@ class HttpLimits:
 
     @property
     def room(self) -> int:
-        """How many connections there may be with the descriptors that this process has."""
+        """The number of connections that the process's descriptors allow."""
         return min(self.connections, descriptors(self.share, self.descriptors_kept))
 
 
@@ -90,7 +90,7 @@ class Gate:
         self._sweeping: asyncio.TimerHandle | None = None
 
     def enter(self, connection: "BoundedProtocol") -> bool:
-        """Whether it may stay."""
+        """Whether the connection is admitted."""
         address = connection.address
         if address and self._by_address.get(address, 0) >= self.limits.per_address:
             return False
@@ -140,7 +140,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _is_refused = False
     _head_bytes = 0
     _header_bytes = 0
-    _since = 0.0  # when the head, or the body, began
+    _since = 0.0  # when the head, or the body, started
     _heard = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -195,18 +195,18 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def check_time(self, now: float) -> None:
-        """Ends it when its head, or the next piece of its body, is overdue."""
+        """Closes it when its head, or the next part of its body, is overdue."""
         limits = self.gate.limits
         if self._is_in_head:
             if now - self._since > limits.head_s:
-                self._answer(408, "the request did not come in time")
+                self._answer(408, "the request was not received in time")
         elif self._is_in_body and not self.flow.read_paused:
             is_still = now - self._heard > limits.body_idle_s
             if is_still or now - self._since > _WHOLE_BODY * limits.body_idle_s:
                 self.drop()
 
     def drop(self) -> None:
-        """Ends it without a word."""
+        """Closes it without a response."""
         self._is_refused = True
         self.gate.leave(self)
         self.transport.abort()
@@ -226,7 +226,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse_head(self) -> None:
         if not self._is_refused:
             limits = self.gate.limits
-            self._answer(431, f"a head has at most {limits.head_bytes:,} bytes and {limits.headers} headers")
+            self._answer(
+                431, f"the request head is limited to {limits.head_bytes:,} bytes and {limits.headers} headers"
+            )
 
     def _answer(self, status: int, message: str) -> None:
         self._is_refused = True
@@ -243,5 +245,5 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded(base: type[BoundedProtocol], limits: HttpLimits) -> type[BoundedProtocol]:
-    """The protocol of one listener, whose connections are counted together."""
+    """The protocol class of one listener, whose connections share one count."""
     return type(base.__name__, (base,), {"gate": Gate(limits)})

@@ -1,4 +1,4 @@
-"""Who a server believes: verifiers made from its configuration, and the provider's keys kept fresh."""
+"""Token verifiers of a server, from its configuration, and the refresh of the provider's keys."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ class VerifierSet:
         self._keeping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Never raises: a provider that is away must not keep a cluster from starting."""
+        """Never raises: an unreachable provider must not keep a cluster from starting."""
         if self._issuer is not None:
             await self._issuer.learn()
             self._keeping = asyncio.create_task(self._keep_fresh(self._issuer), name="provider keys")
@@ -53,7 +53,7 @@ class VerifierSet:
 
 
 def check_identity(config: ServerConfig) -> None:
-    """What can be said of the identity settings before anything starts. Raises ConfigError."""
+    """Checks of the identity settings before anything starts. Raises ConfigError."""
     api = config.api
     if not api.oidc_issuer:
         return
@@ -85,7 +85,7 @@ def _issuer(api: ApiSection, clock: Clock) -> Issuer:
     try:
         fetch = fetcher(api.oidc.ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise ValueError(f"api.oidc.ca_file: {api.oidc.ca_file} cannot be used: {error}") from error
+        raise ValueError(f"api.oidc.ca_file: cannot use {api.oidc.ca_file}: {error}") from error
     return Issuer(api.oidc_issuer, fetch, clock, algorithms=tuple(api.oidc.algorithms))
 
 

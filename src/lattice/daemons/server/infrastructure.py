@@ -1,4 +1,4 @@
-"""The system that manages the nodes' configuration, as a server's configuration names it; nothing is imported where there is none."""
+"""The configured system that manages the nodes; imported only if there is one."""
 
 import ssl
 
@@ -10,7 +10,7 @@ from lattice.ports.nodes.infrastructure import Infrastructure
 
 
 def infrastructure_of(config: ServerConfig) -> Infrastructure | None:
-    """None where drift is not reported. Raises ConfigError and SecretError."""
+    """None if drift is not reported. Raises ConfigError and SecretError."""
     section = config.openchami
     if not section.url:
         return None
@@ -20,7 +20,7 @@ def infrastructure_of(config: ServerConfig) -> Infrastructure | None:
     if section.token:
         token = resolve(section.token, key="openchami.token", mode=config.mode, vault=vault_of(config)).decode().strip()
     if token and config.mode == "production" and section.url.startswith("http://"):
-        raise ConfigError("openchami.url: in production a token is sent over https alone")
+        raise ConfigError("openchami.url: must be https in production, because a token is sent there")
     trust = None
     if section.ca_file:
         try:

@@ -1,4 +1,4 @@
-"""Addresses to listen on: read, bound, and announced."""
+"""Addresses to listen on: parsed, bound and announced."""
 
 import errno
 import socket
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ListenFailed(Exception):
-    """An address cannot be listened on; the text says which and what to do."""
+    """Cannot listen on an address; the text says which and what to do."""
 
 
 class Address(NamedTuple):
@@ -43,7 +43,7 @@ def bind(address: Address, key: str) -> socket.socket:
 
 
 def check_free(address: Address, key: str) -> None:
-    """Raises ListenFailed when the address cannot be bound by anyone now."""
+    """Raises ListenFailed if the address cannot be bound now."""
     bind(address, key).close()
 
 

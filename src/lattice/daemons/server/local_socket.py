@@ -1,7 +1,7 @@
-"""The Unix socket for users of the server's own machine: without a token they may read the status of nodes, as whom the kernel says.
+"""The Unix socket for users of the server's own machine: without a token they may read the status of nodes, as the user that the kernel reports.
 
-Such a request is given a token of a minute for exactly that: it goes the way of every other request, to the leader too. Requests with
-a token of their own, and those for anything else, are forwarded unchanged.
+Such a request gets a token that is valid for a minute and only for that, and is then handled like any other, also by the leader.
+Requests with their own token, and those for anything else, are forwarded unchanged.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ Mint = Callable[[str], str]
 
 
 class LocalProtocol(BoundedProtocol):
-    """One connection; every request of it says whose it is."""
+    """One connection; each of its requests carries the peer's user."""
 
     _user = ""
 
@@ -53,7 +53,7 @@ def peer_user(connection: socket.socket) -> str:
 
 
 class LocalAccess:
-    """An ASGI application before the server's own; `mint` makes the token by which a local user may read."""
+    """An ASGI application in front of the server's own; `mint` creates the token with which a local user may read."""
 
     def __init__(self, app: ASGIApp, mint: Mint) -> None:
         self._app = app
@@ -70,12 +70,12 @@ def _is_open(scope: Scope) -> bool:
     if scope["method"] not in ("GET", "HEAD") or any(name == b"authorization" for name, _ in scope["headers"]):
         return False
     path: str = scope["path"].removeprefix("/api")
-    # What a node is made of says much about the site: with a token only.
+    # The inventory of a node reveals much about the site: it needs a token.
     return path in _OPEN or (path.startswith("/v1/nodes/") and not path.endswith("/inventory"))
 
 
 class LocalSocket:
-    """Start it, stop it in the end; the file is gone then."""
+    """Start it, stop it at the end, which removes the file."""
 
     def __init__(self, path: Path, app: ASGIApp, mint: Mint, limits: HttpLimits) -> None:
         self._path = path
@@ -89,14 +89,14 @@ class LocalSocket:
         self._task = asyncio.create_task(self._server.serve(sockets=[bound]), name="local socket")
         while not self._server.started:
             if self._task.done():
-                raise ListenFailed(f"api.unix_socket: it did not start: {self._task.exception()}")
+                raise ListenFailed(f"api.unix_socket: cannot start the listener: {self._task.exception()}")
             await asyncio.sleep(0.001)
 
     def _bound(self) -> socket.socket:
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             if self._path.is_socket():
-                self._path.unlink()  # left behind by a server that was killed; two of them do not share a data directory
+                self._path.unlink()  # left behind by a killed server; two servers never share a data directory
             bound.bind(str(self._path))
             os.chmod(self._path, 0o666)  # noqa: S103 - meant for every user of the machine
         except OSError as error:

@@ -57,7 +57,7 @@ _log = logging.getLogger(__name__)
 
 
 class Links(AgentLinks, StepLinks, InventoryLinks, CollectingLinks, CheckLinks, Protocol):
-    """The agents, as all loops together need them."""
+    """The interface to the agents that the loops need."""
 
 
 class Loops:
@@ -82,7 +82,7 @@ class Loops:
         self.finalizing = finalizing
         timings = _Timings(config, epoch)
         self._metrics = metrics
-        self.is_crowded: Callable[[], bool] = lambda: False  # set where agents come in
+        self.is_crowded: Callable[[], bool] = lambda: False  # set where agents connect
         self.uploads = uploads
         self.auditing = auditing
         self.observations = Observations()
@@ -121,7 +121,7 @@ class Loops:
     def _watch_nodes(
         self, config: ServerConfig, replica: Replica, links: Links, clock: Clock, metrics: Metrics, timings: "_Timings"
     ) -> None:
-        """What nodes say of themselves, what they are and should be, and what is done about it."""
+        """Health, inventory, conformance and their consequences."""
         metrics.show_heartbeats(lambda: self.sessions.counts)
         self.collectors = CollectorTree(
             replica, links, self.observations, clock, timings.collectors, self.sessions.hear
@@ -213,7 +213,7 @@ class Loops:
     def start(self) -> None:
         for loop in self._all():
             self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
-        _log.debug("this server leads: %s begin", ", ".join(task.get_name() for task in self._tasks))
+        _log.debug("this server is the leader: starting %s", ", ".join(task.get_name() for task in self._tasks))
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -246,7 +246,7 @@ def _stale_after_s(replica: Replica) -> float:
 
 
 class _Timings:
-    """The loops' settings, as the configuration says them."""
+    """The loops' settings, from the configuration."""
 
     def __init__(self, config: ServerConfig, epoch: int) -> None:
         agent = config.node_agent
@@ -265,7 +265,7 @@ class _Timings:
             heartbeat_interval_s=agent.heartbeat_interval_s,
         )
         self.collectors = CollectorSettings(interval_s=agent.heartbeat_interval_s, timeout_s=agent.heartbeat_timeout_s)
-        # An agent whose server hangs notices by its pings, and only then moves to the new leader.
+        # An agent detects a hanging server by its pings, and only then moves to the new leader.
         self.moving_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S if config.quorum.kind == "etcd" else 0.0
         self.timers = TimerSettings(
             timeout_s=agent.heartbeat_timeout_s,
@@ -275,7 +275,7 @@ class _Timings:
             borrowed_grace_s=agent.borrowed_grace_period_s,
             boot_timeout_s=agent.boot_timeout_s,
         )
-        # Two looks at a node must not rest on the same heartbeat.
+        # Two checks of a node must not use the same heartbeat.
         every_s = max(agent.reconcile_every_s, 2 * agent.heartbeat_interval_s)
         self.reconcile = ReconcileSettings(every_s=every_s, grace_s=agent.stop_grace_s)
 

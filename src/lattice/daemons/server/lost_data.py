@@ -1,4 +1,4 @@
-"""Data of a single server that are gone or damaged when it starts: noticed, mended from a backup, or refused by name."""
+"""Missing or damaged data of a single server: detected at start, restored from a backup, or reported."""
 
 import asyncio
 import contextlib
@@ -26,48 +26,48 @@ _log = logging.getLogger(__name__)
 
 
 def note_begun(data_dir: Path) -> None:
-    """This server has a log from now on. Blocks."""
+    """Records that this server has a log. Blocks."""
     if data_dir.is_dir() and not (data_dir / BEGUN).exists():
         create_private(data_dir / BEGUN)
 
 
 def refuse_lost_log(data_dir: Path, losses: Losses) -> None:
-    """Raises DataLost when a server that had a log finds none, unless that is accepted. Blocks."""
+    """Raises DataLost if a server that had a log finds none, unless the loss is accepted. Blocks."""
     log = data_dir / LOG
     if read_start(data_dir) is not None or (log.exists() and log.stat().st_size):
         return
     if not (data_dir / BEGUN).exists():
         return
-    losses.meet(f"{log} is gone or empty, and with it everything since the last snapshot", "restore it or a backup")
+    losses.meet(f"{log} is missing or empty, and with it everything since the last snapshot", "restore it or a backup")
     for part in ("", "-wal", "-shm"):
         log.with_name(log.name + part).unlink(missing_ok=True)
 
 
 def mend_archive(config: ServerConfig) -> None:
-    """Puts the archive of a backup in the place of one that is gone or damaged; the log fills in what came later. Blocks."""
+    """Replaces a missing or damaged archive with that of a backup; the log fills in later records. Blocks."""
     data_dir = Path(config.data_dir)
     path = data_dir / ARCHIVE
     found = inspect(path)
     if found.exists and not found.damage:
         return
     if found.damage:
-        _log.error("%s is damaged (%s): it lies in %s now", path, found.damage, put_aside(path))
+        _log.error("%s is damaged (%s): moved it to %s", path, found.damage, put_aside(path))
     elif (data_dir / BEGUN).exists():
-        _log.error("%s is gone or empty", path)
+        _log.error("%s is missing or empty", path)
     else:
         return
-    with tempfile.TemporaryDirectory(dir=data_dir, prefix=".mending-") as scratch:
+    with tempfile.TemporaryDirectory(dir=data_dir, prefix=".repairing-") as scratch:
         source = _take_from(path, _backups_of(config, Path(scratch)), _epoch(data_dir / LOG))
-    _log.warning("the archive comes from %s, then from the log", source or "no backup")
+    _log.warning("restoring the archive from %s and the log", source or "no backup")
 
 
 def _take_from(path: Path, found: Iterable[Path], epoch: int) -> str:
-    """Puts the archive of the first good backup of this history in place; which one that was, empty without."""
+    """Installs the archive of the first intact backup of this epoch; returns its name, empty if there is none."""
     for backup in found:
         try:
             manifest = backups.verify(backup)
         except BackupError as error:
-            _log.error("backup %s cannot be used: %s", backup, error)
+            _log.error("cannot use backup %s: %s", backup, error)
             continue
         if manifest.epoch != epoch:
             continue
@@ -82,7 +82,7 @@ def _take_from(path: Path, found: Iterable[Path], epoch: int) -> str:
 
 
 def _backups_of(config: ServerConfig, scratch: Path) -> list[Path]:
-    """The newest one of the object store, then those of this server, newest first."""
+    """The newest in the object store, then those of this server, newest first."""
     folder = Path(config.backup.directory) if config.backup.directory else Path(config.data_dir) / "backups"
     own = [path for path, _ in backups.in_folder(folder)][::-1]
     if not config.object_store.directory or not config.snapshots.to_object_store:

@@ -149,7 +149,7 @@ class ServerProcess:
         )
 
     async def start(self) -> None:
-        """Returns when agents and clients are served. Raises ListenFailed, LogError and what else keeps it from that."""
+        """Returns when agents and clients are served. Raises ListenFailed, LogError and other errors of the start."""
         api = self._config.api
         rest = parse_listen(api.rest_listen, "api.rest_listen")
         grpc = parse_listen(api.grpc_listen, "api.grpc_listen")
@@ -163,7 +163,7 @@ class ServerProcess:
                 await self._prepare()
                 await self._replica.start()
                 await asyncio.to_thread(note_begun, self._data_dir)
-                self._endpoints_file.unlink(missing_ok=True)  # left behind by a server that was killed
+                self._endpoints_file.unlink(missing_ok=True)  # left behind by a killed server
                 await self._serve(rest, grpc)
             except BaseException:
                 await self.stop()
@@ -171,7 +171,7 @@ class ServerProcess:
             undo.pop_all()
 
     async def _prepare(self) -> None:
-        """What has to be there before the log can be opened: the backup, where one was asked for."""
+        """Prepares the data before the log is opened: restores a backup if that was requested."""
         refuse_unfinished(self._data_dir)
         restored = await asyncio.to_thread(carry_out_asked, self._config)
         if restored is not None:
@@ -184,7 +184,7 @@ class ServerProcess:
             await asyncio.to_thread(mend_archive, self._config)
 
     async def _begin_loops(self, replica: Replica, own_url: str) -> Loops:
-        """The loops of a server that appends, not running yet; what they rest on is in the log when this returns."""
+        """The loops of a leader, not running yet; the log contains their prerequisites when this returns."""
         config, defaults = self._config, self._config.defaults
         wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
         if config.upgrade.auto_finalize is not False:
@@ -211,7 +211,7 @@ class ServerProcess:
         return loops
 
     async def _ask_servers(self) -> Sequence[ServerState]:
-        """What every server of the cluster supports."""
+        """The levels that every server of the cluster supports."""
         return [alone(self._config.name, self._replica.applied_index)]
 
     async def _serve(self, rest: Address, grpc: Address) -> None:
@@ -247,7 +247,7 @@ class ServerProcess:
         return descriptors(share, api.limits.descriptors_kept)
 
     def _offer_operations(self, server: GrpcServer) -> None:
-        """The API beside the agents' streams, and with TLS where that is configured. Raises ListenFailed."""
+        """The API on the agents' gRPC port, and with TLS if configured. Raises ListenFailed."""
         self._health = offer(server, self._operations)
         self._agent_listener.issue_on(server)
         tls = self._config.api.grpc_tls
@@ -261,7 +261,7 @@ class ServerProcess:
             raise ListenFailed(f"api.grpc_tls: {error}") from error
 
     async def _open_agent_port(self) -> None:
-        """Where agents show certificates, if that is configured. Raises ListenFailed."""
+        """The port for agents with certificates, if configured. Raises ListenFailed."""
         if self._config.api.agent_listen and self._tls is not None:
             self._agent_port = await self._agent_listener.open(self._agents, self._tls)
 
@@ -270,9 +270,9 @@ class ServerProcess:
             await self._health.set(is_serving=is_serving)
 
     def _warning(self) -> str:
-        """What an operator should know of this server though it serves."""
+        """Problems that an operator should know about although the server serves."""
         jump_s = self._replica.clock.jump_s
-        jump = f"its clock jumped by {jump_s:.1f} s and is not followed; restart the server when the clock is right"
+        jump = f"its clock jumped by {jump_s:.1f} s, which the log ignores; restart the server when the clock is right"
         return "; ".join(filter(None, (self._losses.told, jump if jump_s else "")))
 
     def _build_services(self, loops: Loops) -> Services:
@@ -318,7 +318,7 @@ class ServerProcess:
 
     def _report_rules(self) -> None:
         for problem in unknown_targets(self._rules, self._replica.state.vclusters):
-            _log.warning("submission.rules: %s; it is skipped until it does", problem)
+            _log.warning("submission.rules: %s; the rule is skipped until then", problem)
 
     def _mint(self, allocation: Allocation) -> str:
         grace_s = seconds_setting(self._replica.state, "agent.grace_s", self._config.node_agent.stop_grace_s)
@@ -336,7 +336,7 @@ class ServerProcess:
         )
 
     async def _start_rest(self, rest_socket: socket) -> None:
-        """Answers from the start; requests that need the complete state are refused until then."""
+        """Serves from the start; refuses requests that need the complete state until it is loaded."""
         limits = http_limits(self._config.api.limits)
         settings = server_settings(self._gate, bounded(BoundedProtocol, limits), patience_s=REST_PATIENCE_S)
         if self._tls is not None:
@@ -347,7 +347,7 @@ class ServerProcess:
         self._rest_task = asyncio.create_task(self._rest.serve(sockets=[rest_socket]), name="rest")
         while not self._rest.started:
             if self._rest_task.done():
-                raise ListenFailed(f"REST did not start: {self._rest_task.exception()}")
+                raise ListenFailed(f"cannot start REST: {self._rest_task.exception()}")
             await asyncio.sleep(0.001)
         if self._config.api.unix_socket:
             path = Path(self._config.api.unix_socket)
@@ -369,12 +369,12 @@ class ServerProcess:
         _log.info("serving", extra={"rest": endpoints["rest"], "grpc": endpoints["grpc"]})
 
     async def failed(self) -> Exception:
-        """Returns when the server can serve no more, with the reason."""
+        """Returns the reason when the server can no longer serve."""
         await self._replica.wait_stopped()
         return self._replica.failure or RuntimeError("the replica has ended")
 
     async def stop(self) -> None:
-        """Ends everything in order; what was acknowledged is durable before, whatever happens here."""
+        """Stops everything in order; acknowledged data is already durable, whatever happens here."""
         self._endpoints_file.unlink(missing_ok=True)
         await self._verifier_set.stop()
         if self._following_tls is not None:

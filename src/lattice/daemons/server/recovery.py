@@ -1,4 +1,4 @@
-"""A data folder from a backup, before a server starts: from a folder, from a packed snapshot, or from the object store."""
+"""Creates a data directory from a backup before a server starts: a directory, a packed snapshot, or the object store."""
 
 import asyncio
 import os
@@ -28,14 +28,14 @@ from lattice.wire.files.audit import ARCHIVE, parse_segment
 
 @dataclass(frozen=True)
 class Recovered:
-    """Where a server continues from, and the source of that state."""
+    """The entry after which a server continues, and the source of that state."""
 
     start: Start
     source: str
 
 
 def object_snapshots(config: ServerConfig, scratch: Path) -> ObjectSnapshots:
-    """The snapshots in the object store that is configured; raises BackupError without one."""
+    """The snapshots in the configured object store. Raises BackupError without one."""
     directory = config.object_store.directory
     if not directory:
         raise BackupError("no object store is configured; set object_store.directory")
@@ -45,7 +45,7 @@ def object_snapshots(config: ServerConfig, scratch: Path) -> ObjectSnapshots:
 def recover(
     config: ServerConfig, source: Path | None, progress: Progress = no_progress, replaces: Path | None = None
 ) -> Recovered:
-    """Restores a backup, or without one the newest good snapshot of the object store, into the fresh data directory. Blocks.
+    """Restores a backup, or the newest intact snapshot of the object store, into the fresh data directory. Blocks.
 
     `replaces` is the data directory of the former history, where it is still there.
     """
@@ -65,7 +65,7 @@ def recover(
 
 
 def carry_out_asked(config: ServerConfig) -> tuple[Start, Path] | None:
-    """Restores what was asked for while the server ran, if anything; where it continues, and where the former data are. Blocks."""
+    """Carries out a restore that was requested while the server ran; returns where it continues, and where the former data is. Blocks."""
 
     def keep_tail(replaced: State, epoch: int, kept: AuditHead) -> None:
         _keep_tail(config, audit_signer(config), replaced, epoch, kept)
@@ -74,14 +74,12 @@ def carry_out_asked(config: ServerConfig) -> tuple[Start, Path] | None:
 
 
 def _replaced(config: ServerConfig, replaces: Path | None) -> ChainEnd:
-    """How far the former audit chain had come: as its data say, else as its archived segments say."""
+    """The end of the former audit chain, from its data, else from its archived segments."""
     if replaces is None:
         return asyncio.run(_archived_end(config))
     state = state_of(replaces)
     if state is None:
-        raise BackupError(
-            f"{replaces}: neither snapshots nor log can be read; leave --replaces out to restore without them"
-        )
+        raise BackupError(f"{replaces}: cannot read snapshots or log; omit --replaces to restore without them")
     epoch = epoch_of(replaces)
     own_key = replaces / KEY_FILE
     try:
@@ -94,7 +92,7 @@ def _replaced(config: ServerConfig, replaces: Path | None) -> ChainEnd:
 
 
 async def _archived_end(config: ServerConfig) -> ChainEnd:
-    """Names of archived segments hold the beginning of the link alone."""
+    """Names of archived segments contain only the start of the link."""
     try:
         names = [name async for name in audit_objects(config).names(ARCHIVE)]
     except ObjectStoreError as error:
@@ -111,11 +109,11 @@ def _keep_tail(config: ServerConfig, signer: Signer, replaced: State, epoch: int
     try:
         asyncio.run(audit_objects(config).put(tail.name, tail.data))
     except ObjectStoreError as error:
-        raise BackupError(f"the part of the audit chain that is replaced cannot be kept: {error}") from error
+        raise BackupError(f"cannot keep the replaced part of the audit chain: {error}") from error
 
 
 def _operator() -> str:
-    """The account that restores on this machine, and the one it came from by sudo."""
+    """The account that runs the restore, and the one that called sudo."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -125,7 +123,7 @@ def _operator() -> str:
 
 
 def check(config: ServerConfig | None, source: Path | None, progress: Progress = no_progress) -> tuple[str, Manifest]:
-    """Verifies a backup without restoring it: which one, and what it holds. Blocks."""
+    """Verifies a backup without restoring it; returns which one, and its content. Blocks."""
     if source is not None and source.is_dir():
         return str(source), backup.verify(source, progress)
     with tempfile.TemporaryDirectory(prefix="lattice-verify-") as folder:
@@ -136,7 +134,7 @@ def check(config: ServerConfig | None, source: Path | None, progress: Progress =
 
 
 def _fetched(config: ServerConfig | None, source: Path | None, scratch: Path, progress: Progress) -> tuple[Path, str]:
-    """A backup in a folder below `scratch`, and what it is called."""
+    """A backup in a directory below `scratch`, and its name."""
     target = scratch / "backup"
     if source is not None:
         unpack(source, target)

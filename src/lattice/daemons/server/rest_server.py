@@ -9,7 +9,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
 class RestServer(uvicorn.Server):
-    """uvicorn on an event loop that is not its own: signals are handled elsewhere."""
+    """uvicorn on an existing event loop; signals are handled elsewhere."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -17,7 +17,7 @@ class RestServer(uvicorn.Server):
 
 
 def server_settings(app: ASGIApp, http: type[HttpToolsProtocol], *, patience_s: int) -> uvicorn.Config:
-    """What holds for every listener: our own log, no WebSockets, no trusted proxy headers."""
+    """Settings of every listener: our own log, no WebSockets, no trusted proxy headers."""
     return uvicorn.Config(
         app,
         http=http,

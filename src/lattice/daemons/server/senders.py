@@ -1,4 +1,4 @@
-"""Where notifications leave this server, as its configuration says; nothing is imported for what is off."""
+"""The configured senders of notifications; disabled ones are not imported."""
 
 import ssl
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from lattice.wire.work.notifications import MAIL, WEBHOOK
 
 
 class Senders:
-    """Senders by channel, and what the API says of them. Raises ConfigError and SecretError."""
+    """Senders by channel, and their description for the API. Raises ConfigError and SecretError."""
 
     def __init__(self, config: ServerConfig, clock: Clock) -> None:
         section, vault = config.notifications, vault_of(config)
@@ -26,7 +26,7 @@ class Senders:
         if section.webhook.enabled:
             if not section.webhook.secret:
                 raise ConfigError(
-                    "notifications.webhook.secret: give what calls are signed with, such as file:///etc/lattice/webhook-secret"
+                    "notifications.webhook.secret: set the key that signs calls, such as file:///etc/lattice/webhook-secret"
                 )
             secret = resolve(section.webhook.secret, key="notifications.webhook.secret", mode=config.mode, vault=vault)
             senders[WEBHOOK] = _webhook(section.webhook, secret, clock)
@@ -44,7 +44,7 @@ def _mail(section: MailSection, mode: str, vault: Callable[[str], bytes] | None)
     from lattice.integrations.mail.sender import MailSender
 
     if "@" not in parseaddr(section.sender)[1]:
-        raise ConfigError("notifications.mail.sender: give the address from which mails are sent")
+        raise ConfigError("notifications.mail.sender: set the sender address of mails")
     password = ""
     if section.user:
         password = resolve(section.password, key="notifications.mail.password", mode=mode, vault=vault).decode()

@@ -1,6 +1,6 @@
 """The server's own certificate on REST and gRPC: read at the start, reloaded when its files are replaced.
 
-Existing connections keep their certificate; files that cannot be used are complained about and leave the old ones in force.
+Existing connections keep their certificate; unusable files are logged, and the old certificate stays in use.
 """
 
 import asyncio
@@ -20,30 +20,30 @@ _log = logging.getLogger(__name__)
 
 
 class TlsUnusable(ValueError):
-    """Certificate or key cannot be used; the text says which and why."""
+    """A certificate or key is unusable; the text says which and why."""
 
 
 def check_tls(config: ServerConfig) -> None:
-    """Raises ConfigError: in production every port has TLS, and certificate and key are given together."""
+    """Raises ConfigError unless certificate and key are given together, and in production every port has TLS."""
     tls = config.api.tls
     if bool(tls.certificate) != bool(tls.key):
-        raise ConfigError("api.tls: certificate and key are needed together")
+        raise ConfigError("api.tls: certificate and key must be given together")
     if not tls.certificate and config.mode == "production":
         raise ConfigError(
             "mode: production, but api.rest_listen and api.grpc_listen have no TLS; "
-            "set api.tls.certificate and api.tls.key, or mode: dev for a machine of your own"
+            "set api.tls.certificate and api.tls.key, or use mode: dev on a machine of your own"
         )
     if config.api.agent_listen and not tls.certificate:
-        raise ConfigError("api.agent_listen: agents by certificate need api.tls.certificate and api.tls.key, too")
+        raise ConfigError("api.agent_listen: agents with certificates also need api.tls.certificate and api.tls.key")
     if tls.client_ca and not config.api.agent_listen:
-        raise ConfigError("api.tls.client_ca: is for api.agent_listen, which is not set")
+        raise ConfigError("api.tls.client_ca: needs api.agent_listen, which is not set")
     if tls.client_ca and not config.api.node_domain and not config.api.node_spiffe_id:
         raise ConfigError(
             "api.tls.client_ca: every holder of a certificate of this authority would be a node; set api.node_domain "
             "(agents' certificates are for NODE.node_domain) or api.node_spiffe_id"
         )
     if config.api.grpc_tls.listen and not (config.api.grpc_tls.certificate and config.api.grpc_tls.key):
-        raise ConfigError("api.grpc_tls: certificate and key are needed together")
+        raise ConfigError("api.grpc_tls: certificate and key must be given together")
     if tls.key:
         _check_key(Path(tls.key), is_strict=config.mode == "production")
 
@@ -54,7 +54,7 @@ def _check_key(path: Path, *, is_strict: bool) -> None:
     except OSError as error:
         raise ConfigError(f"api.tls.key: {path}: {error.strerror}") from error
     if mode & 0o007:
-        text = f"api.tls.key: {path} may be read by everybody (mode {mode:04o}); chmod 600 it"
+        text = f"api.tls.key: {path} is readable by other users (mode {mode:04o}); run chmod 600 on it"
         if is_strict:
             raise ConfigError(text)
         _log.warning("%s", text)
@@ -84,37 +84,37 @@ class ServerTls:
     def _load(self) -> tuple[bytes, bytes]:
         certificate, key = self._settings.certificate, self._settings.key
         try:
-            # A trial first: a pair that does not fit must not replace one that does.
+            # Try it first: a mismatched pair must not replace a working one.
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
             pair = (Path(key).read_bytes(), Path(certificate).read_bytes())
             self.context.load_cert_chain(certificate, key)
         except (OSError, ssl.SSLError) as error:
-            raise TlsUnusable(f"api.tls: {certificate} and {key} cannot be used: {error}") from error
+            raise TlsUnusable(f"api.tls: cannot use {certificate} and {key}: {error}") from error
         return pair
 
     def reload(self) -> bool:
-        """Takes up files that were replaced; says whether there were any. Never raises."""
+        """Loads files that were replaced; returns whether there were any. Never raises."""
         stamp = self._stamp()
         if stamp == self._seen:
             return False
         try:
             self._pair = self._load()
         except TlsUnusable as error:
-            _log.error("%s; the former ones stay in use", error)
+            _log.error("%s; the previous certificate stays in use", error)
             return False
         self._seen = stamp
         self._generation += 1
-        _log.info("a new certificate is in use: %s", self._settings.certificate)
+        _log.info("using a new certificate: %s", self._settings.certificate)
         return True
 
     async def follow(self) -> None:
-        """Looks at the files again and again; never returns."""
+        """Checks the files periodically; never returns."""
         while True:
             await asyncio.sleep(self._settings.reload_every)
             await asyncio.to_thread(self.reload)
 
     def grpc_credentials(self, authorities: Callable[[], bytes] | None = None) -> grpc.ServerCredentials:
-        """For a gRPC port; with `authorities` callers have to show a certificate of one of them."""
+        """For a gRPC port; with `authorities` callers must present a certificate of one of them."""
         used = -1
 
         def configuration() -> Any:  # noqa: ANN401 - the library's own type has no name for users

@@ -8,7 +8,7 @@ from lattice.config.secrets import SecretError, resolve
 
 
 def vault_of(config: ServerConfig) -> Callable[[str], bytes] | None:
-    """Reads a secret by its path; None where no vault is configured. Nothing is imported or asked before it is called."""
+    """Reads a secret by its path; None if no vault is configured. Imports and connects only when it is called."""
     section = config.vault
     if not section.address:
         return None
@@ -18,7 +18,7 @@ def vault_of(config: ServerConfig) -> Callable[[str], bytes] | None:
 
         token = resolve(section.token, key="vault.token", mode=config.mode).decode()
         if config.mode == "production" and section.address.startswith("http://"):
-            raise SecretError("vault.address: in production it has to be https")
+            raise SecretError("vault.address: must be https in production")
         trust = ssl.create_default_context(cafile=section.ca_file) if section.ca_file else None
         client = VaultClient(
             section.address,

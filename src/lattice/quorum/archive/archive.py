@@ -1,8 +1,8 @@
-"""The archive of finished work: filled while the replica applies entries, read by everybody who asks for the past.
+"""The archive of finished work: filled while the replica applies entries, read by queries about the past.
 
 A record is in the overlay from the moment it leaves the hot state until its row is durable, so that no reader ever misses one;
-after a crash the log brings back what was only in the overlay. Rows name the log entry that put them there: after a restore
-of an older log the rows of entries that no longer exist are removed.
+after a crash the log restores what was only in the overlay. Rows name the log entry that archived them: after a restore
+of an older log, rows of entries that no longer exist are removed.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class SqliteArchive:
         self._thread: ThreadPoolExecutor | None = None
         self._overlay: dict[int, Waiting] = {}
         self._waiting: list[Waiting] = []
-        self._dags: dict[int, tuple[int, Dag]] = {}  # on their way into the file, with their log entries
+        self._dags: dict[int, tuple[int, Dag]] = {}  # waiting to be written, with their log entries
         self._complete_to = 0
         self._newest = 0
         self._writer: asyncio.Task[None] | None = None
@@ -55,7 +55,7 @@ class SqliteArchive:
         self._writer.add_done_callback(lambda _: self._wake_flushes())
 
     async def close(self) -> None:
-        """Closes the file. What is still in the overlay comes back from the log."""
+        """Closes the file. The log restores what is still in the overlay."""
         if self._thread is None:
             return
         if self._writer is not None:
@@ -72,17 +72,17 @@ class SqliteArchive:
 
     @property
     def damage(self) -> str:
-        """What was found unreadable in the file; empty while nothing was."""
+        """The damage found in the file; empty if none."""
         return self._store.damage
 
     @property
     def newest(self) -> int:
-        """The newest entry that left something here."""
+        """The newest entry that archived something."""
         return max(self._newest, self._complete_to)
 
     @property
     def waiting(self) -> int:
-        """How many records are not durable yet."""
+        """The number of records that are not durable yet."""
         return len(self._waiting)
 
     def add(
@@ -92,7 +92,7 @@ class SqliteArchive:
         rows: Mapping[int, FoldedTasks] | None = None,
         dags: Sequence[Dag] = (),
     ) -> None:
-        """Takes records, each with its payload, that leave the hot state with log entry `entry`; `rows` are by group.
+        """Adds records, each with its payload, that leave the hot state with log entry `entry`; `rows` are by group.
 
         They are visible immediately and durable soon.
         """
@@ -106,17 +106,17 @@ class SqliteArchive:
         self._work.set()
 
     async def flush(self, entry: int) -> None:
-        """Returns when everything added so far is durable, and notes that the archive is complete up to `entry`."""
+        """Returns when everything added so far is durable, and records that the archive is complete up to `entry`."""
         while self._waiting or self._dags:
             if self._writer is None or self._writer.done():
-                raise ArchiveError(f"{len(self._waiting)} archived records cannot be made durable")
+                raise ArchiveError(f"{len(self._waiting)} archived records cannot be written")
             await self._written.wait()
         if entry > self._complete_to:
             await self._run(lambda: self._store.write([], entry))
             self._complete_to = entry
 
     async def rewind(self, last_entry: int) -> int:
-        """Removes what came from entries behind `last_entry`, which no longer exist; how many records that were."""
+        """Removes records of entries after `last_entry`, which no longer exist; returns their number."""
         if max(self._newest, self._complete_to) <= last_entry:
             return 0
         removed = await self._run(lambda: self._store.rewind(last_entry))
@@ -125,7 +125,7 @@ class SqliteArchive:
         return removed
 
     async def forget(self, ended_before: int, limit: int = 1000) -> int:
-        """Removes up to `limit` records that ended before that time; how many that were."""
+        """Removes up to `limit` records that ended before that time; returns their number."""
         return await self._run(lambda: self._store.forget(ended_before, limit))
 
     async def archived(self, number: int) -> ArchivedRecord | None:
@@ -156,7 +156,7 @@ class SqliteArchive:
         return await self._run(lambda: self._store.payload(number))
 
     async def archived_page(self, wanted: ArchiveFilter, before: int | None, limit: int) -> list[ArchivedRecord]:
-        # The overlay is read before the file: what becomes durable in between is met twice, never missed.
+        # The overlay is read before the file: a record that becomes durable in between is seen twice, never missed.
         fresh = {
             number: waiting.record
             for number, waiting in self._overlay.items()
@@ -199,7 +199,7 @@ class SqliteArchive:
                 delay = _RETRY_S[min(failures, len(_RETRY_S) - 1)]
                 failures += 1
                 self.failed_writes += 1
-                _log.error("%s; %d records wait, next try in %s s", error, len(batch), delay)
+                _log.error("%s; %d records waiting, next attempt in %s s", error, len(batch), delay)
                 await asyncio.sleep(delay)
                 self._work.set()
                 continue

@@ -1,4 +1,4 @@
-"""DAGs that have left the hot state, in a table of their own beside the records of their members."""
+"""DAGs that have left the hot state, in a separate table beside the records of their members."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -36,6 +36,6 @@ def find(db: sqlite3.Connection, number: int) -> Dag | None:
 
 
 def page(db: sqlite3.Connection, user: str, tenant: str, before: int, limit: int) -> list[Dag]:
-    """Highest number first; an empty user or tenant stands for all."""
+    """Highest number first; an empty user or tenant means all."""
     rows = db.execute(_PAGE, (before, user, user, tenant, tenant, limit)).fetchall()
     return [_decode(row[0]) for row in rows]

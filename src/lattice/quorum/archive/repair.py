@@ -1,6 +1,6 @@
-"""An archive that is gone or damaged: how that is noticed before it is opened, and where its rows come from again.
+"""A missing or damaged archive: how it is detected before it is opened, and how its rows are restored.
 
-What the log still holds is filled in by replaying it. For the rest the archive of a backup takes its place; what neither has is lost.
+Replaying the log restores what it still contains. The archive of a backup replaces the rest; what neither has is lost.
 """
 
 import contextlib
@@ -9,13 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-# A larger file is looked through only after something in it was found unreadable.
+# A larger file is checked completely only after something in it was found unreadable.
 CHECKED_BYTES = 64 << 20
 WAL_PARTS = ("-wal", "-shm")
 
 
 class ArchiveCondition(msgspec.Struct, frozen=True):
-    """`complete_to` is the entry up to which nothing is missing; `damage` says why the file cannot be used."""
+    """`complete_to` is the entry up to which nothing is missing; `damage` says why the file is unusable."""
 
     exists: bool
     complete_to: int = 0
@@ -23,12 +23,12 @@ class ArchiveCondition(msgspec.Struct, frozen=True):
 
 
 def suspect(path: Path) -> Path:
-    """Exists since something in the archive could not be read."""
+    """A marker that exists after something in the archive could not be read."""
     return path.with_name(f"{path.name}.suspect")
 
 
 def inspect(path: Path) -> ArchiveCondition:
-    """Blocks; nobody may have the archive open."""
+    """Blocks; the archive must not be open."""
     if not path.exists() or not path.stat().st_size:
         return ArchiveCondition(exists=False)
     is_checked = path.stat().st_size <= CHECKED_BYTES or suspect(path).exists()
@@ -39,13 +39,15 @@ def inspect(path: Path) -> ArchiveCondition:
     except sqlite3.DatabaseError as error:
         return ArchiveCondition(exists=True, damage=str(error))
     if row is None or verdict != "ok":
-        return ArchiveCondition(exists=True, damage=str(verdict) if row else "it does not say how far it reaches")
+        return ArchiveCondition(
+            exists=True, damage=str(verdict) if row else "it does not record up to which entry it is complete"
+        )
     suspect(path).unlink(missing_ok=True)
     return ArchiveCondition(exists=True, complete_to=int(row[0]))
 
 
 def put_aside(path: Path) -> Path:
-    """Takes a damaged archive out of the way; where it lies now."""
+    """Moves a damaged archive aside; returns its new path."""
     aside = path.with_name(f"{path.name}.damaged")
     for part in ("", *WAL_PARTS):
         source = path.with_name(path.name + part)

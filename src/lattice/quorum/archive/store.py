@@ -1,4 +1,4 @@
-"""The archive's file: one row per finished allocation or task group, keyed by number. All of it runs in one thread."""
+"""The archive's file: one row per finished allocation or task group, keyed by number. It runs in one thread."""
 
 import contextlib
 import sqlite3
@@ -40,7 +40,7 @@ _Row = tuple[int | str | bytes, ...]
 
 
 class Waiting(NamedTuple):
-    """A record on its way into the file, and the log entry that archived it."""
+    """A record to be written, and the log entry that archived it."""
 
     entry: int
     record: ArchivedRecord
@@ -59,7 +59,7 @@ class ArchiveStore:
         self._decode_group = msgspec.msgpack.Decoder(TaskGroup).decode
 
     def open(self) -> tuple[int, int]:
-        """Opens or creates the file; returns up to which entry it is complete and the newest entry it has rows of."""
+        """Opens or creates the file; returns the entry up to which it is complete and the newest entry that it has rows of."""
         with self._translated():
             self._db = _connect(self._path)
             complete_to, newest = self._db.execute("SELECT * FROM progress").fetchone()
@@ -121,7 +121,7 @@ class ArchiveStore:
         return self._one(sql, (number, number))
 
     def task(self, number: int) -> ArchivedRecord | None:
-        """The task with the number, or the whole group when it cannot say how that task ended."""
+        """The task with the number, or the whole group if it has no result for that task."""
         group = self.block_of(number)
         if not isinstance(group, TaskGroup):
             return group
@@ -216,16 +216,16 @@ class ArchiveStore:
             raise ArchiveError(f"archive {self._path}: {error}") from error
 
     def _note_damage(self, path: Path, error: Exception) -> None:
-        """The next start looks through the whole file and mends it."""
+        """Makes the next start check the whole file and repair it."""
         self.damage = (
-            f"archive {path} is damaged ({error}); restart this server: it mends the archive or says what is lost"
+            f"archive {path} is damaged ({error}); restart this server: it repairs the archive or reports what is lost"
         )
         with contextlib.suppress(OSError):
             suspect(path).touch(mode=0o600)
 
 
 def state_of(record: ArchivedRecord) -> AllocationState:
-    """The state a record counts under; of a task group, that of its worst task."""
+    """The state of a record; for a task group, that of its worst task."""
     if isinstance(record, Allocation):
         return record.state
     if record.failed:
@@ -234,7 +234,7 @@ def state_of(record: ArchivedRecord) -> AllocationState:
 
 
 def matches(record: ArchivedRecord, wanted: ArchiveFilter) -> bool:
-    """What `page` asks of the file, asked of a record that is not there yet."""
+    """Applies the filters of `page` to a record that is not in the file yet."""
     is_group = isinstance(record, TaskGroup)
     head = record.template if isinstance(record, TaskGroup) else record
     return (

@@ -11,7 +11,7 @@ from lattice.core.machine.parts.folded_tasks import FoldedChunk, FoldedTasks, en
 from lattice.core.model.work.allocations import Allocation, TaskGroup
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS task_rows (number INTEGER, piece INTEGER, rows BLOB, PRIMARY KEY (number, piece))"
-_KEPT = 4  # groups whose rows stay unpacked for the next page
+_KEPT = 4  # groups whose rows stay decompressed for the next page
 _MAX_BYTES = 64 << 20
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(FoldedChunk).decode
@@ -52,7 +52,7 @@ class ArchivedTasks:
 
 
 def task_of(group: TaskGroup, rows: FoldedTasks | None, number: int) -> Allocation | None:
-    """The task with this number, if its group knows how it ended."""
+    """The task with this number, if its group has its result."""
     position = number - group.number - 1
     found = next(ended_tasks(group, rows, position + 1), None)
     return found if found is not None and found.number == number else None

@@ -1,12 +1,12 @@
-"""Backups: the whole state at one index in a folder, with the hash of every file. The same whatever the log is made of.
+"""Backups: the whole state at one index in a directory, with the hash of every file. The format does not depend on the log.
 
 ::
 
     BACKUP/  manifest.json  manifest.sha256  archive.db  snapshots/INDEX/...
 
-A backup holds no log: the snapshot is taken for it and contains everything up to its index. The archive is copied afterwards and
-may know more, which a restore removes. A folder appears whole or not at all; the hash of the manifest lies beside it, so that a
-single bit that changed anywhere is found.
+A backup contains no log: the snapshot is taken for it and covers everything up to its index. The archive is copied afterwards and
+may contain more, which a restore removes. A directory appears complete or not at all; the hash of the manifest is stored beside it,
+so that a single changed bit is detected.
 """
 
 import contextlib
@@ -40,21 +40,21 @@ _CHUNK_BYTES = 1 << 20
 _COPY_PAGES = 1000
 _MAX_MANIFEST = 16 << 20
 
-# Called with bytes done, bytes in all, and what is being done.
+# Called with bytes done, total bytes, and the current activity.
 Progress = Callable[[int, int, str], None]
 
 
 def no_progress(_done: int, _total: int, _what: str) -> None:
-    """For callers that show none."""
+    """For callers that show no progress."""
 
 
-# What a manifest may say: it may come from elsewhere, and what it says is calculated with.
+# Bounds of a manifest: it may be untrusted, and its numbers are used in calculations.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 _Word = Annotated[str, msgspec.Meta(max_length=256)]
 
 
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a backup: its name in it, its size, its sha256."""
+    """A file of a backup: its relative name, size and sha256."""
 
     name: _Word
     size_bytes: _Count
@@ -62,7 +62,7 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a backup holds: the state right after entry `index` of the log of that epoch."""
+    """The content of a backup: the state right after entry `index` of the log of that epoch."""
 
     format: _Count
     created_at: _Word
@@ -79,7 +79,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup is made of: a snapshot that was just taken, the archive beside it, and whose they are."""
+    """The sources of a backup: a fresh snapshot, the archive beside it, and their server."""
 
     snapshots: SnapshotFolder
     archive: Path
@@ -91,7 +91,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(source: Source, target: Path, progress: Progress = no_progress) -> Manifest:
-    """Writes the backup into the new folder `target`. Blocks."""
+    """Writes the backup into the new directory `target`. Blocks."""
     if target.exists():
         raise BackupError(f"{target} already exists; choose another name")
     scratch = target.with_name(f".{target.name}.part")
@@ -112,12 +112,12 @@ def write(source: Source, target: Path, progress: Progress = no_progress) -> Man
 
 
 def verify(backup: Path, progress: Progress = no_progress) -> Manifest:
-    """The manifest, after every file was found whole and the state could be loaded. Raises BackupError. Blocks."""
+    """The manifest, after every file was verified and the state was loaded. Raises BackupError. Blocks."""
     return verified(backup, progress)[0]
 
 
 def verified(backup: Path, progress: Progress = no_progress) -> tuple[Manifest, State]:
-    """As `verify`, with the state that was loaded."""
+    """As `verify`, but also returns the loaded state."""
     manifest = read_manifest(backup)
     done = 0
     for stored in manifest.files:
@@ -133,7 +133,7 @@ def verified(backup: Path, progress: Progress = no_progress) -> tuple[Manifest, 
 
 
 def read_manifest(backup: Path) -> Manifest:
-    """What a folder says that it holds, if the manifest itself is whole."""
+    """The manifest of a directory, after its hash was verified."""
     path = backup / MANIFEST
     try:
         if backup.is_symlink():
@@ -151,12 +151,12 @@ def read_manifest(backup: Path) -> Manifest:
     except msgspec.DecodeError as error:
         raise BackupError(f"{path} cannot be read: {error}") from error
     if manifest.format > FORMAT_VERSION:
-        raise BackupError(f"{backup} is in format {manifest.format}, this version of Lattice reads {FORMAT_VERSION}")
+        raise BackupError(f"{backup} has format {manifest.format}, but this version of Lattice reads {FORMAT_VERSION}")
     return manifest
 
 
 def in_folder(folder: Path) -> Iterator[tuple[Path, Manifest]]:
-    """The backups in a folder, oldest first; entries without a readable manifest are skipped."""
+    """The backups in a directory, oldest first; entries without a readable manifest are skipped."""
     found = []
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_dir() and not path.name.startswith("."):
@@ -177,7 +177,7 @@ def copy_database(source: Path, target: Path) -> None:
             live.backup(copy, pages=_COPY_PAGES)
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
-        raise BackupError(f"{source} cannot be copied: {error}") from error
+        raise BackupError(f"cannot copy {source}: {error}") from error
     target.chmod(0o600)
 
 
@@ -186,7 +186,7 @@ def _fill(source: Source, folder: Path, progress: Progress) -> Manifest:
         f"{SNAPSHOTS}/{source.index}/{path.name}" for path in sorted(source.snapshots.path(source.index).iterdir())
     ]
     if not names:
-        raise BackupError(f"snapshot {source.index} is gone already; try again")
+        raise BackupError(f"snapshot {source.index} was removed meanwhile; try again")
     (folder / SNAPSHOTS / str(source.index)).mkdir(parents=True, mode=0o700)
     for done, name in enumerate(names):
         progress(done, len(names) + 1, f"copying {name}")
@@ -230,29 +230,29 @@ def _check_file(backup: Path, stored: StoredFile) -> None:
     except OSError as error:
         raise BackupError(f"{path}: {error.strerror}") from error
     if (size, digest) != (stored.size_bytes, stored.sha256):
-        raise BackupError(f"{path} is damaged: it is not what {MANIFEST} says")
+        raise BackupError(f"{path} is damaged: it does not match {MANIFEST}")
 
 
 def _check_parents(backup: Path, path: Path) -> None:
-    """No link leads out of the backup."""
+    """Refuses links, which could lead out of the backup."""
     for parent in path.parents:
         if parent == backup:
             return
         if parent.is_symlink():
-            raise BackupError(f"{parent} is a link; a backup holds none")
+            raise BackupError(f"{parent} is a link; backups must not contain links")
 
 
 def _opened(path: Path) -> BufferedReader:
-    """A plain file, for reading. What is none is refused at once: reading a pipe could wait forever. Raises OSError, BackupError."""
+    """Opens a plain file for reading. Refuses anything else: reading a pipe could block forever. Raises OSError, BackupError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise BackupError(f"{path} is a link; a backup holds none") from error
+            raise BackupError(f"{path} is a link; backups must not contain links") from error
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise BackupError(f"{path} is no plain file")
+        raise BackupError(f"{path} is not a plain file")
     return os.fdopen(fd, "rb")
 
 
@@ -268,9 +268,9 @@ def _checked_state(backup: Path, manifest: Manifest) -> State:
     try:
         state = SnapshotFolder(backup / SNAPSHOTS).load(manifest.index)
     except (SnapshotDamaged, LevelTooHigh) as error:
-        raise BackupError(f"the state cannot be loaded: {error}") from error
+        raise BackupError(f"cannot load the state: {error}") from error
     if state.digest() != manifest.digest:
-        raise BackupError(f"{backup}: the state does not have the digest that {MANIFEST} names")
+        raise BackupError(f"{backup}: the digest of the state does not match {MANIFEST}")
     return state
 
 
@@ -284,11 +284,11 @@ def _check_archive(path: Path, manifest: Manifest) -> None:
     if verdict != "ok":
         raise BackupError(f"{path} is damaged: {verdict}")
     if complete_to < manifest.index:
-        raise BackupError(f"{path} is complete up to entry {complete_to} only, the state is at {manifest.index}")
+        raise BackupError(f"{path} is complete only up to entry {complete_to}, but the state is at {manifest.index}")
 
 
 def safe(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or not name.isprintable():
-        raise BackupError(f"not a name of a file in a backup: {name!r}")
+        raise BackupError(f"invalid file name in a backup: {name!r}")
     return path

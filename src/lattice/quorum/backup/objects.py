@@ -1,10 +1,10 @@
-"""Snapshots in the object store: backups as single objects, for the day on which all servers are lost.
+"""Snapshots in the object store: backups as single objects, in case all servers are lost.
 
 ::
 
-    raft/snap-20260305T120000Z.bin     a backup folder (`quorum/backup/folder.py`) as a tar file, compressed
+    raft/snap-20260305T120000Z.bin     a backup directory (`quorum/backup/folder.py`) as a compressed tar file
 
-Objects appear whole, and each has the hashes of all its files inside: a damaged one is noticed, and the one before is used.
+Objects appear complete, and each contains the hashes of all its files: a damaged one is detected, and the previous one is used.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ _log = logging.getLogger(__name__)
 
 
 class ObjectSnapshots:
-    """The snapshots in one store; `scratch` is a folder with room for one of them."""
+    """The snapshots in one store; `scratch` is a directory with space for one of them."""
 
     def __init__(self, store: ObjectStore, scratch: Path) -> None:
         self._store = store
         self._scratch = scratch
 
     async def upload(self, source: Source, when: datetime) -> str:
-        """Stores a snapshot that was just taken; its name."""
+        """Stores a fresh snapshot; returns its name."""
         name = name_of(when)
         with self._folder() as folder:
             await asyncio.to_thread(backup.write, source, folder / "backup")
@@ -61,14 +61,14 @@ class ObjectSnapshots:
         return time_of(names[-1]) if names else None
 
     async def prune(self, now: datetime) -> list[str]:
-        """Deletes those whose time is over; their names."""
+        """Deletes expired snapshots; returns their names."""
         expired = [name_of(when) for when in choose_expired(map(time_of, await self.names()), now)]
         for name in expired:
             await self._store.delete(name)
         return expired
 
     async def fetch(self, name: str, target: Path, progress: Progress = no_progress) -> Manifest:
-        """Puts a snapshot into the new folder `target` as a backup, which is verified. Raises BackupError."""
+        """Unpacks a snapshot into the new directory `target` as a verified backup. Raises BackupError."""
         with self._folder() as folder:
             try:
                 await self._download(name, folder / "packed", progress)
@@ -77,7 +77,7 @@ class ObjectSnapshots:
             return await asyncio.to_thread(_unpacked, folder / "packed", target, progress)
 
     async def fetch_newest(self, target: Path, progress: Progress = no_progress) -> tuple[str, Manifest]:
-        """The newest one that is good; a damaged one is skipped in favor of the one before."""
+        """The newest intact one; damaged ones are skipped."""
         try:
             names = await self.names()
         except ObjectStoreError as error:
@@ -86,9 +86,9 @@ class ObjectSnapshots:
             try:
                 return name, await self.fetch(name, target, progress)
             except BackupError as error:
-                _log.error("snapshot %s cannot be used, trying the one before: %s", name, error)
+                _log.error("cannot use snapshot %s, trying the previous one: %s", name, error)
                 await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
-        found = f"none of the {len(names)} snapshots in the object store is good" if names else "no snapshot is there"
+        found = f"all {len(names)} snapshots in the object store are damaged" if names else "there are no snapshots"
         raise BackupMissing(f"nothing to recover from: {found} (looked for {PREFIX}*{SUFFIX})")
 
     async def _download(self, name: str, path: Path, progress: Progress) -> None:
@@ -104,7 +104,7 @@ class ObjectSnapshots:
 
 
 class _Scratch:
-    """A folder that is gone afterwards."""
+    """A temporary directory."""
 
     def __init__(self, parent: Path) -> None:
         self._parent = parent
@@ -141,14 +141,14 @@ class SnapshotUploads:
         self.failed = 0
 
     async def run(self) -> None:
-        """Never returns. The time of the newest one counts, whichever server took it."""
+        """Never returns. The age of the newest snapshot counts, whichever server took it."""
         while True:
             try:
                 wait_s = await self._turn()
             except (BackupError, ObjectStoreError) as error:
                 self.failed += 1
                 wait_s = self._retry_s
-                _log.error("no snapshot went to the object store, next try in %.0f s: %s", wait_s, error)
+                _log.error("cannot store a snapshot in the object store, next attempt in %.0f s: %s", wait_s, error)
             await asyncio.sleep(wait_s)
 
     async def _turn(self) -> float:
@@ -160,7 +160,7 @@ class SnapshotUploads:
         name = await self._snapshots.upload(await self._source(), now)
         expired = await self._snapshots.prune(now)
         self.uploaded += 1
-        _log.info("snapshot %s is in the object store; %d old ones were removed", name, len(expired))
+        _log.info("stored snapshot %s in the object store; removed %d old ones", name, len(expired))
         return self._every_s
 
 
@@ -176,7 +176,7 @@ def time_of(name: str) -> datetime:
 
 
 def pack(folder: Path, target: Path) -> None:
-    """A backup folder as one file. Blocks."""
+    """Packs a backup directory into one file. Blocks."""
     with (
         target.open("xb") as file,
         zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).stream_writer(file) as compressed,
@@ -188,7 +188,7 @@ def pack(folder: Path, target: Path) -> None:
 
 
 def unpack(packed: Path, target: Path) -> None:
-    """The new folder that was packed into a file; raises BackupError, and says nothing of the content. Blocks."""
+    """Unpacks a file into a new directory without verifying the content. Raises BackupError. Blocks."""
     try:
         if not packed.is_file():
             kind = (
@@ -206,7 +206,7 @@ def unpack(packed: Path, target: Path) -> None:
             for member in tar:
                 name = backup.safe(member.name)
                 if not member.isfile():
-                    raise BackupError(f"{packed.name} holds more than files: {member.name[:80]}")
+                    raise BackupError(f"{packed.name} contains more than plain files: {member.name[:80]}")
                 (target / name.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
                 tar.extract(member, target, set_attrs=False, filter="data")
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:

@@ -1,4 +1,4 @@
-"""What a restore replaces: how far the audit chain of the former history had come, and the entry that says so in the new one.
+"""What a restore replaces: the end of the former audit chain, and the entry that records it in the new one.
 
 A restore takes the audit chain back to where it was when the backup was made. So the first entry of the restored history names who
 asked for it, the backup, and the last entry of the chain that it replaces, as far as that is known.
@@ -21,7 +21,7 @@ KIND = "backup.restored"
 
 
 class ChainEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The newest entry that is known of a chain, its link, and the epoch of the log it was in. 0 = nothing is known."""
+    """The newest known entry of a chain, its link, and the epoch of its log. 0 = unknown."""
 
     last: int = 0
     link: str = ""
@@ -29,7 +29,7 @@ class ChainEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who asked for a restore, and the end of the chain that it replaces."""
+    """Who requested a restore, and the end of the chain that it replaces."""
 
     actor: str = ""
     replaced: ChainEnd = ChainEnd()
@@ -39,7 +39,7 @@ UNKNOWN = Origin()
 
 
 def state_of(data_dir: Path) -> State | None:
-    """The state of a single server that does not run: its newest snapshot and the log behind it. None where that cannot be read.
+    """The state of a stopped single server: its newest snapshot and the log after it. None if it cannot be read.
 
     Of one of several servers the snapshot alone is read: their log lies in etcd. Blocks.
     """
@@ -61,7 +61,7 @@ def end_of(state: State, epoch: int) -> ChainEnd:
 
 
 def note_of(origin: Origin, backup: Path, manifest: Manifest) -> AuditNote:
-    """What the restored chain begins with."""
+    """The first entry of the restored chain."""
     end = origin.replaced
     known = f"replaces the chain up to entry {end.last}, link {end.link}, epoch {end.epoch}"
     detail = (

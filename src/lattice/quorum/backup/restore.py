@@ -1,13 +1,13 @@
-"""Restoring a backup: a data directory that continues from it, in its own history.
+"""Restoring a backup: a data directory that continues from it, in a new epoch.
 
 A restore rewinds history. The log starts again after the restored state, with a higher epoch, so that no server and no agent of the
-former one continues it; its first entry records in the audit chain who restored what (`quorum/backup/replaced.py`). Nothing is
-half-done: everything is prepared in a folder beside its place and moved in by renames, the log (or, where the log lies in etcd, the
-note from which it will begin) last; without that a server refuses to start. What an interrupted restore left is removed by the next.
+former cluster continues it; its first entry records in the audit chain who restored what (`quorum/backup/replaced.py`). A restore is
+atomic: everything is prepared in a directory beside its destination and moved in by renames, the log (or, if the log is in etcd, the
+note from which it will start) last; without that a server refuses to start. The next restore removes what an interrupted one left.
 ::
 
     DATA/  snapshots/INDEX/  archive.db  log.db          one server
-    DATA/  snapshots/INDEX/  archive.db  restored.json   several: `lattice-server --bootstrap` takes it into the log
+    DATA/  snapshots/INDEX/  archive.db  restored.json   several: `lattice-server --bootstrap` writes it to the log
 """
 
 import os
@@ -47,7 +47,7 @@ Kind = Literal["sqlite", "etcd"]
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """restored.json: the newest entry that the restored state contains; the log of several servers begins behind it."""
+    """restored.json: the newest entry that the restored state contains; the log of several servers starts after it."""
 
     index: int
     epoch: int
@@ -55,11 +55,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: str = ""
     backup: str = ""
     level: int = OLDEST
-    note: AuditNote | None = None  # that the restored chain begins with; a cluster without a chain has none
+    note: AuditNote | None = None  # the first entry of the restored chain; none without a chain
     at: int = 0
 
     def log_start(self) -> LogStart:
-        # The entry behind the state: with none before it, the log cannot be mistaken for the whole history.
+        # The entry after the state: with none before it, the log cannot be mistaken for the whole history.
         told = () if self.note is None else (RecordAudit(notes=(self.note,)),)
         envelopes = tuple(Envelope(at=self.at, command=command, actor=RESTORER) for command in told)
         return LogStart(
@@ -71,13 +71,13 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """restore.json: the backup with which the next start of this server begins, and who asked for it."""
+    """restore.json: the backup that the next start of this server restores, and who requested it."""
 
     path: str
     origin: Origin = Origin()
 
 
-# Puts the part of an audit chain away that is not in a backup: the replaced state, its epoch, the head of the chain in the backup.
+# Keeps the part of an audit chain that a backup lacks: the replaced state, its epoch, the head of the chain in the backup.
 KeepTail = Callable[[State, int, AuditHead], None]
 
 
@@ -88,7 +88,7 @@ def keep_no_tail(_replaced: State, _epoch: int, _kept: AuditHead) -> None:
 def restore(
     backup: Path, data_dir: Path, kind: Kind, progress: Progress = no_progress, origin: Origin = UNKNOWN
 ) -> Start:
-    """Makes a fresh data folder from a backup, which is verified first. Refuses a folder that holds a cluster. Blocks."""
+    """Creates a data directory from a backup after verifying it. Refuses a directory that contains a cluster. Blocks."""
     check_fresh(data_dir)
     manifest, state = backups.verified(backup, progress)
     try:
@@ -98,24 +98,24 @@ def restore(
 
 
 def check_fresh(data_dir: Path) -> None:
-    """Refuses a folder that holds anything of a cluster, except what an interrupted restore left."""
+    """Refuses a directory that contains part of a cluster, except what an interrupted restore left."""
     if (data_dir / SCRATCH).exists():
         _undo(data_dir)
     if (data_dir / RESTORED).exists():
         raise BackupError(
-            f"{data_dir} holds a backup that was restored, and no server has begun with it yet; "
+            f"{data_dir} contains a restored backup with which no server has started yet; "
             "start one there with --bootstrap and nothing else, or empty the directory"
         )
     for name in (*_PLACES, ETCD):
         if (data_dir / name).exists():
             raise BackupError(
-                f"{data_dir} holds a cluster already ({name} is there); "
+                f"{data_dir} already contains a cluster ({name} exists); "
                 "restore into an empty data directory, or move this one away first"
             )
 
 
 def read_start(data_dir: Path) -> Start | None:
-    """Where the log in etcd is to begin; None for a server that was not restored, or whose log has begun."""
+    """Where the log in etcd must start; None for a server that was not restored, or whose log exists."""
     try:
         return msgspec.json.decode((data_dir / RESTORED).read_bytes(), type=Start)
     except FileNotFoundError:
@@ -125,19 +125,19 @@ def read_start(data_dir: Path) -> Start | None:
 
 
 def log_has_begun(data_dir: Path) -> None:
-    """The log in etcd has its beginning: the note is not needed any more."""
+    """Removes the note once the log in etcd exists."""
     (data_dir / RESTORED).unlink(missing_ok=True)
     sync_folder(data_dir)
 
 
 def refuse_unfinished(data_dir: Path) -> None:
-    """Raises when a restore into the folder was interrupted: what is there belongs to no history."""
+    """Raises if a restore into the directory was interrupted: its content belongs to no epoch."""
     if (data_dir / SCRATCH).exists():
         raise BackupError(f"a restore into {data_dir} was interrupted; run it again")
 
 
 def request(data_dir: Path, path: Path, origin: Origin) -> None:
-    """Lets the next start of the server begin with this backup."""
+    """Makes the next start of the server restore this backup."""
     draft = data_dir / f"{REQUEST}.new"
     draft.unlink(missing_ok=True)
     write_private(draft, msgspec.json.encode(Request(path=str(path), origin=origin)))
@@ -146,7 +146,7 @@ def request(data_dir: Path, path: Path, origin: Origin) -> None:
 
 
 def carry_out_request(data_dir: Path, keep_tail: KeepTail = keep_no_tail) -> tuple[Start, Path] | None:
-    """Restores what was asked for while the server ran; what was there before is kept aside in the folder returned. Blocks."""
+    """Carries out a restore that was requested while the server ran; moves the previous data to the returned directory. Blocks."""
     try:
         asked = msgspec.json.decode((data_dir / REQUEST).read_bytes(), type=Request)
     except FileNotFoundError:
@@ -172,10 +172,10 @@ def carry_out_request(data_dir: Path, keep_tail: KeepTail = keep_no_tail) -> tup
 
 
 def _replacing(data_dir: Path, asked: Request, restored: State, keep_tail: KeepTail) -> Origin:
-    """What the new history says of the one that it replaces; written down first, for an interrupted restore that is run again."""
+    """The record about the replaced history; stored first, so that an interrupted restore can be repeated."""
     replaced = state_of(data_dir) if (data_dir / LOG).exists() else None
     if replaced is None:
-        return asked.origin  # the end that the server knew when it was asked
+        return asked.origin  # the end that the server knew at the time of the request
     epoch = epoch_of(data_dir)
     keep_tail(replaced, epoch, restored.audit.head)
     origin = Origin(actor=asked.origin.actor, replaced=end_of(replaced, epoch))
@@ -236,7 +236,7 @@ def _place(
 
 
 def _undo(data_dir: Path) -> None:
-    """Takes back what a restore has moved in. The scratch folder exists only since nothing of a cluster was there."""
+    """Removes what a restore has moved in. The scratch directory only exists if there was no cluster before."""
     for name in reversed(_PLACES):
         place = data_dir / name
         if place.is_dir():
@@ -256,7 +256,7 @@ def _begin_log(path: Path, start: LogStart) -> None:
 
 
 def epoch_of(data_dir: Path) -> int:
-    """The epoch of the log that is there; 0 without one, or when it is damaged, which may be why one restores."""
+    """The epoch of the existing log; 0 without one, or if it is damaged, which may be the reason for the restore."""
     path = data_dir / LOG
     try:
         return epoch_of_file(path) if path.exists() else 0

@@ -10,7 +10,7 @@ _MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - only its distance in days count
 
 
 def choose_expired(taken: Iterable[datetime], now: datetime) -> list[datetime]:
-    """Those that may be deleted, oldest first. Of a day or week the first is kept; the newest of all always is."""
+    """Snapshots to delete, oldest first. The first of a day or week is kept, and always the newest of all."""
     ordered = sorted(taken)
     kept_periods: set[tuple[str, int]] = set()
     expired = []
@@ -25,7 +25,7 @@ def choose_expired(taken: Iterable[datetime], now: datetime) -> list[datetime]:
 
 
 def _period(when: datetime, now: datetime) -> tuple[str, int] | None:
-    """What a snapshot has to share with others of its age; None while all are kept."""
+    """The period of which one snapshot is kept; None while all are kept."""
     age = now - when
     days = (when.replace(tzinfo=None) - _MONDAY).days
     if age <= ALL_FOR:

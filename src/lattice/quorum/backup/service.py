@@ -1,4 +1,4 @@
-"""Backups of the leader: made from its replica, kept in a directory of its own."""
+"""Backups of the leader: made from its replica, stored in its own directory."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ _REMEMBERED = 16
 
 
 class BackupService:
-    """Implements `Backups`. `folder` is where backups lie that are not given a place; `kind` is what the log is made of."""
+    """Implements `Backups`. `folder` is the default place of backups; `kind` is the kind of log."""
 
     def __init__(self, replica: LogReplica, data_dir: Path, folder: Path, server: str, kind: restore.Kind) -> None:
         self._replica = replica
@@ -42,11 +42,11 @@ class BackupService:
             return made
 
     async def source(self) -> Source:
-        """What a backup of this moment is made of; raises BackupError."""
+        """The sources of a backup of the current state. Raises BackupError."""
         try:
             written = await self._replica.snapshot_now()
         except FAILURES as error:
-            raise BackupError(f"no snapshot could be taken: {error}") from error
+            raise BackupError(f"cannot take a snapshot: {error}") from error
         return Source(
             snapshots=SnapshotFolder(self._data_dir / SNAPSHOTS),
             archive=self._data_dir / ARCHIVE,
@@ -92,7 +92,7 @@ class BackupService:
     def _absolute(self, path: str) -> Path:
         chosen = Path(path)
         if "\0" in path or ".." in chosen.parts:
-            raise BackupError(f"not the name of a folder: {path!r}")
+            raise BackupError(f"invalid directory name: {path!r}")
         return chosen if chosen.is_absolute() else self._folder / chosen
 
 

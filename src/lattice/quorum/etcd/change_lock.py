@@ -1,4 +1,4 @@
-"""One change of members at a time, whichever server carries it out: a key in etcd under a lease."""
+"""A lock for membership changes, so that one server carries out one at a time: a key in etcd under a lease."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from lattice.quorum.etcd.members import MembersError
 from lattice.wire.pb import etcd_pb2 as pb
 
 KEY = b"lattice/changing-members"
-# Longer than any change takes; a server that died in the middle holds it no longer.
+# Longer than any change takes; releases the lock of a server that died meanwhile.
 LEASE_S = 20
 WAIT_S = 25.0
 _PAUSE_S = 0.2
@@ -18,7 +18,7 @@ _PAUSE_S = 0.2
 
 @contextlib.asynccontextmanager
 async def only_one(client: EtcdClient, is_done: Callable[[], Awaitable[bool]]) -> AsyncIterator[bool]:
-    """True inside: nobody else changes members now. False when what was wanted is done already. Raises MembersError."""
+    """Yields True while no other server can change members, False if the change is already done. Raises MembersError."""
     lease = 0
     deadline = time.monotonic() + WAIT_S
     try:
@@ -28,7 +28,7 @@ async def only_one(client: EtcdClient, is_done: Callable[[], Awaitable[bool]]) -
                 yield True
                 return
             if time.monotonic() > deadline:
-                raise MembersError("another change of the members is under way; try again when it has ended")
+                raise MembersError("another membership change is in progress; try again when it has finished")
             await asyncio.sleep(_PAUSE_S)
         yield False
     finally:

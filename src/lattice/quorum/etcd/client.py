@@ -1,13 +1,13 @@
-"""Calls to etcd: channels with mutual TLS, one endpoint after the other, errors told apart by what they mean.
+"""Calls to etcd: channels with mutual TLS, failover between endpoints, errors classified by meaning.
 
 Errors of this boundary::
 
     EtcdError
     +- EtcdUnavailable   no answer, or one that does not say whether the request took effect
     +- EtcdFull          the database has reached its quota
-    +- EtcdCorrupt       members disagree about what they hold: nothing may be written
-    +- EtcdCompacted     the revision asked for is gone
-    +- EtcdRefused       a plain no; nothing happened
+    +- EtcdCorrupt       members disagree about their data: writing is not allowed
+    +- EtcdCompacted     the requested revision is gone
+    +- EtcdRefused       refused; nothing happened
 """
 
 import asyncio
@@ -26,9 +26,9 @@ CALL_TIMEOUT_S = 3.0
 MAX_MESSAGE_BYTES = 64 << 20
 _FAREWELL_S = 5.0
 _LOOK_HOME_EVERY_S = 5.0
-# A stream ends when its member has lost the majority, instead of staying silent.
+# A stream ends when its member has lost the majority, instead of going silent.
 _NEEDS_LEADER = grpc.aio.Metadata(("hasleader", "true"))
-# A member ends connections that ping more often than every 5 s.
+# A member closes connections that ping more often than every 5 s.
 _OPTIONS = server_channel(ping_every_s=7.0, give_up_s=3.0, max_message_bytes=MAX_MESSAGE_BYTES)
 _T = TypeVar("_T")
 
@@ -46,15 +46,15 @@ class EtcdFull(EtcdError):
 
 
 class EtcdCorrupt(EtcdError):
-    """The members disagree about what they hold."""
+    """The members disagree about their data."""
 
 
 class EtcdCompacted(EtcdError):
-    """The revision asked for is gone."""
+    """The requested revision is gone."""
 
 
 class EtcdRefused(EtcdError):
-    """A plain no; nothing happened."""
+    """Refused; nothing happened."""
 
 
 class _Connection:
@@ -71,7 +71,7 @@ class _Connection:
 
 
 class EtcdClient:
-    """Calls to the members behind `endpoints` (host:port), the first as long as it answers, then the next."""
+    """Calls to the members at `endpoints` (host:port): the first while it answers, then the next."""
 
     def __init__(self, endpoints: Sequence[str], certificates: CertificateFolder) -> None:
         if not endpoints:
@@ -90,15 +90,15 @@ class EtcdClient:
 
     @property
     def is_away(self) -> bool:
-        """Whether the endpoint in use is another than the first."""
+        """Whether the endpoint in use is not the first."""
         return self._at != 0
 
     def at(self, endpoint: str) -> "EtcdClient":
-        """Another client for one endpoint alone, with the same certificates."""
+        """A client for a single endpoint, with the same certificates."""
         return EtcdClient([endpoint], self._certificates)
 
     def use(self, endpoints: Sequence[str]) -> None:
-        """Replaces the endpoints; the present one is kept when it is among them."""
+        """Replaces the endpoints; keeps the current one if it is among them."""
         if not endpoints or list(endpoints) == self._endpoints:
             return
         present = self.endpoint
@@ -110,13 +110,13 @@ class EtcdClient:
             self._leave()
 
     def prefer_first(self) -> None:
-        """Goes back to the first endpoint, when that one is known to answer again."""
+        """Returns to the first endpoint, once it is known to answer again."""
         if self._at != 0:
             self._at = 0
             self._leave()
 
     def reload(self) -> None:
-        """Reconnect with the current certificates; running calls may finish."""
+        """Reconnects with the current certificates; running calls may finish."""
         self._leave()
 
     async def close(self) -> None:
@@ -142,7 +142,7 @@ class EtcdClient:
         return await self._call(lambda c: c.kv.Put(request, timeout=timeout_s))
 
     async def compact(self, revision: int, *, physical: bool, timeout_s: float = 60.0) -> None:
-        """Forgets everything that was overwritten or deleted up to the revision; harmless when that was done already."""
+        """Discards everything that was overwritten or deleted up to the revision; idempotent."""
         request = pb.CompactionRequest(revision=revision, physical=physical)
         try:
             await self._call(lambda c: c.kv.Compact(request, timeout=timeout_s))
@@ -176,7 +176,7 @@ class EtcdClient:
         await self._call(lambda c: c.lease.LeaseRevoke(pb.LeaseRevokeRequest(ID=lease), timeout=timeout_s))
 
     async def keep_alive(self, lease: int, timeout_s: float = CALL_TIMEOUT_S) -> int:
-        """Renews the lease once and returns its time to live in seconds; 0 when there is no such lease any more."""
+        """Renews the lease once and returns its time to live in seconds; 0 if the lease no longer exists."""
 
         async def once(connection: _Connection) -> int:
             call = connection.lease.LeaseKeepAlive(timeout=timeout_s, metadata=_NEEDS_LEADER)
@@ -215,11 +215,11 @@ class EtcdClient:
         return await self._call(lambda c: c.maintenance.Status(pb.StatusRequest(), timeout=timeout_s))
 
     async def hash_kv(self, revision: int, timeout_s: float) -> pb.HashKVResponse:
-        """What the member in use holds at a revision, as a number; 0 = at its newest."""
+        """A hash of the data of the member in use at a revision; 0 = the newest."""
         return await self._call(lambda c: c.maintenance.HashKV(pb.HashKVRequest(revision=revision), timeout=timeout_s))
 
     async def defragment(self, timeout_s: float = 120.0) -> None:
-        """Shrinks the file of the member in use, which answers nothing meanwhile."""
+        """Shrinks the file of the member in use, which does not answer meanwhile."""
         await self._call(lambda c: c.maintenance.Defragment(pb.DefragmentRequest(), timeout=timeout_s))
 
     async def alarms(self) -> Sequence[pb.AlarmMember]:
@@ -232,7 +232,7 @@ class EtcdClient:
         await self._call(lambda c: c.maintenance.Alarm(request, timeout=CALL_TIMEOUT_S))
 
     async def move_leader(self, member_id: int) -> None:
-        """Hands leadership to another member; has to be asked of the present leader."""
+        """Transfers leadership to another member; must be sent to the current leader."""
         request = pb.MoveLeaderRequest(targetID=member_id)
         await self._call(lambda c: c.maintenance.MoveLeader(request, timeout=10.0))
 
@@ -258,7 +258,7 @@ class EtcdClient:
 
     def _failed(self, connection: _Connection, error: Exception) -> EtcdError:
         failure = _translated(connection.endpoint, error)
-        # The first caller to notice moves on; the others find the new connection.
+        # The first caller to notice switches endpoints; the others find the new connection.
         if isinstance(failure, EtcdUnavailable) and connection is self._open and len(self._endpoints) > 1:
             self._at = (self._at + 1) % len(self._endpoints)
             self._leave()
@@ -275,7 +275,7 @@ class EtcdClient:
 async def bring_home(
     clients: Sequence[EtcdClient], serves: Callable[[], Awaitable[bool]], every_s: float = _LOOK_HOME_EVERY_S
 ) -> None:
-    """Clients that moved on go back to their first endpoint when that `serves` again. Runs until it is cancelled."""
+    """Returns clients to their first endpoint when it `serves` again. Runs until it is cancelled."""
     while True:
         await asyncio.sleep(every_s)
         if any(client.is_away for client in clients) and await serves():
@@ -284,7 +284,7 @@ async def bring_home(
 
 
 def _closed_under_us(connection: _Connection) -> BaseException:
-    """What a cancellation means: the library also cancels the calls of a channel that is closed under them."""
+    """The meaning of a cancellation: the library also cancels calls when their channel is closed."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         return asyncio.CancelledError()

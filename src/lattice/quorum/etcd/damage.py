@@ -1,7 +1,7 @@
-"""A member whose data differ from those of the others, or are damaged: how that is found out and what an operator does then.
+"""A member whose data differs from that of the others, or is damaged: detection, and advice for operators.
 
-etcd can compare a member with the others before it serves, but then two members that start together wait for each other, seconds for
-each. So it does that only where another member serves already. A member that started without is compared once afterwards.
+etcd can compare a member with the others before it serves, but then members that start together wait for each other, seconds for
+each. So it does that only if another member already serves. A member that started without the comparison is compared afterwards.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from lattice.quorum.etcd.settings import MemberSettings
 PROBE_S = 0.5
 COMPARE_EVERY_S = 5.0
 _HASH_S = 30.0
-# A compaction on one side may make a difference for a moment.
+# A compaction on one side may cause a temporary difference.
 _MISMATCHES = 3
 _DAMAGED = (
     "is out of range",
@@ -33,17 +33,17 @@ _log = logging.getLogger(__name__)
 
 
 def remedy(settings: MemberSettings, words: str) -> str:
-    """What to do about a member that says this before it dies; empty when it does not speak of its data."""
+    """Advice for a member that logs this before it dies; empty if the message is not about its data."""
     if not any(sign in words.lower() for sign in _DAMAGED):
         return ""
     return (
-        f"; its data are damaged, and the other servers have all of them: `lattice admin raft members remove {settings.name}`, "
+        f"; its data is damaged, but the other servers have a complete copy: `lattice admin raft members remove {settings.name}`, "
         f"empty the data directory, `lattice admin raft members add {settings.name}`, and start it with --join"
     )
 
 
 async def is_served(clients: Sequence[EtcdClient]) -> bool:
-    """Whether one of these members answers and knows a leader."""
+    """Whether one of these members answers and has a leader."""
     answers = await asyncio.gather(*(_serves(client) for client in clients))
     return any(answers)
 
@@ -56,14 +56,14 @@ async def _serves(client: EtcdClient) -> bool:
 
 
 async def compare(own: EtcdClient, others: Sequence[EtcdClient]) -> bool:
-    """Returns when the member could be compared: whether it holds what one of the others holds."""
+    """Waits until the member can be compared; returns whether its data matches that of another member."""
     mismatches = 0
     while mismatches < _MISMATCHES:
         for other in others:
             try:
                 verdict = await _is_same(own, other)
             except EtcdError as error:
-                _log.debug("not compared with %s yet: %s", other.endpoint, error)
+                _log.debug("cannot compare with %s yet: %s", other.endpoint, error)
                 continue
             if verdict is not None:
                 if verdict:
@@ -74,7 +74,7 @@ async def compare(own: EtcdClient, others: Sequence[EtcdClient]) -> bool:
 
 
 async def _is_same(own: EtcdClient, other: EtcdClient) -> bool | None:
-    """None when they cannot be compared now: one of them has forgotten more than the other."""
+    """None if they cannot be compared now, because one has compacted more than the other."""
     mine = await own.hash_kv(0, _HASH_S)
     theirs = await other.hash_kv(mine.header.revision, _HASH_S)
     if mine.compact_revision != theirs.compact_revision:

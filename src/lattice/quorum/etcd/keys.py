@@ -1,4 +1,4 @@
-"""How the log lies in etcd: keys, values, and the transactions over them. Nothing here waits."""
+"""The log's layout in etcd: keys, values, and transactions. Nothing here waits."""
 
 import os
 import zlib
@@ -15,12 +15,12 @@ _DIGITS = 20
 FORMAT_VERSION = 1
 _ID_BYTES = 16
 _HEADER_BYTES = 1 + 4 + _ID_BYTES
-# A request may have 1.5 MiB; keys, compares and the frame need some of it.
+# A request may have 1.5 MiB, including keys, compares and the frame.
 MAX_PAYLOAD_BYTES = 1_536_000
 
 
 def entry_key(index: int | None) -> bytes:
-    """The key of an entry; None: behind all of them."""
+    """The key of an entry; None: after all of them."""
     return _BEHIND_ENTRIES if index is None else _ENTRIES + b"%0*d" % (_DIGITS, index)
 
 
@@ -32,7 +32,7 @@ def read_number(value: bytes) -> int:
     try:
         return int(value)
     except ValueError:
-        raise LogCorrupt(f"not a number in the log's keys: {value[:40]!r}") from None
+        raise LogCorrupt(f"invalid number in the log's keys: {value[:40]!r}") from None
 
 
 def new_append_id() -> bytes:
@@ -49,7 +49,7 @@ def unframe(index: int, value: bytes) -> tuple[bytes, bytes]:
     if len(value) < _HEADER_BYTES or value[0] != FORMAT_VERSION:
         if value and value[0] > FORMAT_VERSION:
             raise LogCorrupt(
-                f"entry {index} is in format {value[0]}, this version of Lattice reads {FORMAT_VERSION}; start the newer version"
+                f"entry {index} has format {value[0]}, but this version of Lattice reads {FORMAT_VERSION}; use the newer version"
             )
         raise LogCorrupt(f"entry {index} is damaged; restore the cluster from a backup")
     append_id, payload = value[5:_HEADER_BYTES], value[_HEADER_BYTES:]
@@ -59,7 +59,7 @@ def unframe(index: int, value: bytes) -> tuple[bytes, bytes]:
 
 
 def setup_request(epoch: int, start: LogStart | None = None) -> pb.TxnRequest:
-    """Begins the log, unless that was done once. Entry 0, or that of a restore, is what the first append finds present."""
+    """Creates the log unless it exists. The first append finds entry 0, or that of a restore, present."""
     index = 0 if start is None else start.index
     entry = b"" if start is None else frame(new_append_id(), start.payload)
     return pb.TxnRequest(
@@ -84,9 +84,9 @@ def page_request(first: int, limit: int) -> pb.TxnRequest:
 
 
 def trim_request(before: int) -> pb.TxnRequest:
-    """Deletes everything below `before`, and nothing at all should `before` itself be gone.
+    """Deletes everything below `before`, or nothing if `before` itself is gone.
 
-    It holds no put: those are refused when the database is full.
+    It contains no put: those are refused when the database is full.
     """
     gone = pb.DeleteRangeRequest(key=entry_key(0), range_end=entry_key(before))
     return pb.TxnRequest(

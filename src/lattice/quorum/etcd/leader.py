@@ -1,8 +1,8 @@
 """The election over etcd: a key under a lease, which its holder renews.
 
-A holder that falls silent loses the key with its lease. That takes seconds, more when etcd itself elects a new leader, because all
-leases start again then. So a candidate also asks the holder's own member, which dies with its server: when that is gone, the key is
-taken over immediately. Too early a takeover costs a change of leader and nothing else, because the log's compare is the fence.
+A silent holder loses the key with its lease. That takes seconds, and longer if etcd itself elects a new leader, because that
+restarts all leases. So a candidate also checks the holder's own member, which dies with its server: if it is gone, the candidate
+takes the key immediately. A premature takeover only costs a change of leader, because the log's compare is the fence.
 """
 
 import asyncio
@@ -23,21 +23,21 @@ LEASE_S = 4
 _RENEWALS = 6
 _TICK_S = 0.25
 _PING_S = 1.0
-# What is proposed to a dead leader gets lost: ask again soon, the new one answers.
+# Proposals to a dead leader are lost: retry soon, so that the new one answers.
 _TRY_S = 0.5
 _SILENT_PINGS = 3
-# A leader this young is not taken over: servers that cannot reach each other must not take turns.
+# A younger leader is not replaced: servers that cannot reach each other must not alternate.
 SETTLED_S = 3.0
-# A server that gave up the key leaves it to the others for this long.
+# A server that gave up the key does not campaign for this long.
 _REST_S = 1.0
-# The epoch of the cluster stands above the revision, which a restore may set back.
+# The cluster's epoch is in the high bits, above the revision, which a restore may reset.
 _REVISION_BITS = 48
 
 _log = logging.getLogger(__name__)
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who holds the key: a server, where its member answers, and one run of it. Without a run it is offered to that server."""
+    """The holder of the key: a server, the address of its member, and its run. Without a run, the key is offered to that server."""
 
     name: str
     endpoint: str
@@ -52,7 +52,7 @@ class _Seen:
 
 
 class EtcdLeadership:
-    """One server's part in the election. `endpoint` is where its own member answers others."""
+    """One server's part in the election. `endpoint` is the address of its own member."""
 
     def __init__(
         self, client: EtcdClient, name: str, endpoint: str, *, lease_s: int = LEASE_S, settled_s: float = SETTLED_S
@@ -85,7 +85,7 @@ class EtcdLeadership:
     def leader_name(self) -> str:
         if self.is_leader:
             return self._me.name
-        # An offer names a server that does not lead yet; our own name is old news by now.
+        # An offer names a server that does not lead yet; our own name is outdated.
         if self._seen is None or self._seen.holder.run in ("", self._me.run):
             return ""
         return self._seen.holder.name
@@ -139,7 +139,7 @@ class EtcdLeadership:
             else:
                 await self._client.revoke(lease, 1.0)
         except EtcdError as error:
-            _log.info("leadership of %s ends with its lease: %s", self._me.name, error)
+            _log.info("leadership of %s will end with its lease: %s", self._me.name, error)
 
     # taking the key
 
@@ -149,14 +149,14 @@ class EtcdLeadership:
             return False
         if seen is None:
             return await self._acquire(0)
-        # An earlier run of this server holds nothing any more: it had the same ports.
+        # An earlier run of this server is dead: it had the same ports.
         mine = seen.holder.name == self._me.name
         if mine or await self._is_gone(seen):
             return await self._acquire(seen.revision)
         return False
 
     async def _acquire(self, revision: int) -> bool:
-        """Takes the key as it was at `revision`, 0 for a key that was not there."""
+        """Takes the key if it is unchanged since `revision`; 0 for a missing key."""
         begin = time.monotonic()
         lease = (await self._client.grant(self._lease_s, _TRY_S)).ID
         if await self._write(self._me, lease, revision):
@@ -194,21 +194,21 @@ class EtcdLeadership:
         except EtcdError as error:
             why = str(error)
         self._silent = self._silent + 1 if why else 0
-        # Nothing listens there: no matter of who reaches whom, and no reason to wait until the leader has settled.
+        # Nothing listens there: this is not a partition, so there is no reason to wait for a settled leader.
         is_dead = "Connection refused" in why
         if self._silent < _SILENT_PINGS or (not is_dead and time.monotonic() - seen.since < self._settled_s):
             return False
-        self._say_once("take over", "taking over from %s, whose member cannot work: %s", seen.holder.name, why)
+        self._say_once("take over", "taking over from %s, whose member does not work: %s", seen.holder.name, why)
         return True
 
     def _say_once(self, what: str, text: str, *values: object) -> None:
-        """A server without a majority tries for hours: it logs the reason once, until there is another leader."""
+        """A server without a majority may try for hours: it logs the reason once, until there is another leader."""
         is_news = self._said.get(what, 0) != self._changes_seen
         self._said[what] = self._changes_seen
         _log.log(logging.WARNING if is_news else logging.DEBUG, text, *values)
 
     async def _other(self, endpoint: str) -> EtcdClient:
-        """A client for the holder's member, kept as long as that is the same."""
+        """A client for the holder's member, kept while the holder is the same."""
         if self._asked is None or self._asked.endpoint != endpoint:
             if self._asked is not None:
                 await self._asked.close()
@@ -223,7 +223,7 @@ class EtcdLeadership:
         self._seen = _Seen(self._me, self._revision, time.monotonic())
         self._renewer = asyncio.create_task(self._renew(lease))
         self._tell()
-        _log.info("server %s leads in epoch %d", self._me.name, self._epoch)
+        _log.info("server %s is the leader in epoch %d", self._me.name, self._epoch)
 
     async def _renew(self, lease: int) -> None:
         every_s = self._lease_s / _RENEWALS
@@ -235,7 +235,7 @@ class EtcdLeadership:
             try:
                 ttl_s = await self._client.keep_alive(lease, min(every_s * 2, self._sure_until - begin))
             except EtcdError as error:
-                _log.warning("the lease of %s was not renewed: %s", self._me.name, error)
+                _log.warning("cannot renew the lease of %s: %s", self._me.name, error)
             else:
                 if ttl_s == 0:
                     self._lost("the lease has ended")
@@ -246,7 +246,7 @@ class EtcdLeadership:
     def _lost(self, why: str) -> None:
         if not self._lease:
             return
-        _log.warning("server %s leads no more: %s", self._me.name, why)
+        _log.warning("server %s lost leadership: %s", self._me.name, why)
         self._lease = 0
         renewer, self._renewer = self._renewer, None
         if renewer is not None and renewer is not asyncio.current_task():
@@ -268,15 +268,15 @@ class EtcdLeadership:
                             await self._look()
             except (EtcdError, msgspec.DecodeError) as error:
                 if isinstance(error, EtcdRefused | msgspec.DecodeError):
-                    _log.error("who leads cannot be read: %s", error)
+                    _log.error("cannot read the current leader: %s", error)
                 await asyncio.sleep(_TICK_S)
 
     async def _look(self) -> int:
-        """Reads who leads now; the revision at which that was so."""
+        """Reads the current leader; returns the revision of that answer."""
         gets = [pb.RequestOp(request_range=pb.RangeRequest(key=key)) for key in (LEADER, EPOCH)]
         answer = await self._client.txn(pb.TxnRequest(success=gets), _TRY_S)
         leader, epoch = (response.response_range for response in answer.responses)
-        # An answer from before we took the key says nothing about us.
+        # An answer from before we took the key does not apply.
         if answer.header.revision < self._revision:
             return answer.header.revision
         if not leader.kvs:

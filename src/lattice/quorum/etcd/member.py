@@ -1,8 +1,8 @@
-"""Our own member of etcd: how it is started for the first time, again, or to join; and kept running until we stop.
+"""Our own etcd member: bootstrapped, restarted or joined, and kept running until we stop.
 
-The member is a child that the kernel kills with its server. What it was started as is written down before it starts, so that a
-start that was interrupted continues as the same: a member that is asked to start again and finds nothing refuses, because an empty
-folder would begin an empty cluster.
+The member is a child that the kernel kills with its server. Its parameters are recorded before it starts, so that an interrupted
+start continues with the same ones: a member that should restart but finds no data refuses, because an empty directory would create
+an empty cluster.
 """
 
 import asyncio
@@ -46,14 +46,14 @@ _FREE_WITHIN_S = 2.0
 _POLL_S = 0.05
 _RESTART_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 60.0
-# How long the second of two consecutive deaths counts against a member.
+# How long a member counts as unhealthy after two consecutive deaths.
 _FAILING_S = 20.0
-# A member that has lived this long has recovered.
+# A member that has run for this long has recovered.
 _RECOVERED_S = 4.0
 _LOG_TAIL_BYTES = 16_384
 LOG_LIMIT_BYTES = 16 << 20
 _LOG_CHECK_S = 60.0
-# What etcd says to a change of members while not all of them have been connected for some seconds.
+# etcd's answer to a membership change while not all members have been connected for some seconds.
 _UNHEALTHY = "unhealthy cluster"
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "TZ")
 
@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """A line of what a member writes."""
+    """A log line of a member."""
 
     level: str
     msg: str
@@ -72,7 +72,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 class EtcdMember:
-    """One member: `bootstrap`, `restart` or `join` it once, `stop` it in the end; in between it is restarted when it dies."""
+    """One member: `bootstrap`, `restart` or `join` it once, `stop` it at the end; in between it is restarted when it dies."""
 
     def __init__(self, settings: MemberSettings) -> None:
         self.settings = settings
@@ -80,7 +80,7 @@ class EtcdMember:
         self._deaths: deque[float] = deque(maxlen=2)
         self._spawned_at = 0.0
         self.version: Version | None = None
-        # Client addresses of other members, who are asked whether this one still belongs to them.
+        # Client addresses of other members, which are asked whether this one still belongs to the cluster.
         self.others: Sequence[str] = ()
         self.removed = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
@@ -90,60 +90,60 @@ class EtcdMember:
 
     @property
     def pid(self) -> int | None:
-        """The process, when there is one now."""
+        """The process, if one is running."""
         return None if self._process is None or self._process.returncode is not None else self._process.pid
 
     @property
     def trouble(self) -> str:
-        """Why the member does not serve, when it died again and again a moment ago; empty otherwise."""
+        """Why the member does not serve, if it died repeatedly just now; empty otherwise."""
         now = time.monotonic()
         is_failing = len(self._deaths) == 2 and now - self._deaths[0] < _FAILING_S
         if self.pid is not None and now - self._spawned_at > _RECOVERED_S:
             return ""
-        return f"its etcd member dies again and again: {self._told()}" if is_failing else ""
+        return f"its etcd member dies repeatedly: {self._told()}" if is_failing else ""
 
     def client(self, others: Sequence[str] = ()) -> EtcdClient:
-        """A client that asks this member first and `others` when it does not answer."""
+        """A client that tries this member first and then `others`."""
         return EtcdClient([self.settings.client_listen, *others], self.settings.certificates)
 
     async def bootstrap(self, token: str = "", cluster: Mapping[str, str] | None = None) -> None:
-        """Starts the first member of a new cluster. Refuses a folder that has been a member already.
+        """Starts the first member of a new cluster. Refuses a directory that already contains a member.
 
-        Several may begin together: all are given the same token and the same names with their peer URLs.
+        Several may bootstrap together: all get the same token and the same names with their peer URLs.
         """
         settings = self.settings
         if settings.started.exists() or (has_data(settings) and not settings.origin.exists()):
-            raise MemberFailed(f"{settings.folder} holds a member already; start without --bootstrap")
+            raise MemberFailed(f"{settings.folder} already contains a member; start without --bootstrap")
         if settings.origin.exists():
-            # The first start was interrupted before the member had answered anybody.
+            # The first start was interrupted before the member had answered.
             await self._start_and_wait(self._known_origin())
             return
         token = token or f"lattice-{secrets.token_hex(8)}"
         members = dict(cluster or {settings.name: settings.peer_url})
         if members.get(settings.name) != settings.peer_url:
             raise MemberFailed(
-                f"member {settings.name} at {settings.peer_url} is not among those that begin: {members}"
+                f"member {settings.name} at {settings.peer_url} is not among the initial members: {members}"
             )
         origin = Origin(name=settings.name, token=token, cluster=members, is_joining=False)
         await self._first_start(origin)
 
     async def restart(self) -> None:
-        """Starts a member that was started before. Refuses when its data are gone.
+        """Starts a member that was started before. Refuses if its data is gone.
 
-        It would begin an empty cluster, or come back as a voter that has forgotten what it had promised.
+        It would create an empty cluster, or return as a voter that has forgotten its votes.
         """
         origin = self._known_origin()
         if self.settings.removed.exists():
             raise MemberRemoved(self.settings)
         if self.settings.started.exists() and not has_data(self.settings):
             raise MemberFailed(
-                f"the data of member {origin.name} are gone from {self.settings.data}; "
+                f"the data of member {origin.name} is missing from {self.settings.data}; "
                 "remove the member from the cluster and join it again, or restore a backup"
             )
         await self._start_and_wait(origin)
 
     async def join(self, endpoints: Sequence[str], *, promote_within_s: float = 300.0) -> None:
-        """Adds this server to a running cluster as a learner, starts it, and gives it a vote once it has caught up.
+        """Adds this server to a running cluster as a learner, starts it, and promotes it once it has caught up.
 
         May be called again after it was interrupted.
         """
@@ -155,14 +155,14 @@ class EtcdMember:
             await self._promote(seed, promote_within_s)
 
     async def wait_ready(self, within_s: float = READY_WITHIN_S) -> None:
-        """Returns when the member answers and knows a leader; raises MemberFailed with its last words."""
+        """Returns when the member answers and has a leader. Raises MemberFailed with its last log line."""
         deadline = time.monotonic() + within_s
         deaths = self.restarts
         why = "it did not answer"
         async with self.client() as client:
             while time.monotonic() < deadline:
                 if self.pid is None or self.restarts > deaths:
-                    raise MemberFailed(f"etcd member {self.settings.name} ended at its start: {self._told()}")
+                    raise MemberFailed(f"etcd member {self.settings.name} failed to start: {self._told()}")
                 try:
                     if (await client.status(1.0)).leader:
                         return
@@ -173,7 +173,7 @@ class EtcdMember:
         raise MemberFailed(f"etcd member {self.settings.name} is not ready after {within_s:.0f} s: {why}")
 
     async def serves(self) -> bool:
-        """Whether the member answers at this moment and knows a leader."""
+        """Whether the member answers now and has a leader."""
         async with self.client() as client:
             try:
                 return bool((await client.status(1.0)).leader)
@@ -181,7 +181,7 @@ class EtcdMember:
                 return False
 
     async def stop(self) -> None:
-        """Ends the member: it hands over its leadership first, where it can. Harmless when repeated."""
+        """Stops the member, which transfers its leadership first if possible. Idempotent."""
         self._stopping = True
         self._leave_comparison()
         keeper, self._keeper = self._keeper, None
@@ -202,12 +202,12 @@ class EtcdMember:
             await process.wait()
 
     def _told(self) -> str:
-        """Its last words, and what follows from them for an operator."""
+        """Its last log line, and advice for an operator."""
         words = self.last_words()
         return words + remedy(self.settings, words)
 
     def last_words(self) -> str:
-        """The last error that the member wrote, or else its last line."""
+        """The last error that the member logged, or else its last line."""
         try:
             with self.settings.log.open("rb") as file:
                 file.seek(max(0, self.settings.log.stat().st_size - _LOG_TAIL_BYTES))
@@ -226,7 +226,7 @@ class EtcdMember:
         try:
             await self._start_and_wait(origin)
         except MemberFailed:
-            # Nothing was ever stored: the next attempt may start from scratch.
+            # Nothing was stored yet: the next attempt may start from scratch.
             if not has_data(self.settings):
                 self.settings.origin.unlink(missing_ok=True)
             raise
@@ -255,9 +255,9 @@ class EtcdMember:
             await asyncio.gather(ready, removed, return_exceptions=True)
 
     async def _was_removed(self) -> bool:
-        """Whether the others know this member no more; False when none can be asked.
+        """Whether the others no longer list this member; False if none answers.
 
-        A member exits with 0 when it was stopped, and not by us: then the others are asked until one answers.
+        A member that exits with 0 was stopped, but not by us: then the others are asked until one answers.
         """
         if self.removed.is_set():
             return True
@@ -269,7 +269,7 @@ class EtcdMember:
             while True:
                 for _ in self.others:
                     with contextlib.suppress(EtcdError):
-                        # Members list themselves from what each of them knows: this one first has to know everything.
+                        # Each member lists the members it knows: this one has to catch up first.
                         await client.range(pb.RangeRequest(key=EPOCH))
                         return self._note_removal(await client.members())
                 if time.monotonic() > deadline:
@@ -291,7 +291,7 @@ class EtcdMember:
                 f"{self.settings.folder} has never been a member; start with --bootstrap (the first server) or --join"
             ) from None
         except msgspec.DecodeError as error:
-            raise MemberFailed(f"{self.settings.origin} cannot be read: {error}") from error
+            raise MemberFailed(f"cannot read {self.settings.origin}: {error}") from error
 
     async def _joined_origin(self, seed: EtcdClient) -> Origin:
         settings = self.settings
@@ -307,7 +307,7 @@ class EtcdMember:
                 members = await self._add_learner(seed)
                 _check_joinable(settings, members)
         except EtcdRefused as error:
-            raise MemberFailed(f"the cluster did not take member {settings.name}: {error}") from error
+            raise MemberFailed(f"the cluster did not accept member {settings.name}: {error}") from error
         except EtcdUnavailable as error:
             raise MemberFailed(f"no member of the cluster answers: {error}") from error
         cluster = {member.name: member.peerURLs[0] for member in members if settings.peer_url not in member.peerURLs}
@@ -315,7 +315,7 @@ class EtcdMember:
         return Origin(name=settings.name, token="", cluster=cluster, is_joining=True)
 
     async def _add_learner(self, seed: EtcdClient) -> Sequence[pb.Member]:
-        """The members with ours added. A cluster takes a new one only when all have been connected for some seconds."""
+        """The members including ours. A cluster accepts a new one only if all have been connected for some seconds."""
         deadline = time.monotonic() + _ADD_WITHIN_S
         while True:
             try:
@@ -324,12 +324,12 @@ class EtcdMember:
                 if time.monotonic() > deadline:
                     if _UNHEALTHY in str(error):
                         raise MemberFailed(
-                            "the cluster takes no new member while one of its members does not answer; "
+                            "the cluster accepts no new member while one of its members does not answer; "
                             "repair that one or remove it: lattice admin raft members list"
                         ) from error
                     raise
             await asyncio.sleep(_POLL_S * 4)
-            # A try without an answer may have added it.
+            # An attempt without an answer may have added it.
             with contextlib.suppress(EtcdUnavailable):
                 members = await seed.members()
                 if any(self.settings.peer_url in member.peerURLs for member in members):
@@ -354,7 +354,7 @@ class EtcdMember:
 
     async def _start(self, origin: Origin) -> None:
         if self.pid is not None:
-            raise MemberFailed(f"member {origin.name} runs already as process {self.pid}")
+            raise MemberFailed(f"member {origin.name} is already running as process {self.pid}")
         if self.version is None:
             self.version = await installed_version(self.settings.program)
         for address in (self.settings.client_listen, self.settings.peer_listen):
@@ -385,16 +385,16 @@ class EtcdMember:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=fd,
                 stderr=fd,
-                # etcd also reads every option from ETCD_*: none may come from the server's environment.
+                # etcd also reads options from ETCD_*: it must not inherit them from the server's environment.
                 env={name: value for name in _ENVIRONMENT if (value := os.environ.get(name)) is not None},
-                # A signal for the server's group, such as the terminal's, ends the server; the server ends its member.
+                # A signal for the server's process group, such as Ctrl-C, ends the server, which then stops its member.
                 start_new_session=True,
             )
         finally:
             os.close(fd)
 
     async def _others_serve(self) -> bool:
-        """Members that all start now would wait for each other's data before they serve."""
+        """Members that start together would wait for each other's data before they serve."""
         clients = [EtcdClient([other], self.settings.certificates) for other in self.others]
         try:
             return await is_served(clients)
@@ -403,7 +403,7 @@ class EtcdMember:
                 await client.close()
 
     async def _compare(self) -> None:
-        """Makes up for a comparison that was left out at the start; a member that differs starts again, and makes it then."""
+        """Catches up on the comparison that the start left out; restarts a member that differs, which then compares itself."""
         clients = [EtcdClient([other], self.settings.certificates) for other in self.others]
         own = self.client()
         try:
@@ -412,7 +412,7 @@ class EtcdMember:
         finally:
             for client in (own, *clients):
                 await client.close()
-        _log.error("etcd member %s holds other data than the others: it is started again", self.settings.name)
+        _log.error("the data of etcd member %s differs from that of the others: restarting it", self.settings.name)
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
 
@@ -440,7 +440,7 @@ class EtcdMember:
             failures = 0 if time.monotonic() - begin > _STEADY_S else failures + 1
             pause = _RESTART_S[min(failures, len(_RESTART_S)) - 1] if failures else 0.0
             _log.error(
-                "etcd member %s ended with %s, restart in %.1f s: %s",
+                "etcd member %s exited with %s, restarting in %.1f s: %s",
                 self.settings.name,
                 code,
                 pause,
@@ -451,11 +451,11 @@ class EtcdMember:
             try:
                 self._process = await self._spawn(origin, version)
             except OSError as error:
-                _log.error("etcd member %s cannot be started: %s", self.settings.name, error)
+                _log.error("cannot start etcd member %s: %s", self.settings.name, error)
 
 
 async def _wait_free(address: str) -> None:
-    """Returns when the address is free: a connection of another process may hold the port for a moment."""
+    """Returns when the address is free: a connection of another process may hold the port briefly."""
     deadline = time.monotonic() + _FREE_WITHIN_S
     while True:
         try:
@@ -476,7 +476,7 @@ def _read_record(line: bytes) -> _Record | None:
 
 
 def _cut_log(path: Path, limit_bytes: int = LOG_LIMIT_BYTES) -> None:
-    """Moves what a member wrote aside when it has become much; the member keeps writing at the file's end."""
+    """Rotates a large log of a member; the member keeps appending to the file."""
     with contextlib.suppress(OSError):
         if path.stat().st_size > limit_bytes:
             shutil.copyfile(path, path.with_name(path.name + ".1"))
@@ -491,4 +491,4 @@ def _check_joinable(settings: MemberSettings, members: Sequence[pb.Member]) -> N
         if not member.name:
             raise MemberFailed(f"another server is joining at {member.peerURLs[0]}; let it finish, or remove it first")
         if member.name == settings.name:
-            raise MemberFailed(f"the cluster has a member called {member.name} at {member.peerURLs[0]} already")
+            raise MemberFailed(f"member {member.name} already exists at {member.peerURLs[0]}")

@@ -1,4 +1,4 @@
-"""What an operator does with the members of a quorum: look, promote, remove, move leadership."""
+"""Operations on the members of a quorum: list, promote, remove, move leadership."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,24 +14,24 @@ _TRANSFER = b"lattice/transfer"
 _REMEMBERED_S = 600
 _SETTLE_TRIES = 10
 _SETTLE_PAUSE_S = 0.3
-# What etcd answers when its leadership has moved since it was asked who leads.
+# etcd's answer if its leadership moved after the leader was looked up.
 _MOVED = "not leader"
 
 
 class MembersError(Exception):
-    """What was asked of the members is not possible; the text says why and what to do."""
+    """A membership operation is not possible; the text says why and what to do."""
 
 
 class _TooFew(MembersError):
-    """Without the member there would be no majority, as things are at this moment."""
+    """Without the member there would currently be no majority."""
 
 
 class _Moved(MembersError):
-    """Another member leads than a moment ago, or none."""
+    """The leader has just changed, or there is none."""
 
 
 class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One member as its cluster and it itself describe it. `raft_*` are etcd's own counts, not indexes of the log."""
+    """One member as the cluster and the member itself describe it. `raft_*` are etcd's own counts, not indexes of the log."""
 
     member_id: int
     name: str
@@ -49,27 +49,27 @@ class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_members(client: EtcdClient) -> Sequence[MemberStatus]:
-    """All members, by name; one that does not answer is there with its problem."""
+    """All members, by name; one that does not answer is listed with its problem."""
     members = await client.members()
     found = await asyncio.gather(*(_status(client, member) for member in members))
     return sorted(found, key=lambda status: (status.name, status.peer_url))
 
 
 async def promote(client: EtcdClient, name: str) -> None:
-    """Gives a learner its vote. Refuses one that has not caught up, and one that has a vote."""
+    """Promotes a learner to a voter. Refuses one that has not caught up or already votes."""
     member = await _named(client, name)
     if not member.isLearner:
-        raise MembersError(f"member {name} has a vote already")
+        raise MembersError(f"member {name} already has a vote")
     try:
         await client.promote(member.ID)
     except EtcdRefused as error:
-        raise MembersError(f"member {name} cannot get a vote now: {error}; try again when it has caught up") from error
+        raise MembersError(f"cannot promote member {name} now: {error}; try again when it has caught up") from error
 
 
 async def check_removal(client: EtcdClient, name: str) -> MemberStatus:
-    """The member that may be taken out. Refuses the last one, and one without which there is no majority.
+    """The member, if it may be removed. Refuses the last one, and one without which there is no majority.
 
-    While etcd's leadership moves, a member knows no leader for a moment: that is no reason to refuse.
+    While etcd's leadership moves, a member briefly has no leader; that is not a reason to refuse.
     """
     for left in reversed(range(_SETTLE_TRIES)):
         try:
@@ -78,7 +78,7 @@ async def check_removal(client: EtcdClient, name: str) -> MemberStatus:
             if not left:
                 raise
         await asyncio.sleep(_SETTLE_PAUSE_S)
-    raise AssertionError("a last try answers or raises")
+    raise AssertionError("the last attempt returns or raises")
 
 
 async def _removable(client: EtcdClient, name: str) -> MemberStatus:
@@ -93,13 +93,13 @@ async def _removable(client: EtcdClient, name: str) -> MemberStatus:
     needed = (len(voters) - 1) // 2 + 1
     if healthy < needed:
         raise _TooFew(
-            f"without {name} only {healthy} of {len(voters) - 1} members would answer, {needed} are needed; repair one first"
+            f"without {name} only {healthy} of {len(voters) - 1} members would answer, but {needed} are needed; repair one first"
         )
     return member
 
 
 async def remove(client: EtcdClient, name: str) -> None:
-    """Takes a member out; a leader hands over first. Refuses what `check_removal` refuses."""
+    """Removes a member; a leader transfers leadership first. Refuses what `check_removal` refuses."""
     member = await check_removal(client, name)
     if member.is_leader:
         await transfer_leadership(client, away_from=member.member_id)
@@ -110,12 +110,12 @@ async def remove(client: EtcdClient, name: str) -> None:
 
 
 async def note_removal(client: EtcdClient, name: str, request_id: str) -> None:
-    """Remembers for a while who asked for a removal, so that the same request may be repeated."""
+    """Remembers for a while which request asked for a removal, so that the request can be retried."""
     await _note(client, _REMOVALS + name.encode(), request_id)
 
 
 async def removed_by(client: EtcdClient, name: str) -> str:
-    """The request that asked for the last removal of this name; empty when that is long ago."""
+    """The request that asked for the last removal of this name; empty if that was long ago."""
     return await _noted(client, _REMOVALS + name.encode())
 
 
@@ -125,7 +125,7 @@ async def note_transfer(client: EtcdClient, request_id: str) -> None:
 
 
 async def transferred_by(client: EtcdClient) -> str:
-    """The request that asked for the last transfer without a named target; empty when that is long ago."""
+    """The request that asked for the last transfer without a named target; empty if that was long ago."""
     return await _noted(client, _TRANSFER)
 
 
@@ -140,9 +140,9 @@ async def _noted(client: EtcdClient, key: bytes) -> str:
 
 
 async def transfer_leadership(client: EtcdClient, name: str = "", *, away_from: int = 0) -> str:
-    """Moves etcd's leadership to the named member, or to any healthy one; returns who leads.
+    """Moves etcd's leadership to the named member, or to any healthy one; returns the new leader.
 
-    With `away_from` it is enough that this member leads no more.
+    With `away_from` it is enough that this member is no longer the leader.
     """
     for left in reversed(range(_SETTLE_TRIES)):
         try:
@@ -151,14 +151,14 @@ async def transfer_leadership(client: EtcdClient, name: str = "", *, away_from: 
             if not left:
                 raise
         await asyncio.sleep(_SETTLE_PAUSE_S)
-    raise AssertionError("a last try answers or raises")
+    raise AssertionError("the last attempt returns or raises")
 
 
 async def _transfer(client: EtcdClient, name: str, away_from: int) -> str:
     statuses = await list_members(client)
     leader = next((status for status in statuses if status.is_leader), None)
     if leader is None:
-        raise _Moved("no member leads at present; try again in a moment")
+        raise _Moved("there is no leader at the moment; try again")
     if away_from and leader.member_id != away_from:
         return leader.name
     if name:
@@ -205,12 +205,12 @@ async def _status(client: EtcdClient, member: pb.Member) -> MemberStatus:
         raft_applied=status.raftAppliedIndex,
         size_bytes=status.dbSize,
         used_bytes=status.dbSizeInUse,
-        problem="; ".join(status.errors) or ("" if status.leader else "it knows no leader"),
+        problem="; ".join(status.errors) or ("" if status.leader else "it has no leader"),
     )
 
 
 def is_called(name: str, member_name: str, peer_urls: Sequence[str]) -> bool:
-    """Whether a member is meant: by its name, or by its address, since it has no name before its first start."""
+    """Whether it is this member: by name, or by address, since it has no name before its first start."""
     return member_name == name or (not member_name and f"https://{name}" in peer_urls)
 
 

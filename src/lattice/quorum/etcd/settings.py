@@ -1,4 +1,4 @@
-"""A member of etcd as it is started: its settings, its command line, what is written down about it and where."""
+"""How an etcd member is started: its settings, its command line, and the records about it."""
 
 import socket
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ QUOTA_BYTES = 4 << 30
 
 
 class MemberFailed(Exception):
-    """The member could not be started, or does not answer; the text has its last words."""
+    """The member could not be started, or does not answer; the text has its last log line."""
 
 
 class MemberRemoved(MemberFailed):
-    """The cluster has taken this server out: it has nothing to do any more."""
+    """This server was removed from the cluster."""
 
     def __init__(self, settings: "MemberSettings") -> None:
         super().__init__(
@@ -29,7 +29,7 @@ class MemberRemoved(MemberFailed):
 
 @dataclass(frozen=True)
 class MemberSettings:
-    """What a member is called, where it keeps its data and where it is reached. Addresses are host:port."""
+    """A member's name, data directory and addresses (host:port)."""
 
     name: str
     folder: Path
@@ -65,12 +65,12 @@ class MemberSettings:
 
     @property
     def started(self) -> Path:
-        """Exists since the member first answered; from then on its data may not be missing."""
+        """A marker that exists after the member first answered; from then on its data must exist."""
         return self.folder / "started"
 
     @property
     def removed(self) -> Path:
-        """Exists since the cluster has taken this member out."""
+        """A marker that exists after this member was removed from the cluster."""
         return self.folder / "removed"
 
     @property
@@ -79,7 +79,7 @@ class MemberSettings:
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What the member was first started as; etcd looks at it only until it has data of its own."""
+    """The parameters of the member's first start; etcd uses them only until it has data."""
 
     name: str
     token: str
@@ -90,7 +90,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 def member_arguments(
     settings: MemberSettings, origin: Origin, version: Version, *, compares_first: bool = True
 ) -> list[str]:
-    """The command line of a member; with `compares_first` it serves only when its data are those of the others."""
+    """The command line of a member; with `compares_first` it serves only if its data matches that of the others."""
     certificates = settings.certificates
     word = "true" if compares_first else "false"
     corruption_check = (
@@ -126,7 +126,7 @@ def member_arguments(
         f"--quota-backend-bytes={settings.quota_bytes}",
         f"--heartbeat-interval={settings.heartbeat_ms}",
         f"--election-timeout={settings.election_ms}",
-        # What a member keeps for others that lag: the log above has snapshots of its own.
+        # Entries that a member keeps for lagging ones: our log has its own snapshots.
         "--snapshot-count=10000",
         "--logger=zap",
         "--log-outputs=stderr",
@@ -135,7 +135,7 @@ def member_arguments(
 
 
 def check_free(address: str) -> None:
-    """Refuse an address in use: the process that answers there would be taken for our member."""
+    """Refuses an address in use: the process that answers there would be mistaken for our member."""
     host, _, port = address.rpartition(":")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:

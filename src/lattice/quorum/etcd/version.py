@@ -1,4 +1,4 @@
-"""Which versions of etcd Lattice trusts with its log, and which one is installed."""
+"""The versions of etcd that Lattice supports, and the installed one."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ async def installed_version(program: str) -> Version:
         )
     except FileNotFoundError:
         raise UnusableEtcd(
-            f"{program} is not installed; install etcd {NEEDED} (Debian: etcd-server), or name it in the configuration"
+            f"{program} is not installed; install etcd {NEEDED} (Debian: etcd-server), or set its path in the configuration"
         ) from None
     except OSError as error:
         raise UnusableEtcd(f"{program} cannot be run: {error.strerror}") from error

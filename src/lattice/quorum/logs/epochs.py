@@ -1,7 +1,7 @@
-"""Numbers for histories: which log an entry belongs to, when there may have been several of one cluster.
+"""Epochs: which log an entry belongs to, since a cluster may have had several.
 
-An epoch is the time at which its log was begun, in milliseconds, and always higher than the one it continues. So a server that has
-seen a later one can refuse an earlier one, also when the same backup was restored twice.
+An epoch is the time at which its log was created, in milliseconds, and always higher than the one it continues. A server that has
+seen a later epoch can therefore refuse an earlier one, even if the same backup was restored twice.
 """
 
 import time

@@ -1,17 +1,17 @@
 """The replicated log: entries as keys of etcd, for a cluster of several servers.
 
 The fence is the compare of the append, not the leader's lease: entry i + 1 is written only while it is absent and entry i is
-present. With the first alone an index that was trimmed could be given again; that is why entry 0 exists from the beginning and why
-the newest entry is never trimmed. An error is not a failure: the transaction may have happened. Every append has an id of its own in
-its value, is tried again at the same index, and finds itself in the answer of the failed compare when an earlier try got through.
+present. With only the first check a trimmed index could be reused; that is why entry 0 always exists and why
+the newest entry is never trimmed. An error is not a failure: the transaction may have happened. Every append has a unique id in
+its value, is retried at the same index, and finds itself in the answer of the failed compare if an earlier attempt succeeded.
 ::
 
-    lattice/epoch         which history this is; an append of another epoch is refused
+    lattice/epoch         the epoch; an append of another epoch is refused
     lattice/log/head      the newest index, written with each entry
     lattice/log/e/INDEX   20 digits -> format, checksum, id of the append, payload
 
-A database that has reached its quota takes no entries, but deletions: `trim` makes room, gives it back to the file system, one member
-after the other, and lets the members write again.
+A database that has reached its quota accepts only deletions: `trim` frees space, returns it to the file system, one member
+after the other, and clears the alarm.
 """
 
 import asyncio
@@ -58,13 +58,13 @@ from lattice.quorum.logs.epochs import new_epoch
 from lattice.wire.pb import etcd_pb2 as pb
 
 APPEND_WITHIN_S = 10.0
-# The tries of one request: a member without a leader takes it and never answers, so that the first ones set the gap that is
-# seen when a leader dies; the later ones are for disks that are slow.
+# Time-outs of the attempts of one request: a member without a leader accepts it and never answers, so the first ones determine
+# the gap after the death of a leader; the later ones are for slow disks.
 TRIES_S = (1.0, 0.5, 0.5, 1.0, 2.0)
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2)
-# Entries requested per call: their largest sum fits into one message.
+# Entries requested per call: at their largest they still fit into one message.
 _PAGE = 32
-# Entries deleted per call: between two of them appends get their turn.
+# Entries deleted per call: appends run between two calls.
 _TRIM_STEP = 500
 _T = TypeVar("_T")
 
@@ -72,9 +72,9 @@ _log = logging.getLogger(__name__)
 
 
 class EtcdLog:
-    """A log in etcd. The client is the log's own: `close` closes it, and it may be opened only once.
+    """A log in etcd. It owns the client: `close` closes it, and the log may be opened only once.
 
-    `start` is where a new one begins that continues after a restore; a log that was begun otherwise is refused then.
+    `start` is where a new log starts after a restore; a log that started elsewhere is then refused.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class EtcdLog:
 
     @property
     def epoch(self) -> int:
-        """Which history this is: it rises with every log that is begun or restored."""
+        """The epoch: it rises with every log that is created or restored."""
         return self._epoch
 
     async def open(self) -> None:
@@ -112,13 +112,13 @@ class EtcdLog:
             raise
 
     async def _check_same_restore(self, start: LogStart) -> None:
-        """Another server was first. Its log is ours as well when it restored the same, or when what we have is of its history."""
+        """Another server was first. Its log is also ours if it restored the same backup, or if our data is of its epoch."""
         if self._epoch == start.former:
             return
         first = await self.read(start.index, 1) if self._first <= start.index else ()
         if not first or decode_batch(first[0].payload).batch_id != decode_batch(start.payload).batch_id:
             raise LogCorrupt(
-                f"the members hold another log (epoch {self._epoch}) than the restored one: a server began without the backup; "
+                f"the members have another log (epoch {self._epoch}) than the restored one: a server started without the backup; "
                 "stop all servers, empty their data directories, and restore again"
             )
 
@@ -148,9 +148,9 @@ class EtcdLog:
     async def append(self, expected_last: int, payload: bytes) -> int:
         self._check_open()
         if len(payload) > MAX_PAYLOAD_BYTES:
-            raise LogFull(f"an entry of {len(payload)} bytes is too large: {MAX_PAYLOAD_BYTES} at most")
+            raise LogFull(f"an entry of {len(payload)} bytes is too large: the maximum is {MAX_PAYLOAD_BYTES}")
         await self._settled()
-        # A caller that is cancelled must not leave a transaction with an unknown outcome behind.
+        # A cancelled caller must not leave a transaction with an unknown outcome behind.
         task = asyncio.create_task(self._append(expected_last, payload))
         try:
             return await asyncio.shield(task)
@@ -188,11 +188,11 @@ class EtcdLog:
                     pauses = _pauses()
             except LogUnavailable as error:
                 self._check_open()
-                _log.warning("the log cannot be followed, trying again: %s", error)
+                _log.warning("cannot follow the log, retrying: %s", error)
                 await self._or_closed(asyncio.sleep(next(pauses)))
 
     async def is_full(self) -> bool:
-        """Whether a member has reached its quota, so that nothing can be appended."""
+        """Whether a member has reached its quota, which blocks all appends."""
         self._check_open()
         try:
             return await etcd_space.is_full(self._client)
@@ -206,7 +206,7 @@ class EtcdLog:
         revision = 0
         while first < goal:
             step = min(goal, first + _TRIM_STEP)
-            # From the very beginning: what an interrupted trim left behind goes, too.
+            # From the very first entry, which also removes what an interrupted trim left behind.
             answer = await self._retried(trim_request(step))
             revision = answer.header.revision
             if answer.succeeded:
@@ -238,7 +238,7 @@ class EtcdLog:
             except EtcdError as error:
                 _raise(error)
             await asyncio.sleep(pause)
-        raise AssertionError("the tries never end")
+        raise AssertionError("unreachable: attempts never end")
 
     def _appended(self, index: int, own: bytes, answer: pb.TxnResponse) -> int:
         if answer.succeeded:
@@ -262,7 +262,7 @@ class EtcdLog:
         if found and unframe(index, found[0].value)[0] == own:
             return index
         if unknown and not found:
-            raise LogUnavailable(f"entry {index}: an earlier try may still get through; {error}") from error
+            raise LogUnavailable(f"entry {index}: an earlier attempt may still succeed; {error}") from error
         raise LogFull(f"entry {index}: {error}") from error
 
     async def _page(self, first: int, limit: int) -> tuple[list[Entry], int]:
@@ -280,7 +280,7 @@ class EtcdLog:
         return entries, answer.header.revision
 
     async def _watched(self, first: int, revision: int) -> AsyncIterator[Entry]:
-        """New entries in order. Ends when they have to be read again: after a compaction, or when one is missing."""
+        """New entries in order. Ends when they must be read again: after a compaction, or if one is missing."""
         request = pb.WatchCreateRequest(
             key=entry_key(first),
             range_end=entry_key(None),
@@ -307,14 +307,14 @@ class EtcdLog:
             await watch.aclose()
 
     async def _find_first(self) -> None:
-        """Looks for the oldest entry; walks over all of them, hence only when the known one is gone."""
+        """Finds the oldest entry by scanning all of them, hence only if the known one is gone."""
         everything = pb.RangeRequest(key=entry_key(1), range_end=entry_key(None), limit=1, keys_only=True)
         answer = await self._retried(pb.TxnRequest(success=[pb.RequestOp(request_range=everything)]))
         found = answer.responses[0].response_range.kvs
         self._first = index_of(found[0].key) if found else 1
 
     async def _retried(self, request: pb.TxnRequest) -> pb.TxnResponse:
-        """A transaction that may be repeated without harm."""
+        """An idempotent transaction."""
         deadline = time.monotonic() + self._append_within_s
         for pause, try_s in _tries():
             try:
@@ -325,7 +325,7 @@ class EtcdLog:
             except EtcdError as error:
                 _raise(error)
             await asyncio.sleep(pause)
-        raise AssertionError("the tries never end")
+        raise AssertionError("unreachable: attempts never end")
 
     async def _settled(self) -> None:
         if self._abandoned:

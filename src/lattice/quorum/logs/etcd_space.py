@@ -1,7 +1,7 @@
-"""Room in the database: what is used, and how it is given back after a trim.
+"""Space in the database: how much is used, and how it is freed after a trim.
 
 Deleting frees nothing, compaction frees pages inside the file, defragmentation shrinks the file, against whose size the quota
-counts. A member that defragments answers nothing: one at a time, the leader last. The alarm stays until it is taken back.
+counts. A member that defragments does not answer: one at a time, the leader last. The alarm stays until it is cleared.
 """
 
 import logging
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lattice.quorum.etcd.client import EtcdClient, EtcdError
 from lattice.wire.pb import etcd_pb2 as pb
 
-# A file that is this many times larger than what is in it is worth the pause of a defragmentation.
+# A file that is this many times larger than its content is worth the pause of a defragmentation.
 _WASTE = 3
 _SMALL_BYTES = 64 << 20
 
@@ -38,7 +38,7 @@ async def usage(client: EtcdClient) -> Sequence[MemberSpace]:
                 try:
                     status = await alone.status()
                 except EtcdError as error:
-                    _log.warning("member %s does not tell its size: %s", member.name, error)
+                    _log.warning("cannot get the size of member %s: %s", member.name, error)
                     continue
             found.append(
                 MemberSpace(member.name, endpoint, status.dbSize, status.dbSizeInUse, status.leader == member.ID)
@@ -47,12 +47,12 @@ async def usage(client: EtcdClient) -> Sequence[MemberSpace]:
 
 
 async def is_full(client: EtcdClient) -> bool:
-    """Whether a member has reached its quota, which stops all writing."""
+    """Whether a member has reached its quota, which blocks all writes."""
     return any(alarm.alarm == pb.NOSPACE for alarm in await client.alarms())
 
 
 async def give_back(client: EtcdClient, revision: int) -> None:
-    """Compacts up to the revision (0: none); defragments when the database is full or mostly holes; ends the alarm."""
+    """Compacts up to the revision (0: none); defragments if the database is full or mostly free pages; clears the alarm."""
     full = await is_full(client)
     if full and not revision:
         revision = (await client.range(pb.RangeRequest(key=b"\0", count_only=True))).header.revision
@@ -75,8 +75,8 @@ async def defragment(client: EtcdClient, *, all_members: bool) -> None:
                 try:
                     await alone.defragment()
                 except EtcdError as error:
-                    # It is tried again with the next trim; a file that stays too large raises the alarm again.
-                    _log.warning("member %s was not defragmented: %s", space.name, error)
+                    # The next trim tries again; a file that stays too large raises the alarm again.
+                    _log.warning("cannot defragment member %s: %s", space.name, error)
 
 
 def _endpoints(member: pb.Member) -> list[str]:

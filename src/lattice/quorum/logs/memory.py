@@ -1,4 +1,4 @@
-"""A log in memory: as strict as the durable ones, and gone with the process. For tests and for throw-away clusters."""
+"""A log in memory: as strict as the durable ones, but lost with the process. For tests and throw-away clusters."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -10,7 +10,7 @@ _TAIL_PAGE = 64
 
 
 class MemoryLog:
-    """Entries in a list; `close` and `open` again keep them, as reopening a file would."""
+    """Entries in a list, which survive `close` and `open`, as in a file."""
 
     def __init__(self) -> None:
         self._first = 1

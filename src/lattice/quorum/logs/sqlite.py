@@ -1,8 +1,8 @@
 """The embedded log: one SQLite file, for a cluster with one server.
 
 An entry is acknowledged after the commit of its own transaction (WAL, `synchronous=FULL`), so that kill -9 and a power cut lose
-nothing that was acknowledged. All SQL runs in one thread of its own. A lock on a file beside the database keeps a second process
-out, which makes the cached newest index the truth and `append` a real compare-and-append.
+nothing that was acknowledged. All SQL runs in a dedicated thread. A lock on a file beside the database keeps a second process
+out, so the cached newest index is authoritative and `append` is a real compare-and-append.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from lattice.quorum.logs.epochs import new_epoch
 FORMAT_VERSION = 1
 _TAIL_PAGE = 64
 _READ_PAGE = 256
-# Entries forgotten per transaction: between two of them appends get their turn.
+# Entries removed per transaction: appends run between two transactions.
 _TRIM_STEP = 500
 _PAGE_BYTES = 8192
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class SqliteLog:
-    """A durable log in one file; `start` is where a new one begins that continues after a restore."""
+    """A durable log in one file; `start` is where a new log starts after a restore."""
 
     def __init__(self, path: Path, start: LogStart | None = None) -> None:
         self._path = path
@@ -103,7 +103,7 @@ class SqliteLog:
             pass
 
     async def _run(self, work: Callable[[], _T], done: Callable[[], None] | None = None) -> _T:
-        """Runs `work` in the log's thread; a caller that is cancelled meanwhile does not stop it."""
+        """Runs `work` in the log's thread; cancelling the caller does not stop it."""
         if self._thread is None:
             raise LogUnavailable(f"{self._path}: the log is closed")
         future = asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -180,7 +180,7 @@ class _Store:
         return [self._checked(*row) for row in rows]
 
     def trim_step(self, before: int) -> bool:
-        """Forgets some entries below `before`; whether there are more."""
+        """Removes some entries below `before`; returns whether there are more."""
         goal = min(before, self._last)
         step = min(goal, self._first + _TRIM_STEP)
         if step <= self._first:
@@ -210,7 +210,7 @@ class _Store:
         self._first, self._last = (1, 0) if last is None else (first, last)
 
     def _forget_failed_commit(self) -> None:
-        # What the file holds decides, not what we believe was written.
+        # The content of the file decides, not what we believe was written.
         with contextlib.suppress(sqlite3.Error):
             if self._open_db.in_transaction:
                 self._open_db.rollback()
@@ -218,14 +218,14 @@ class _Store:
 
 
 def begin_file(path: Path, start: LogStart) -> None:
-    """Write a log that continues from `start`; it must not be open."""
+    """Writes a log that continues from `start`; it must not be open."""
     store = _Store(path, start)
     store.open()
     store.close()
 
 
 def read_file(path: Path, first: int) -> Iterator[Entry]:
-    """The entries from `first` on of a log that is not open; raises LogError."""
+    """The entries from `first` on of a log that is not open. Raises LogError."""
     store = _Store(path, None)
     store.open()
     try:
@@ -252,9 +252,9 @@ def _take_lock(path: Path) -> int:
         holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
         os.close(fd)
         raise LogHeld(
-            f"the log {path} is in use by process {holder}; stop that server first or use another folder"
+            f"the log {path} is in use by process {holder}; stop that server first or use another directory"
         ) from None
-    # The process id is only for the message above: without room for it the lock still holds.
+    # The process id is only for the message above: the lock also holds if the disk is full.
     with contextlib.suppress(OSError):
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
@@ -280,7 +280,7 @@ def _check_format(db: sqlite3.Connection, path: Path, start: LogStart | None) ->
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > FORMAT_VERSION:
         raise LogCorrupt(
-            f"{path}: written in format {version}, this version of Lattice reads up to {FORMAT_VERSION}; start the newer version"
+            f"{path}: has format {version}, but this version of Lattice reads up to {FORMAT_VERSION}; use the newer version"
         )
     has_history = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'history'").fetchone()[0]
     if version == 0 or not has_history:
@@ -298,11 +298,11 @@ def _check_format(db: sqlite3.Connection, path: Path, start: LogStart | None) ->
         db.execute(f"PRAGMA user_version={FORMAT_VERSION}")
         db.execute("COMMIT")
     if start is not None and db.execute("SELECT max(epoch) FROM history").fetchone()[0] != start.epoch:
-        raise LogCorrupt(f"{path} holds another log than the restored one; restore into an empty folder")
+        raise LogCorrupt(f"{path} contains another log than the restored one; restore into an empty directory")
 
 
 def _corrupt(path: Path, what: str) -> LogCorrupt:
-    return LogCorrupt(f"{path}: the log is damaged ({what}); keep a copy of the folder and restore it from a backup")
+    return LogCorrupt(f"{path}: the log is damaged ({what}); keep a copy of the directory and restore it from a backup")
 
 
 @contextlib.contextmanager
@@ -322,7 +322,7 @@ def _translate(path: Path, error: sqlite3.Error) -> LogError:
         return _corrupt(path, str(error))
     if code & 0xFF in _HELD:
         return LogHeld(f"the log {path} is locked by another process ({error})")
-    # A failed write leaves no commit mark in the WAL, hence nothing of the entry: file size limits and quotas end here, too.
+    # A failed write leaves no commit mark in the WAL, hence nothing of the entry; file size limits and quotas also end here.
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE):
-        return LogFull(f"{path}: no room for the entry ({error})")
+        return LogFull(f"{path}: no space for the entry ({error})")
     return LogUnavailable(f"{path}: {error}")

@@ -1,7 +1,7 @@
-"""How far the clocks of the servers are apart: measured with every answer of another server, reported when it is too large.
+"""Clock differences between servers: measured with every answer of another server, reported if too large.
 
 Times in the log come from the leader, and never go back; a leader whose clock is ahead takes the others with it. Walltimes,
-deadlines and certificates depend on clocks that agree, so an operator should hear of it before anything goes wrong.
+deadlines and certificates depend on clocks that agree, so operators should know before anything fails.
 """
 
 import logging
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 class SkewWatch:
-    """Holds the newest difference to each server; `limit_s` is the largest that is no reason to say anything."""
+    """Stores the newest difference to each server; differences up to `limit_s` are not reported."""
 
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         self._limit_ms = limit_s * 1000
@@ -22,11 +22,11 @@ class SkewWatch:
 
     @property
     def skews_s(self) -> Mapping[str, float]:
-        """By server, how far its clock is ahead of ours."""
+        """How far each server's clock is ahead of ours."""
         return {name: skew / 1000 for name, skew in sorted(self._skews_ms.items())}
 
     def note(self, name: str, theirs_ms: int, asked_ms: int, trip_ms: float) -> tuple[int | None, str]:
-        """The difference that an answer shows, and a warning when it is beyond the limit whatever the answer's way took."""
+        """Records the difference that an answer shows; warns if it exceeds the limit regardless of the round-trip time."""
         if not theirs_ms:
             return None, ""
         skew_ms = theirs_ms - (asked_ms + trip_ms / 2)
@@ -39,7 +39,7 @@ class SkewWatch:
         direction = "ahead" if skew_ms > 0 else "behind"
         warning = (
             f"its clock is {abs(skew_ms) / 1000:.1f} s {direction}, "
-            f"more than {self._limit_ms / 1000:g} s; see that time is synchronised (chrony, ntpd)"
+            f"more than {self._limit_ms / 1000:g} s; check time synchronization (chrony, ntpd)"
         )
         if name not in self._told:
             self._told.add(name)
@@ -47,6 +47,6 @@ class SkewWatch:
         return round(skew_ms), warning
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Forgets servers that are gone."""
+        """Removes servers that are gone."""
         self._skews_ms = {name: skew for name, skew in self._skews_ms.items() if name in names}
         self._told.intersection_update(names)

@@ -1,7 +1,7 @@
-"""Where each server of the quorum is reached: every server writes it down in etcd when it starts, and follows what the others write.
+"""The addresses of the servers: every server writes its own to etcd when it starts, and follows those of the others.
 
-What is shown are the servers that are members of etcd and no others. One that has not started yet is shown as the configuration names
-it. The last that was seen is kept in a file, so that a server whose own member is down finds the others.
+Only servers that are members of etcd are shown. One that has not started yet is shown as in the configuration. A file caches the
+last state, so that a server whose own member is down finds the others.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from lattice.wire.pb import etcd_pb2 as pb
 PREFIX = b"lattice/servers/"
 _BEHIND = b"lattice/servers0"
 _RETRY_S = 0.5
-# Members come and go without a word in the keys.
+# Members come and go without a change of the keys.
 _REFRESH_S = 10.0
 
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class ServerDirectory:
-    """Open it, `publish` where this server is, and look at `entries`; `close` it in the end."""
+    """Open it, `publish` this server's addresses, and read `entries`; `close` it at the end."""
 
     def __init__(self, client: EtcdClient, configured: Sequence[ServerEntry], cache: Path) -> None:
         self._client = client
@@ -57,15 +57,15 @@ class ServerDirectory:
         return self._entries.get(name)
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Calls back when `entries` are others. The callback must be short and must not raise."""
+        """Calls back when `entries` change. The callback must be short and must not raise."""
         self._changes.append(callback)
 
     def learn(self, entries: Sequence[ServerEntry]) -> None:
-        """Use what another server knows, until it can be read here."""
+        """Uses the entries of another server until they can be read here."""
         self._show({entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name)})
 
     async def open(self) -> None:
-        """Read the current entries, then follow changes."""
+        """Reads the current entries, then follows changes."""
         await self.look()
         self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._refresh())]
 
@@ -76,18 +76,18 @@ class ServerDirectory:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def publish(self, entry: ServerEntry) -> None:
-        """Tells the others where this server is."""
+        """Publishes this server's addresses."""
         await self._client.put(pb.PutRequest(key=PREFIX + entry.name.encode(), value=msgspec.json.encode(entry)))
         await self.look()
 
     async def forget(self, name: str) -> None:
-        """Takes a server out that is no member any more."""
+        """Removes a server that is no longer a member."""
         gone = pb.DeleteRangeRequest(key=PREFIX + name.encode())
         await self._client.txn(pb.TxnRequest(success=[pb.RequestOp(request_delete_range=gone)]))
         await self.look()
 
     async def look(self) -> int:
-        """Reads who is where now; the revision at which that was so."""
+        """Reads the current entries; returns the revision of that answer."""
         members = await self._client.members()
         answer = await self._client.range(pb.RangeRequest(key=PREFIX, range_end=_BEHIND))
         found = {entry.name: entry for kv in answer.kvs if (entry := _decoded(kv.value)) is not None}
@@ -101,7 +101,7 @@ class ServerDirectory:
         try:
             _write_cache(self._cache, entries)
         except OSError as error:
-            _log.warning("%s cannot be written: %s", self._cache, error)
+            _log.warning("cannot write %s: %s", self._cache, error)
         for callback in self._changes:
             callback()
 
@@ -115,7 +115,7 @@ class ServerDirectory:
                         if response.events:
                             await self.look()
             except EtcdError as error:
-                _log.debug("the servers' addresses cannot be followed now: %s", error)
+                _log.debug("cannot follow the servers' addresses: %s", error)
             await asyncio.sleep(_RETRY_S)
 
     async def _refresh(self) -> None:
@@ -142,7 +142,7 @@ def _decoded(value: bytes) -> ServerEntry | None:
     try:
         return msgspec.json.decode(value, type=ServerEntry)
     except msgspec.MsgspecError as error:
-        _log.error("a server's address cannot be read: %s", error)
+        _log.error("cannot read a server's address: %s", error)
         return None
 
 

@@ -1,7 +1,7 @@
-"""A server's copy of the state for another one that cannot get it from the log any more: newest snapshot and archive in one file.
+"""A copy of a server's state for another one that can no longer get it from the log: newest snapshot and archive in one file.
 
 The snapshot is chosen first and the archive copied afterwards, so that the archive has everything that left the state before it.
-The one who receives it checks the snapshot's hashes like those of its own, before anything of its own is replaced.
+The receiver verifies the snapshot's hashes before it replaces any of its own data.
 """
 
 import re
@@ -20,14 +20,14 @@ _NAME = re.compile(rf"{SNAPSHOTS}/\d+/[A-Za-z0-9_][A-Za-z0-9_.-]*|{re.escape(ARC
 
 
 class NothingToHandOver(Exception):
-    """There is no snapshot here, or what came from another server cannot be used."""
+    """There is no snapshot here, or the data from another server is unusable."""
 
 
 def pack(data_dir: Path) -> Path:
-    """A file with the newest snapshot and the archive; the caller removes it. Blocks."""
+    """Creates a file with the newest snapshot and the archive; the caller removes it. Blocks."""
     indexes = SnapshotFolder(data_dir / SNAPSHOTS).indexes()
     if not indexes:
-        raise NothingToHandOver("no snapshot was taken here yet")
+        raise NothingToHandOver("this server has no snapshot yet")
     newest = data_dir / SNAPSHOTS / str(indexes[-1])
     with tempfile.TemporaryDirectory(dir=data_dir, prefix=".handover-") as folder:
         copy = Path(folder) / ARCHIVE
@@ -45,7 +45,7 @@ def pack(data_dir: Path) -> Path:
 
 
 def unpack(packed: Path, data_dir: Path) -> int:
-    """Puts a snapshot and the archive that came with it in place; the snapshot's index. They must not be open. Blocks."""
+    """Installs a snapshot and its archive; returns the snapshot's index. They must not be open. Blocks."""
     with tempfile.TemporaryDirectory(dir=data_dir, prefix=".handover-") as folder:
         fresh = Path(folder)
         try:
@@ -67,7 +67,7 @@ def unpack(packed: Path, data_dir: Path) -> int:
 
 
 def _put_in_place(fresh: Path, data_dir: Path, index: int) -> None:
-    # The archive first: with it alone the next start looks for a snapshot again.
+    # The archive first: with only the archive, the next start looks for a snapshot again.
     for leftover in (f"{ARCHIVE}-wal", f"{ARCHIVE}-shm"):
         (data_dir / leftover).unlink(missing_ok=True)
     (fresh / ARCHIVE).chmod(0o600)

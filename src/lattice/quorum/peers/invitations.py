@@ -1,8 +1,8 @@
-"""Invitations for servers that shall join: made by one server, redeemed at any, good for one server and for a short time.
+"""Invitations for new servers: created by one server, redeemed at any, valid once and for a short time.
 
-An invitation is a key in etcd under a lease, so it ends by itself, and no copy of its secret is kept. What leaves the cluster is the
-token: the secret, whom to trust, and where to ask. The first server to redeem it binds it to the keys it has made; the same server may
-repeat that when the answer got lost, and no other server can.
+An invitation is a key in etcd under a lease, so it expires by itself, and no copy of its secret is kept. The token leaves the
+cluster: the secret, the authority to trust, and the addresses to contact. The first server to redeem it binds it to the keys it has
+generated; only that server can retry if the answer was lost.
 """
 
 import base64
@@ -25,11 +25,11 @@ _SECRET_BYTES = 32
 
 
 class InvitationError(Exception):
-    """A token that cannot be read, or an invitation that is not good; the text says what to do."""
+    """An unreadable token or an invalid invitation; the text says what to do."""
 
 
 class JoinToken(msgspec.Struct, frozen=True, kw_only=True):
-    """What the new server is given. Secret."""
+    """What the new server gets. Secret."""
 
     id: str
     secret: str
@@ -40,7 +40,7 @@ class JoinToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Invitation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the cluster keeps. `bound` is the hash of the keys that it was redeemed for; empty until then."""
+    """What the cluster stores. `bound` is the hash of the keys that redeemed it; empty before."""
 
     id: str
     name: str
@@ -54,22 +54,22 @@ def encode_token(token: JoinToken) -> str:
 
 
 def decode_token(text: str) -> JoinToken:
-    """Raises InvitationError for anything else than a whole token."""
+    """Raises InvitationError for anything but a complete token."""
     text = text.strip()
     if not text.startswith(_MARK):
         raise InvitationError(
-            "this is no join token; `lattice admin raft members add NAME` makes one, and it has to be copied whole"
+            "this is not a join token; create one with `lattice admin raft members add NAME` and copy it completely"
         )
     try:
         return msgspec.msgpack.decode(base64.urlsafe_b64decode(text.removeprefix(_MARK)), type=JoinToken)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise InvitationError("the join token is damaged; copy it again, whole") from error
+        raise InvitationError("the join token is damaged; copy it again, completely") from error
 
 
 async def invite(
     client: EtcdClient, name: str, *, trusted: bytes, servers: Sequence[str], lifetime_s: int
 ) -> JoinToken:
-    """A new invitation for the server `name`; former ones for the same name end."""
+    """Creates an invitation for the server `name`; revokes earlier ones for the same name."""
     for former in await pending(client):
         if former.name == name:
             await withdraw(client, former.id)
@@ -89,20 +89,20 @@ async def invite(
 
 
 async def redeem(client: EtcdClient, invitation_id: str, secret: str, keys: bytes) -> Invitation:
-    """Binds the invitation to the keys and returns it. Raises InvitationError, without a hint at what was wrong about a secret."""
+    """Binds the invitation to the keys and returns it. Raises InvitationError without revealing anything about the secret."""
     answer = await client.range(pb.RangeRequest(key=_key(invitation_id)))
     if not answer.kvs:
-        raise InvitationError("the invitation is not known: it has ended, or was withdrawn; make a new one")
+        raise InvitationError("unknown invitation: it has expired or was revoked; create a new one")
     kv = answer.kvs[0]
     found = msgspec.json.decode(kv.value, type=Invitation)
     if not hmac.compare_digest(found.secret_hash, _hash(secret)):
-        raise InvitationError("the invitation is not known: it has ended, or was withdrawn; make a new one")
+        raise InvitationError("unknown invitation: it has expired or was revoked; create a new one")
     if _is_over(found):
-        raise InvitationError(f"the invitation for server {found.name} has ended; make a new one")
+        raise InvitationError(f"the invitation for server {found.name} has expired; create a new one")
     bound = hashlib.sha256(keys).hexdigest()
     if found.bound:
         if not hmac.compare_digest(found.bound, bound):
-            raise InvitationError("the invitation was used already, by a server with other keys; make a new one")
+            raise InvitationError("the invitation was already used by a server with other keys; create a new one")
         return found
     taken = msgspec.structs.replace(found, bound=bound)
     compare = pb.Compare(
@@ -111,25 +111,25 @@ async def redeem(client: EtcdClient, invitation_id: str, secret: str, keys: byte
     put = pb.PutRequest(key=_key(invitation_id), value=msgspec.json.encode(taken), lease=kv.lease)
     outcome = await client.txn(pb.TxnRequest(compare=[compare], success=[pb.RequestOp(request_put=put)]))
     if not outcome.succeeded:
-        raise InvitationError("the invitation is being used by another server at this moment; make a new one")
+        raise InvitationError("another server is using the invitation at this moment; create a new one")
     return taken
 
 
 async def pending(client: EtcdClient) -> list[Invitation]:
-    """All invitations that are still good, by the name of their servers."""
+    """All valid invitations, by the name of their servers."""
     answer = await client.range(pb.RangeRequest(key=_PREFIX, range_end=_BEHIND))
     found = [msgspec.json.decode(kv.value, type=Invitation) for kv in answer.kvs]
     return sorted((each for each in found if not _is_over(each)), key=lambda invitation: invitation.name)
 
 
 async def withdraw(client: EtcdClient, invitation_id: str) -> None:
-    """Ends an invitation; harmless when it has ended."""
+    """Revokes an invitation; idempotent."""
     gone = pb.DeleteRangeRequest(key=_key(invitation_id))
     await client.txn(pb.TxnRequest(success=[pb.RequestOp(request_delete_range=gone)]))
 
 
 def _is_over(invitation: Invitation) -> bool:
-    """Its lease ends later than that when etcd changes its leader: all leases start again then."""
+    """The lease may end later than that, because etcd restarts all leases when it changes its leader."""
     return invitation.expires_at_ms <= time.time() * 1000
 
 

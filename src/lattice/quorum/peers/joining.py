@@ -1,7 +1,7 @@
-"""How a server without certificates gets them: it makes its keys, asks with an invitation, and is answered by any member.
+"""How a new server gets its certificates: it generates keys, presents its invitation, and any member answers.
 
-Private keys stay where they were made. They are written down before anything is asked, so that a server that was interrupted repeats
-the same question: an invitation is good for one pair of keys only.
+Private keys never leave their server. They are stored before the request, so that an interrupted server repeats the same request:
+an invitation is valid for one pair of keys only.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _CLIENT = "client.key"
 
 
 class JoinRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the new server asks. `secret_check` proves that both sign tokens with the same secret, without telling it."""
+    """The request of the new server. `secret_check` proves that both sign tokens with the same secret, without revealing it."""
 
     id: str
     secret: str
@@ -50,7 +50,7 @@ class JoinRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JoinAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Certificates for the keys, and the authority's own: any server may be lost, so each can issue."""
+    """Certificates for the keys, and the authority's key: any server may be lost, so each can issue."""
 
     trusted: bytes
     member_certificate: bytes
@@ -60,7 +60,7 @@ class JoinAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask(folder: CertificateFolder, token: JoinToken, server: ServerEntry, api_secret: bytes) -> JoinRequest:
-    """The question of a new server; its keys lie in the folder from now on."""
+    """The request of a new server; stores its keys in the directory."""
     member, client = (_own_key(folder, name) for name in (_MEMBER, _CLIENT))
     return JoinRequest(
         id=token.id,
@@ -73,7 +73,7 @@ def ask(folder: CertificateFolder, token: JoinToken, server: ServerEntry, api_se
 
 
 def accept(folder: CertificateFolder, answer: JoinAnswer) -> None:
-    """Installs what came back together with the keys that were made for it."""
+    """Installs the answer together with the keys generated for it."""
     keys = folder.path / _FOLDER
     credentials = Credentials(
         trusted=answer.trusted,
@@ -90,20 +90,20 @@ def accept(folder: CertificateFolder, answer: JoinAnswer) -> None:
 
 
 def check(request: JoinRequest, invitation: Invitation, api_secret: bytes) -> None:
-    """Refuses a server that was not meant, and one that would not take the tokens of this cluster."""
+    """Refuses a server with another name, and one that would not accept the tokens of this cluster."""
     if request.server.name != invitation.name:
         raise InvitationError(
             f'the invitation is for server "{invitation.name}", not for "{request.server.name}"; '
-            "make one for that name, or change `name` in its configuration"
+            "create one for that name, or change `name` in its configuration"
         )
     if not hmac.compare_digest(request.secret_check, secret_check(api_secret, request.id, request.server.name)):
         raise InvitationError(
-            "api.hmac_secret of the new server is not that of the cluster: it would refuse everybody's token; give it the same"
+            "api.hmac_secret of the new server differs from the cluster's, so it would refuse all tokens; use the same secret"
         )
 
 
 def admit(folder: CertificateFolder, request: JoinRequest, servers: list[ServerEntry]) -> JoinAnswer:
-    """The answer to a checked question."""
+    """The answer to a validated request."""
     server = request.server
     hosts = [address.rpartition(":")[0].strip("[]") for address in (server.client, server.peer, server.internal)]
     member, client = sign(
@@ -158,12 +158,12 @@ def _request(key: ec.EllipticCurvePrivateKey, name: str) -> bytes:
 
 
 def _public(request: bytes) -> ec.EllipticCurvePublicKey:
-    """The key of a request that was signed with it; nothing else of the request counts."""
+    """The key of a request that is signed with it; the rest of the request is ignored."""
     try:
         found = x509.load_pem_x509_csr(request)
         key = found.public_key()
     except (ValueError, InvalidSignature) as error:
-        raise InvitationError("the certificate request of the new server cannot be read") from error
+        raise InvitationError("invalid certificate request of the new server") from error
     if not found.is_signature_valid or not isinstance(key, ec.EllipticCurvePublicKey):
         raise InvitationError("the certificate request of the new server is not signed with its own key")
     return key

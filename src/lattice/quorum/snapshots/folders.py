@@ -1,7 +1,7 @@
-"""Snapshots of the state as folders: `INDEX/manifest.json` and chunk files, each named with its hash in the manifest.
+"""Snapshots of the state as directories: `INDEX/manifest.json`, which lists the chunk files with their hashes.
 
-A folder is written under a temporary name, made durable, then renamed: one that has a number for a name was complete. Damage
-that comes later is found by the hashes, and an older snapshot is used instead.
+A directory is written under a temporary name, made durable, then renamed: one with a number for a name is complete. The hashes
+reveal later damage, and an older snapshot is used instead.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class SnapshotDamaged(Exception):
-    """A snapshot that cannot be used; another one may be."""
+    """A snapshot is unusable; another one may be intact."""
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class SnapshotFolder:
         except (OSError, msgspec.MsgspecError, UnreadableBatch) as error:
             raise SnapshotDamaged(f"{folder}: {error}") from error
         if state.digest() != manifest.digest:
-            raise SnapshotDamaged(f"{folder}: the state does not have the digest of its manifest")
+            raise SnapshotDamaged(f"{folder}: the digest of the state does not match its manifest")
         return state
 
     def is_whole(self, index: int) -> bool:
@@ -120,11 +120,11 @@ class SnapshotFolder:
             manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
             return manifest.index == index and all(True for _ in _checked_chunks(folder, manifest))
         except (OSError, msgspec.MsgspecError, SnapshotDamaged) as error:
-            _log.error("snapshot %d cannot be used: %s", index, error)
+            _log.error("cannot use snapshot %d: %s", index, error)
             return False
 
     def put_aside(self, last: int) -> None:
-        """Takes snapshots behind an entry out of the way; they stay beside the others under another name."""
+        """Moves snapshots after an entry aside; they stay beside the others under another name."""
         for index in self.indexes():
             if index > last:
                 aside = self._path / f"{index}.lost"
@@ -132,7 +132,7 @@ class SnapshotFolder:
                 (self._path / str(index)).rename(aside)
 
     def newest(self, at_least: int, at_most: int | None = None) -> tuple[int, State] | None:
-        """The newest good snapshot that is not older than `at_least` nor newer than `at_most`; None when there is none."""
+        """The newest intact snapshot between `at_least` and `at_most`; None if there is none."""
         for index in reversed(self.indexes()):
             if index < at_least:
                 break
@@ -141,7 +141,7 @@ class SnapshotFolder:
             try:
                 return index, self.load(index)
             except SnapshotDamaged as error:
-                _log.error("snapshot cannot be used, trying the one before: %s", error)
+                _log.error("cannot use a snapshot, trying the previous one: %s", error)
         return None
 
     def remove_drafts(self) -> None:
@@ -161,7 +161,7 @@ def _write_folder(folder: Path, index: int, view: FrozenView) -> Written:
     for name, data in encode_state_chunks(view):
         write_private(folder / name, data)
         chunks.append(Chunk(name=name, sha256=hashlib.sha256(data).hexdigest(), size=len(data)))
-        # The event loop's thread waits for the interpreter lock while a chunk is encoded: give it its turn.
+        # The event loop's thread waits for the interpreter lock while a chunk is encoded: yield to it.
         time.sleep(_BREATH_S)
     manifest = Manifest(format=FORMAT_VERSION, index=index, digest=view.digest, chunks=tuple(chunks), level=view.level)
     data = msgspec.json.format(msgspec.json.encode(manifest))

@@ -1,9 +1,9 @@
 """When a snapshot is taken, and what must be true before and after it.
 
-Before a snapshot exists, the archive holds everything that left the state up to its index. After it exists, the log records it,
-and is trimmed up to the snapshot before the newest, so that a damaged newest one can be done without. The state is only copied
-shallowly on the event loop; encoding and writing happen in a thread. A log that has no room records nothing: it is trimmed first
-then, and any server may do that, because a full log has no leader for long.
+Before a snapshot exists, the archive contains everything that left the state up to its index. Afterwards the log records it
+and is trimmed up to the snapshot before the newest, so that a damaged newest one can be replaced. The state is only copied
+shallowly on the event loop; encoding and writing happen in a thread. A full log cannot record a snapshot: it is trimmed first
+in that case, by any server, because a full log soon has no leader.
 """
 
 import asyncio
@@ -60,22 +60,22 @@ class SnapshotKeeper:
             self._start(index, state)
 
     async def finish(self, index: int, state: State, at_least: int) -> None:
-        """Waits for a snapshot under way; takes a last one when more than `at_least` commands came since the newest."""
+        """Waits for a snapshot in progress; takes a last one if more than `at_least` commands came since the newest."""
         if self._task is not None:
             await self._task
         if self._since > at_least:
             await self._start(index, state)
 
     async def wait_idle(self) -> None:
-        """Returns when no snapshot is under way."""
+        """Returns when no snapshot is in progress."""
         while self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 
     async def take(self, index: int, state: State, *, makes_room: bool = False) -> Written:
-        """A snapshot now; none may be under way. Raises one of FAILURES. With `makes_room` the log is trimmed, recorded or not."""
+        """Takes a snapshot; none may be in progress. Raises one of FAILURES. With `makes_room` the log is trimmed in any case."""
         counted, self._since = self._since, 0
         working = asyncio.create_task(self._take(index, state.frozen_view(), counted, makes_room=makes_room))
-        # What else wants a snapshot waits for this one, and does not hear of its failure.
+        # Other callers wait for this one, and do not learn of its failure.
         self._task = asyncio.create_task(_settled(working), name=f"snapshot {index}")
         try:
             return await asyncio.shield(working)
@@ -128,7 +128,7 @@ class SnapshotKeeper:
         try:
             await self._record(pointer)
         except LogFull:
-            _log.warning("the log has no room to record snapshot %d: trimming it first", pointer.index)
+            _log.warning("the log is too full to record snapshot %d: trimming it first", pointer.index)
             await self._trim_to_newest()
             await self._record(pointer)
 
@@ -138,12 +138,12 @@ class SnapshotKeeper:
             await self._log.trim(indexes[-2] + 1)
 
     async def _trim_to_newest(self) -> None:
-        """Leaves nothing in the log that the newest snapshot holds, once that was read back."""
+        """Trims everything that the newest snapshot contains, after verifying that snapshot."""
         newest = (await asyncio.to_thread(self._folder.indexes))[-1]
         try:
             await asyncio.to_thread(self._folder.load, newest)
         except SnapshotDamaged as error:
-            raise OSError(f"a snapshot cannot be read back: {error}") from error
+            raise OSError(f"cannot read back a snapshot: {error}") from error
         await self._log.trim(newest + 1)
 
 

@@ -1,12 +1,12 @@
-"""The quorum's own certificates: an authority made at bootstrap, what it issues, how both are replaced.
+"""The quorum's own certificates: an authority created at bootstrap, the certificates it issues, and their rotation.
 
-Members trust only this authority, in both directions and on both ports. What is issued lies in a folder of its own, and
-`current` points at the newest one: a rotation is one rename, and etcd re-reads the pair at every handshake. The authority itself
-lasts as long as its cluster: a server is excluded permanently by a restore into a new one, with a new authority.
+Members trust only this authority, in both directions and on both ports. Each issue has its own directory, and
+`current` points to the newest one: a rotation is one rename, and etcd re-reads the pair at every handshake. The authority itself
+lives as long as its cluster: a server is excluded permanently by a restore into a new one, with a new authority.
 ::
 
     FOLDER/            0700
-      ca.crt           whom to trust
+      ca.crt           the authority
       ca.key           only where certificates are issued
       current          -> issued-N
       issued-N/        member.crt member.key client.crt client.key
@@ -45,7 +45,7 @@ class CertificateError(Exception):
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """What one server needs to be a member: PEM texts. Secret; travels to a joining server over a trusted way only."""
+    """What one server needs to be a member: PEM texts. Secret; sent to a joining server only over a trusted connection."""
 
     trusted: bytes
     member_certificate: bytes
@@ -93,11 +93,11 @@ class CertificateFolder:
         return self.trusted.exists() and self.member_key.exists()
 
     def expires_at(self) -> datetime:
-        """When the first of the current certificates ends."""
+        """When the first of the current certificates expires."""
         return min(_load_certificate(p).not_valid_after_utc for p in (self.member_certificate, self.client_certificate))
 
     def serial(self) -> str:
-        """The number of this server's present certificate, as it is shown to people."""
+        """The serial number of this server's current certificate, as shown to users."""
         return f"{_load_certificate(self.member_certificate).serial_number:x}"
 
     def needs_renewal(self, now: datetime) -> bool:
@@ -108,9 +108,11 @@ class CertificateFolder:
 
 
 def create_authority(folder: CertificateFolder) -> None:
-    """Makes a new authority. Refuses a folder that has one: its members could not be reached any more."""
+    """Creates a new authority. Refuses a directory that has one: its members would become unreachable."""
     if folder.trusted.exists():
-        raise CertificateError(f"{folder.path} holds certificates of a quorum already; remove it or use another folder")
+        raise CertificateError(
+            f"{folder.path} already contains certificates of a quorum; remove it or use another directory"
+        )
     folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.path.chmod(0o700)
     key, certificate = _new_authority()
@@ -121,7 +123,7 @@ def create_authority(folder: CertificateFolder) -> None:
 def issue(
     folder: CertificateFolder, hosts: Sequence[str], *, name: str = "", lifetime: timedelta = LIFETIME
 ) -> Credentials:
-    """New credentials for the server `name` that is reached under `hosts`; needs the authority's key."""
+    """New credentials for the server `name`, reachable at `hosts`; needs the authority's key."""
     member_key, client_key = new_key(), new_key()
     member, client = sign(folder, member_key.public_key(), client_key.public_key(), hosts, name=name, lifetime=lifetime)
     return Credentials(
@@ -151,12 +153,12 @@ def sign(
 
 
 def with_authority(folder: CertificateFolder, credentials: Credentials) -> Credentials:
-    """The same with the authority's key, for a server that shall be able to issue, too."""
+    """The same with the authority's key, for a server that must be able to issue certificates."""
     return msgspec.structs.replace(credentials, authority_key=_read(folder.authority_key))
 
 
 def install(folder: CertificateFolder, credentials: Credentials) -> None:
-    """Makes the credentials the current ones of this server, by one rename; the last few older ones are kept."""
+    """Makes the credentials current with one rename; keeps the last few older ones."""
     folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.path.chmod(0o700)
     if credentials.authority_key:
@@ -195,7 +197,7 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 def _new_authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     key = new_key()
-    # A name of its own: two authorities of one name could not be distinguished.
+    # A unique name: two authorities with one name could not be distinguished.
     serial = x509.random_serial_number()
     name = _name(f"lattice-quorum-{serial:x}"[:60])
     usage = x509.KeyUsage(
@@ -250,7 +252,7 @@ def _builder(
 
 
 def _name(common_name: str, server: str = "") -> x509.Name:
-    """The common name is what members look at, the unit is which server it is."""
+    """Members check the common name; the unit names the server."""
     unit = [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, server)] if server else []
     return x509.Name(
         [
@@ -263,7 +265,7 @@ def _name(common_name: str, server: str = "") -> x509.Name:
 
 def _alternative_names(hosts: Sequence[str]) -> x509.SubjectAlternativeName:
     names: list[x509.GeneralName] = []
-    # A member is always reached from its own machine, whatever it is called outside.
+    # A member is always reachable from its own machine, whatever its external name is.
     for host in dict.fromkeys([*hosts, "localhost", "127.0.0.1", "::1"]):
         try:
             names.append(x509.IPAddress(ipaddress.ip_address(host)))
@@ -271,14 +273,14 @@ def _alternative_names(hosts: Sequence[str]) -> x509.SubjectAlternativeName:
             try:
                 names.append(x509.DNSName(host))
             except ValueError as error:
-                raise CertificateError(f"not a host name or address: {host!r}") from error
+                raise CertificateError(f"invalid host name or address: {host!r}") from error
     return x509.SubjectAlternativeName(names)
 
 
 def _load_authority(folder: CertificateFolder) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     if not folder.authority_key.exists():
         raise CertificateError(
-            f"{folder.authority_key} is not here: this server cannot issue certificates; ask one that was bootstrapped"
+            f"{folder.authority_key} is missing: this server cannot issue certificates; ask one that was bootstrapped"
         )
     key = serialization.load_pem_private_key(_read(folder.authority_key), password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -295,14 +297,14 @@ def _trusted(folder: CertificateFolder) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(_read(folder.trusted))
     except ValueError as error:
-        raise CertificateError(f"{folder.trusted} cannot be read: {error}") from error
+        raise CertificateError(f"cannot read {folder.trusted}: {error}") from error
 
 
 def _load_certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(_read(path))
     except ValueError as error:
-        raise CertificateError(f"{path} cannot be read: {error}") from error
+        raise CertificateError(f"cannot read {path}: {error}") from error
 
 
 def _read(path: Path) -> bytes:

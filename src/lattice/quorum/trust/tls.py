@@ -1,6 +1,6 @@
 """TLS between the servers of a quorum, both sides with the quorum's own certificates.
 
-What is made here stays valid through a rotation: `reload` lets all later handshakes use the certificates that are in the folder then.
+Contexts stay valid through a rotation: after `reload` all later handshakes use the current certificates in the directory.
 """
 
 import functools
@@ -18,7 +18,7 @@ _ORGANIZATIONAL_UNIT = "organizationalUnitName"
 
 
 class PeerTls:
-    """Contexts for both directions. `server` asks for a certificate and also accepts a caller without one, who then has no identity."""
+    """Contexts for both directions. `server` requests a certificate and also accepts callers without one, who have no identity."""
 
     def __init__(self, certificates: CertificateFolder) -> None:
         self._certificates = certificates
@@ -31,14 +31,14 @@ class PeerTls:
         self.reload()
 
     def reload(self) -> None:
-        """Takes up the certificates in the folder; existing connections continue."""
+        """Loads the certificates in the directory; existing connections continue."""
         folder = self._certificates
         try:
             for context in (self.server, self.client):
                 context.load_verify_locations(folder.trusted)
                 context.load_cert_chain(folder.member_certificate, folder.member_key)
         except (OSError, ssl.SSLError) as error:
-            raise CertificateError(f"the certificates in {folder.path} cannot be used: {error}") from error
+            raise CertificateError(f"cannot use the certificates in {folder.path}: {error}") from error
         for callback in self._renewals:
             callback()
 
@@ -59,7 +59,7 @@ class PeerTls:
         )
 
     def grpc_client(self) -> grpc.ChannelCredentials:
-        """For a channel to another server, with the certificates of now."""
+        """For a channel to another server, with the current certificates."""
         folder = self._certificates
         return grpc.ssl_channel_credentials(
             folder.trusted.read_bytes(), folder.member_key.read_bytes(), folder.member_certificate.read_bytes()
@@ -67,7 +67,7 @@ class PeerTls:
 
 
 def joining_context(trusted: bytes) -> ssl.SSLContext:
-    """For a server that has no certificate yet, and trusts whom its invitation names."""
+    """For a server that has no certificate yet and trusts the authority in its invitation."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(cadata=trusted.decode("ascii"))
@@ -75,7 +75,7 @@ def joining_context(trusted: bytes) -> ssl.SSLContext:
 
 
 def server_of(certificate: Mapping[str, Any] | None) -> str | None:
-    """Which server a verified certificate, as the ssl module shows it, belongs to; None without one."""
+    """The server of a verified certificate, as the ssl module returns it; None without one."""
     if not certificate:
         return None
     for part in certificate.get("subject", ()):
@@ -87,7 +87,7 @@ def server_of(certificate: Mapping[str, Any] | None) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def server_of_pem(certificate: bytes) -> str:
-    """The same for a verified certificate as gRPC shows it; empty when it names no server."""
+    """The same for a verified certificate as gRPC returns it; empty if it names no server."""
     try:
         subject = x509.load_pem_x509_certificate(certificate).subject
     except ValueError:

@@ -164,7 +164,7 @@ class Question:
 
 
 def read_question(argv: Sequence[str]) -> Question:
-    """A line of sacctmgr. Raises Fault for what it refuses."""
+    """A line of sacctmgr. Raises Fault for an invalid one."""
     line = read_line(SACCTMGR, argv)
     words = list(line.words)
     verb = words.pop(0).lower() if words else ""
@@ -211,7 +211,7 @@ def _entity(word: str) -> str:
 
 
 def _fields(text: str, columns: Mapping[str, Column]) -> tuple[Field, ...]:
-    """Columns by any beginning of their names."""
+    """Columns by any prefix of their names."""
     fields: list[Field] = []
     for item in filter(None, text.split(",")):
         name, percent, width = item.partition("%")

@@ -1,4 +1,4 @@
-"""The command lines of the programs that list: options and words in any order, and exit code 1 for a wrong line."""
+"""Command lines of the listing programs: options and words in any order; exit code 1 for an invalid line."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ def value(name: str, short: str = "", *also: str) -> Option:
 
 
 def maybe(name: str, short: str = "", *also: str) -> Option:
-    """One whose value may be missing, or follow as a word."""
+    """An option whose value may be missing, or follow as a word."""
     return Option(name, short, Takes.MAYBE, also=also)
 
 
@@ -46,17 +46,17 @@ class ListingLine:
         return next((each.value for each in reversed(self.given) if each.option.name == name), default)
 
     def items(self, name: str, default: str = "") -> tuple[str, ...]:
-        """All values given, taken apart at commas."""
+        """All given values, split at commas."""
         values = [each.value for each in self.given if each.option.name == name] or [default]
         return tuple(item.strip() for text in values for item in text.split(",") if item.strip())
 
     def which(self, *names: str) -> str:
-        """That of the options which was given last; empty when none was."""
+        """The one of these options that was given last; empty if none was."""
         return next((each.option.name for each in reversed(self.given) if each.option.name in names), "")
 
 
 def read_line(grammar: Grammar, argv: Sequence[str]) -> ListingLine:
-    """Raises Fault, with exit code 1, for options that do not exist."""
+    """Raises Fault, with exit code 1, for unknown options."""
     given: list[Given] = []
     words: list[str] = []
     at, is_over = 0, False
@@ -64,7 +64,7 @@ def read_line(grammar: Grammar, argv: Sequence[str]) -> ListingLine:
         while at < len(argv) and not is_over:
             found, at, is_over = grammar.options(argv, at)
             given += found
-            # What follows `--` are words, whatever they look like.
+            # Everything after `--` is a word.
             words += argv[at:] if is_over else argv[at : at + 1]
             at += 1
     except Fault as fault:

@@ -1,10 +1,10 @@
-"""What the listings know of nodes, partitions and reservations: plain values, independent of their source."""
+"""Nodes, partitions and reservations as the listings see them: plain values, independent of their source."""
 
 from msgspec import Struct
 
 from lattice.slurm.text.hostlists import fold
 
-# (short, long) by the state in `scontrol`, without what is joined to it.
+# (short, long) by the base state in `scontrol`, without its flags.
 _WORDS = {
     "IDLE": ("idle", "idle"),
     "ALLOCATED": ("alloc", "allocated"),
@@ -28,7 +28,7 @@ class NodeRow(Struct, frozen=True, kw_only=True):
 
     name: str
     base: str
-    is_drained: bool = False  # or on its way there
+    is_drained: bool = False  # or draining
     is_silent: bool = False
     is_reserved: bool = False
     is_maintained: bool = False

@@ -1,4 +1,4 @@
-"""What the listings know of a job: plain values, independent of their source. `squeue`, `sacct` and `scontrol` write from it."""
+"""A job as the listings see it: plain values, independent of their source. Used by `squeue`, `sacct` and `scontrol`."""
 
 from msgspec import Struct
 
@@ -24,7 +24,7 @@ class StepRow(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JobRow(Struct, frozen=True, kw_only=True, gc=False):
-    """A job, an array task, or all tasks of an array that still wait (`waiting`)."""
+    """A job, an array task, or all pending tasks of an array (`waiting`)."""
 
     number: int
     name: str
@@ -38,7 +38,7 @@ class JobRow(Struct, frozen=True, kw_only=True, gc=False):
     state: State
     reason: str = "None"
     priority: int = 0
-    array_number: int = 0  # 0 = no array
+    array_number: int = 0  # 0 = not an array
     array_index: int | None = None
     waiting: str = ""  # indices, `2-3`
     array_limit: int = 0
@@ -63,7 +63,7 @@ class JobRow(Struct, frozen=True, kw_only=True, gc=False):
     time_limit_s: int = 0  # 0 = none
     submitted_at: float = 0.0
     eligible_at: float | None = None
-    started_at: float | None = None  # also the expected start of one that waits
+    started_at: float | None = None  # for a pending job, the expected start
     ended_at: float | None = None
     exit_code: int = 0
     signal: int = 0
@@ -103,7 +103,7 @@ class JobRow(Struct, frozen=True, kw_only=True, gc=False):
         return fold(self.nodes)
 
     def run_time_s(self, now: float) -> int:
-        """Whole seconds it has run, or ran; one that waits has not."""
+        """Run time in whole seconds; 0 for a pending job."""
         if self.started_at is None or self.state.is_waiting:
             return 0
         return max(0, int((self.ended_at if self.ended_at is not None else now) - self.started_at))

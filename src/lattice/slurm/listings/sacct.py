@@ -86,7 +86,7 @@ _WIDTHS = {
     "ConsumedEnergy": 14,
     "ConsumedEnergyRaw": 17,
 }
-# Known, and empty: what Lattice does not measure or does not have.
+# Known, but always empty: not measured by Lattice, or not applicable.
 _EMPTY = (
     "AdminComment AssocID AveCPUFreq AveDiskRead AveDiskWrite AvePages AveVMSize BlockID Container DBIndex MaxDiskRead MaxDiskReadNode "
     "MaxDiskReadTask MaxDiskWrite MaxDiskWriteNode MaxDiskWriteTask MaxPages MaxPagesNode MaxPagesTask MaxVMSizeNode MaxVMSizeTask "
@@ -107,7 +107,7 @@ class Line(NamedTuple):
 
 
 def lines(job: JobRow, *, with_steps: bool) -> Iterator[Line]:
-    """The job, then its steps, unless only jobs are wanted."""
+    """The job, then its steps, unless only jobs are requested."""
     yield Line(job)
     if with_steps:
         for step in job.steps:
@@ -115,7 +115,7 @@ def lines(job: JobRow, *, with_steps: bool) -> Iterator[Line]:
 
 
 class Writer:
-    """The text of every column for one line after the other."""
+    """The text of every column, line by line."""
 
     def __init__(self, now: float, cluster: str, form: str = "") -> None:
         self._now = now
@@ -136,7 +136,7 @@ _Value = Callable[[Line, float, str], str]
 
 
 def _of_job(read: Callable[[JobRow], str]) -> _Value:
-    """A column that only the job's own line has."""
+    """A column that is only filled on the job's own line."""
     return lambda line, now, form: read(line.job) if line.step is None else ""
 
 
@@ -182,7 +182,7 @@ def _nodes(line: Line) -> tuple[str, ...]:
 
 
 def _rss(line: Line, _now: float, _form: str) -> str:
-    # Jobs have no memory of their own in sacct, only their steps.
+    # sacct shows memory only for steps, not for jobs.
     if line.step is None or not line.step.peak_memory_mb:
         return ""
     return f"{line.step.peak_memory_mb * 1024}K"
@@ -295,7 +295,7 @@ _VALUES: Mapping[str, _Value] = {
 
 
 def _planned(job: JobRow, now: float) -> int:
-    """Seconds it waited for its start since it could have started."""
+    """Seconds between eligibility and start."""
     if job.eligible_at is None:
         return 0
     started = None if job.state.is_waiting else job.started_at

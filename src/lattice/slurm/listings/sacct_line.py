@@ -1,4 +1,4 @@
-"""The command line of sacct: which jobs of which time, and which columns."""
+"""The command line of sacct: which jobs, which period, and which columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,12 +65,12 @@ GRAMMAR = Grammar(
         flag("use-local-uid"),
     ),
 )
-Names = frozenset[str] | None  # None = whatever it is
+Names = frozenset[str] | None  # None = any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """`since` and `until` are seconds since 1970; jobs count that were there at some time between them."""
+    """`since` and `until` are seconds since 1970; selects jobs that existed at some time between them."""
 
     line: ListingLine
     fields: tuple[Field, ...]
@@ -133,7 +133,7 @@ def _states(line: ListingLine) -> frozenset[State] | None:
 
 
 def _window(line: ListingLine, now: float, *, with_jobs: bool) -> tuple[float, float]:
-    """From midnight on, unless jobs are named; with states alone the present counts."""
+    """Starts at midnight, unless jobs are named; with states alone it means the current time."""
     until = _moment(line, "endtime", now)
     start = _moment(line, "starttime", now)
     if start is None and with_jobs:

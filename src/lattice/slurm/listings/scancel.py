@@ -1,4 +1,4 @@
-"""The command line of scancel: which jobs, by id or by what they are like, and which signal."""
+"""The command line of scancel: which jobs, by id or by filter, and which signal."""
 
 import re
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ OPTIONS = (
     Option("ctld", "", _NOTHING, Fate.SILENT),
     Option("full", "f", _NOTHING, note="the signal goes to the batch shell and all steps"),
     Option("hurry", "H", _NOTHING, Fate.SILENT, "there is no burst buffer"),
-    Option("interactive", "i", _NOTHING, Fate.SILENT, "nobody is asked"),
-    Option("clusters", "M", note="only the own cluster may be named"),
+    Option("interactive", "i", _NOTHING, Fate.SILENT, "does not prompt"),
+    Option("clusters", "M", note="only the local cluster may be named"),
     Option("me", "", _NOTHING, note="only your own jobs"),
     Option("name", "n", note="only jobs with this name", also=("jobname",)),
     Option("partition", "p", note="only jobs of this partition"),
@@ -31,10 +31,10 @@ OPTIONS = (
     Option("qos", "q", note="only jobs of this quality of service"),
     Option("reservation", "R", note="only jobs in this reservation"),
     Option("sibling", "", Takes.VALUE, Fate.SILENT),
-    Option("signal", "s", note="the signal to send, by name or number; SIGKILL if there is none"),
+    Option("signal", "s", note="the signal to send, by name or number (default: SIGKILL)"),
     Option("state", "t", note="only jobs in this state: PENDING, RUNNING or SUSPENDED"),
     Option("user", "u", note="only jobs of this user"),
-    Option("verbose", "v", _NOTHING, note="says what it does"),
+    Option("verbose", "v", _NOTHING, note="prints what it does"),
     Option("version", "V", _NOTHING, note="the version"),
     Option("nodelist", "w", note="only jobs on these nodes"),
     Option("wckey", "", note="only jobs with this key"),
@@ -48,7 +48,7 @@ _FILTERS = ("account", "name", "partition", "qos", "reservation", "user", "nodel
 
 
 class JobWord(NamedTuple):
-    """`17`, `17_3`, `17_[2-4]`, `17.0`; `tasks` is what stands behind the underscore."""
+    """`17`, `17_3`, `17_[2-4]`, `17.0`; `tasks` is the part after the underscore."""
 
     text: str
     number: int
@@ -58,7 +58,7 @@ class JobWord(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What to cancel. `signal` 0 = the end of the job; `filters` hold what was given, by the option's name."""
+    """What to cancel. `signal` 0 = cancel the job; `filters` are the given values, by option."""
 
     jobs: tuple[JobWord, ...] = ()
     filters: dict[str, str]
@@ -77,7 +77,7 @@ class Line:
 
 
 def read_line(argv: Sequence[str]) -> Line:
-    """Options and ids in any order. Raises Fault, with the exit code of scancel, which is 1 for everything."""
+    """Options and ids in any order. Raises Fault with exit code 1, as scancel uses for all errors."""
     read = read_any_order(GRAMMAR, argv)
     given, words = read.given, read.words
     values = {each.option.name: each.value for each in given}
@@ -100,7 +100,7 @@ def read_line(argv: Sequence[str]) -> Line:
 
 
 def _split(text: str) -> list[str]:
-    """At commas, but not at those inside brackets."""
+    """Splits at commas outside brackets."""
     return items_outside_brackets(text)
 
 

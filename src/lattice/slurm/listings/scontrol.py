@@ -12,7 +12,7 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def joined(rows: Sequence[Pairs], *, one_line: bool) -> str:
-    """One record; on one line no value has a blank in it, because readers split there."""
+    """One record; on one line, values contain no blanks, because readers split there."""
     if one_line:
         return " ".join(f"{key}={'_'.join(value.split(' '))}" for row in rows for key, value in row)
     return "\n   ".join(" ".join(f"{key}={value}" for key, value in row) for row in rows)

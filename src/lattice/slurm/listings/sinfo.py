@@ -1,4 +1,4 @@
-"""The lines of sinfo: nodes of a partition that are alike in all columns shown make one line."""
+"""The lines of sinfo: nodes of a partition with identical values in all columns share one line."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ def header_of(key: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """How it is written: `is_exact` keeps nodes apart whose figures differ, `by_node` all nodes."""
+    """The output form: `is_exact` separates nodes whose figures differ, `by_node` all nodes."""
 
     cluster: str
     is_exact: bool = False
@@ -131,7 +131,7 @@ class _Line:
 
 
 def lines(partitions: Sequence[PartitionRow], parts: Parts, shown: Shown) -> Iterator[str]:
-    """A partition of which no node is left has a line of its own, unless nodes are listed one by one."""
+    """A partition without remaining nodes has its own line, unless nodes are listed one by one."""
     keys = [part.key for part in parts if isinstance(part, Field)]
     made = _by_node(partitions) if shown.by_node else _alike(partitions, keys, shown)
     for each in made:
@@ -188,7 +188,7 @@ def _node_text(key: str, node: NodeRow, shown: Shown) -> str:
 
 
 def _spread(texts: Sequence[str]) -> str:
-    """The one figure of all, or the least of them with a plus."""
+    """The common figure, or the smallest one with a plus."""
     different = set(texts)
     if len(different) == 1:
         return texts[0]
@@ -200,7 +200,7 @@ def _is_number(text: str) -> bool:
 
 
 def _counts(nodes: Sequence[NodeRow], amount: Callable[[NodeRow], int]) -> tuple[int, int, int, int]:
-    """Held, idle, out of service and all; `amount` is what a node counts for."""
+    """Allocated, idle, out of service and total; `amount` is the weight of a node."""
     total = sum(amount(node) for node in nodes)
     held = sum(amount(node) for node in nodes if node.is_busy and not node.is_out)
     out = sum(amount(node) for node in nodes if node.is_out)
@@ -245,7 +245,7 @@ _SUMS: Mapping[str, Callable[[Sequence[NodeRow]], str]] = {
     "F": lambda nodes: "/".join(map(str, _counts(nodes, lambda node: 1))),
     "C": _cpu_counts,
 }
-# Nodes with different figures stay on one line unless it has to be exact.
+# Nodes with different figures share a line unless it has to be exact.
 _FIGURES: Mapping[str, Callable[[NodeRow], str]] = {
     "c": lambda node: str(node.cpus),
     "m": lambda node: str(node.memory_mb),

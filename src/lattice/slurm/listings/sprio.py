@@ -1,4 +1,4 @@
-"""The columns of sprio: what a job's priority is made of."""
+"""The columns of sprio: the components of a job's priority."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,13 +54,13 @@ LETTERS: Mapping[str, str] = {
     "T": "TRES",
     "t": "TRES",
 }
-# Our factors that have a column of their own; all others make up the site's.
+# Our factors that have their own column; the site column sums all others.
 _COLUMNS = {"A": "wait_time", "F": "fair_share", "Q": "priority"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Priority:
-    """`factors` lie between 0 and 1 and are weighed with `weights`, which are 1 together."""
+    """`factors` are between 0 and 1 and weighted with `weights`, which sum to 1."""
 
     job: str
     partition: str

@@ -154,7 +154,7 @@ def spelled_out(text: str) -> str:
 
 
 class Writer:
-    """The text of every column for one row after the other; `form` is SLURM_TIME_FORMAT."""
+    """The text of every column, row by row; `form` is SLURM_TIME_FORMAT."""
 
     def __init__(self, now: float, form: str = "", cluster: str = "lattice") -> None:
         self._now = now
@@ -165,7 +165,7 @@ class Writer:
         return lambda letter: self.reader(letter)(row)
 
     def reader(self, letter: str) -> Callable[[JobRow], str]:
-        """What writes this column of any row."""
+        """The function that formats this column."""
         now, form, cluster = self._now, self._form, self._cluster
         if letter == "cluster":
             return lambda row: cluster
@@ -275,7 +275,7 @@ def _memory(row: JobRow) -> int:
     return row.memory_mb or row.memory_per_cpu_mb
 
 
-# Where the text is not what counts for the order.
+# Columns that are not sorted by their text.
 _ORDERS: Mapping[str, Callable[[JobRow, float], float | tuple[float, ...]]] = {
     "i": lambda row, now: (row.array_number or row.number, -1 if row.array_index is None else row.array_index),
     "A": lambda row, now: row.number,
@@ -300,9 +300,9 @@ _ORDERS: Mapping[str, Callable[[JobRow, float], float | tuple[float, ...]]] = {
 
 
 def orders(fields: str, now: float) -> Iterator[tuple[Callable[[JobRow], Any], bool]]:
-    """The keys to sort by, one after the other, and whether each turns the order around.
+    """The sort keys in the order of application, and whether each reverses its order.
 
-    By letters, `P,-p`: the first counts most and comes last; other letters mean nothing.
+    By letters, `P,-p`: the first has priority and is applied last; unknown letters are ignored.
     """
     for field in reversed([field for field in fields.split(",") if field]):
         letter, is_turned = field.lstrip("+-"), field.startswith("-")

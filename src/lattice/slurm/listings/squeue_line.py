@@ -1,4 +1,4 @@
-"""The command line of squeue and its variables: which jobs are wanted, and how they are shown."""
+"""The command line of squeue and its variables: which jobs to show, and how."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,17 +49,17 @@ GRAMMAR = Grammar(
     ),
 )
 _ACTIVE = frozenset(state for state in State if state.is_active)
-# Columns that need no more than the head of a row.
+# Columns that only need the head of a row.
 _BRIEF = frozenset("iAFKtTrRBNlLMVePjaquD")
-# Columns for which the scheduler or the steps have to be asked.
+# Columns that need the scheduler or the steps.
 _SLOW = frozenset({"p", "Q", "S", "Y", "stdout", "stderr", "derived-ec"})
 
-Names = frozenset[str] | None  # None = whatever it is
+Names = frozenset[str] | None  # None = any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What one call asks for. `jobs` and `steps` are ids as they were written; none = all."""
+    """The request of one call. `jobs` and `steps` are ids as typed; none = all."""
 
     line: ListingLine
     jobs: tuple[str, ...]
@@ -96,7 +96,7 @@ class Query:
 
     @property
     def is_full(self) -> bool:
-        """Whether more than the records themselves is needed."""
+        """Whether it needs more than the records themselves."""
         return (
             bool(self.document)
             or self.line.has("steps", "start")
@@ -138,7 +138,7 @@ def read_query(argv: Sequence[str], environment: Mapping[str, str]) -> Query:
 
 
 def _taken(line: ListingLine, name: str) -> tuple[str, ...]:
-    """A list whose value may follow as a word of its own."""
+    """A list whose value may follow as a separate word."""
     if not line.has(name):
         return ()
     if not line.last(name) and line.words:
@@ -176,7 +176,7 @@ def _nodes(line: ListingLine) -> frozenset[str]:
 
 
 def _parts(line: ListingLine, environment: Mapping[str, str]) -> tuple[Parts, tuple[str, ...]]:
-    """The columns, and what is wrong with them; a format on the line beats -l and --start, and these the variables."""
+    """The columns, and errors in them; a format on the line takes precedence over -l and --start, and these over the variables."""
     letters = squeue.STEP_LETTERS if line.has("steps") else squeue.LETTERS
     which = line.which("format", "Format")
     text = line.last(which) if which else ""

@@ -1,4 +1,4 @@
-"""The tables of sacct, sacctmgr, sshare and sstat: columns with a line below their headings, or values between bars."""
+"""The tables of sacct, sacctmgr, sshare and sstat: columns with underlined headings, or values separated by bars."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

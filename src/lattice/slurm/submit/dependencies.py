@@ -27,7 +27,7 @@ class Dependency(NamedTuple):
 
 
 def parse_dependency(text: str) -> Dependency | None:
-    """None for what cannot be read; `,` and `?` do not mix."""
+    """None for an invalid expression; `,` and `?` cannot be combined."""
     if "," in text and "?" in text:
         return None
     any_of = "?" in text

@@ -1,4 +1,4 @@
-"""`#SBATCH` lines: which lines of a script count, and the words on them, quoted and commented as Slurm reads them."""
+"""`#SBATCH` lines: which lines of a script count, and their words, with Slurm's rules for quotes and comments."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Directive(NamedTuple):
 
 
 def check_script(script: str, program: str = "sbatch") -> None:
-    """Refuses what Slurm would not take for a batch script."""
+    """Refuses what Slurm would not accept as a batch script."""
     if not script.strip():
         raise error(program, "Batch script is empty!")
     if not script.startswith("#!"):
@@ -49,7 +49,7 @@ def read_directives(script: str) -> list[Directive]:
 
 
 def directive_options(script: str, grammar: Grammar) -> tuple[Given, ...]:
-    """All options that the script carries for itself, in order."""
+    """All options in the script, in order."""
     given: list[Given] = []
     for directive in read_directives(script):
         if directive.words[:1] in (("hetjob",), ("packjob",)):

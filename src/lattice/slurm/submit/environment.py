@@ -1,4 +1,4 @@
-"""Variables that stand for options (`SBATCH_TIMELIMIT`), weaker than the command line and stronger than a script."""
+"""Variables that set options (`SBATCH_TIMELIMIT`): the command line overrides them, and they override the script."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from lattice.slurm.submit.getopt import Given, Grammar
 from lattice.slurm.submit.options import Takes
 
 _PREFIX = {"sbatch": "SBATCH_", "salloc": "SALLOC_", "srun": "SLURM_"}
-# Where the variable is not simply the option in capitals.
+# Variables that are not simply the option in capitals.
 _NAMES = {
     "TIMELIMIT": "time",
     "ARRAY_INX": "array",
@@ -22,13 +22,13 @@ _NAMES = {
     "LABELIO": "label",
     "UNBUFFEREDIO": "unbuffered",
 }
-# Set by Slurm itself inside jobs with a meaning of their own, or too general to be taken for an option of srun.
+# Set by Slurm itself inside jobs with another meaning, or too general for an option of srun.
 _NOT_OPTIONS = frozenset({"JOB_NAME", "VERSION", "HELP", "USAGE", "WRAP", "PARSABLE", "TEST_ONLY", "CHDIR"})
 _FLAG_OFF = frozenset({"0", "no", "false"})
 
 
 def environment_options(grammar: Grammar, environment: Mapping[str, str]) -> tuple[Given, ...]:
-    """The options that variables give, in the order of their names; unknown variables mean nothing."""
+    """The options from variables, in the order of their names; unknown variables are ignored."""
     prefix = _PREFIX[grammar.program]
     given = []
     for name in sorted(environment):

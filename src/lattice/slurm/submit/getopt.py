@@ -1,4 +1,4 @@
-"""Reads a command line as getopt_long does: unambiguous prefixes, joined short options, `--name=value` and `--name value`."""
+"""Parses a command line like getopt_long: unambiguous prefixes, joined short options, `--name=value` and `--name value`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -10,14 +10,14 @@ MAX_OPTIONS = 500
 
 
 class Given(NamedTuple):
-    """An option as it was written; the value of one that takes none is empty."""
+    """An option as typed; the value of one that takes none is empty."""
 
     option: Option
     value: str
 
 
 class Line(NamedTuple):
-    """The options, and the words from the first one on that is none."""
+    """The options, and the words from the first non-option on."""
 
     given: tuple[Given, ...]
     words: tuple[str, ...]
@@ -32,12 +32,12 @@ class Grammar:
         self.short: Mapping[str, Option] = {option.short: option for option in options if option.short}
 
     def read(self, words: Sequence[str]) -> Line:
-        """Options up to the first word that is none, as all of Slurm's programs read their line."""
+        """Options up to the first non-option, as all of Slurm's programs parse their line."""
         given, at, _ = self.options(words, 0)
         return Line(tuple(given), tuple(words[at:]))
 
     def options(self, words: Sequence[str], at: int) -> tuple[list[Given], int, bool]:
-        """The options from there on, where the first word is that is none, and whether `--` stands before it."""
+        """The options from there on, the position of the first non-option, and whether `--` precedes it."""
         given: list[Given] = []
         while at < len(words):
             word = words[at]
@@ -55,7 +55,7 @@ class Grammar:
         return given, at, False
 
     def find(self, name: str, word: str) -> Option:
-        """The long option with this name or unambiguous beginning; `word` is what was written."""
+        """The long option with this name or unambiguous prefix; `word` is the typed word."""
         exact = self.long.get(name)
         if exact is not None:
             return exact
@@ -81,7 +81,7 @@ class Grammar:
         return [Given(option, following)], 1
 
     def _short(self, word: str, following: str | None) -> tuple[list[Given], int]:
-        """One or several joined options; the first that takes a value takes the rest of the word, or the next one."""
+        """One or several joined options; the first that takes a value takes the rest of the word, or the next word."""
         given: list[Given] = []
         for place, letter in enumerate(word[1:], start=1):
             option = self.short.get(letter)

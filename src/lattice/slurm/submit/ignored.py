@@ -1,4 +1,4 @@
-"""Values of options that have no effect: wrong ones are refused as Slurm refuses them, so that a typo does not wait for another cluster."""
+"""Values of options that have no effect: invalid ones are refused as by Slurm, so that typos are found here."""
 
 import re
 
@@ -20,7 +20,7 @@ _DISTRIBUTION = re.compile(
 
 
 def check_ignored(name: str, value: str, program: str) -> None:
-    """Raises Fault for a value that Slurm would not take."""
+    """Raises Fault for a value that Slurm would not accept."""
     if name in _NUMBERS and parse_count(value.partition("@")[0]) is None:
         raise bad_number(program, name, value)
     if name in _TIMES and parse_limit(value) is None:
@@ -34,12 +34,12 @@ def check_ignored(name: str, value: str, program: str) -> None:
 
 
 def step_warnings(name: str, value: str, program: str) -> tuple[str, ...]:
-    """What to say of an option of srun that has its effect for some values only. Raises Fault for a wrong value."""
+    """The warning about an option of srun that has an effect only for some values. Raises Fault for an invalid value."""
     if name == "distribution":
         check_ignored(name, value, program)
         first, *deeper = value.lower().partition(",")[0].split(":")
         if first not in ("block", "cyclic", "*"):
-            return (f"--distribution={value} has no effect: ranks are laid out in blocks, or dealt round with cyclic",)
+            return (f"--distribution={value} has no effect: only block and cyclic are supported",)
         return ("--distribution has no effect within nodes: tasks are not pinned to sockets",) if deeper else ()
     if name == "mpi" and value.lower() not in ("none", "list"):
         return (f"--mpi={value} has no effect: without MPI support each task would be rank 0 of 1",)

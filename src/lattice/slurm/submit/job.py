@@ -1,4 +1,4 @@
-"""What a job asks for: all options of command line, environment and script merged into one record, with the warnings they earn."""
+"""A job's request: all options of command line, environment and script merged into one record, with warnings."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -35,14 +35,14 @@ NO_GPUS = Gpus(0)
 SUBMISSION_FAILED = "Batch job submission failed: "
 MAX_OPTIONS = 2_000
 MAX_NAMED = 10_000
-# These may name very much; of several only the last one counts, and only that is read.
+# These may be very long; only the last of several counts, and only that one is parsed.
 _LISTS = frozenset({"nodelist", "exclude", "array", "dependency"})
 _SIGNAL = re.compile(r"(?:(B|R|BR|RB):)?(?:SIG)?([A-Za-z0-9]+)(?:@(\d{1,9}))?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EarlySignal:
-    """A signal some time before the limit; to the batch shell alone, or to the steps."""
+    """A signal before the time limit, to the batch shell alone or to the steps."""
 
     name: str
     before_s: int = 60
@@ -51,7 +51,7 @@ class EarlySignal:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Figures of 0 and texts that are empty were not asked for."""
+    """0 and empty texts mean not requested."""
 
     name: str = ""
     partition: str = ""
@@ -65,7 +65,7 @@ class Job:
     cpus_per_task: int = 0
     min_cpus: int = 0
     cpus_per_gpu: int = 0
-    memory_mb: int | None = None  # of each node; 0 = all there is
+    memory_mb: int | None = None  # of each node; 0 = all
     memory_per_cpu_mb: int = 0
     memory_per_gpu_mb: int = 0
     gpus: Gpus = NO_GPUS
@@ -108,9 +108,9 @@ class Job:
 
 
 def merge(layers: Iterable[Iterable[Given]], *, program: str, now: float) -> Job:
-    """The job behind layers of options, the weakest first; a later one replaces what an earlier one said.
+    """Merges layers of options into a job, lowest precedence first.
 
-    Raises Fault for a value that cannot be read.
+    Raises Fault for an invalid value.
     """
     job = Job()
     warnings: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""What a line of srun says of the step itself: tasks, streams, what happens at the first failure."""
+"""Options of srun about the step itself: tasks, streams, behaviour at the first failure."""
 
 import re
 import shlex
@@ -31,7 +31,7 @@ class StepLine:
 
 
 def step_line(given: Iterable[Given]) -> StepLine:
-    """The last word on each counts."""
+    """The last value of each option counts."""
     values = {each.option.name: each.value for each in given}
     return StepLine(
         jobid=values.get("jobid", ""),
@@ -48,7 +48,7 @@ def step_line(given: Iterable[Given]) -> StepLine:
 
 
 def is_per_task(pattern: str) -> bool:
-    """Whether tasks have files of their own, which they open themselves."""
+    """Whether each task has its own files, which it opens itself."""
     return _PER_TASK.search(pattern) is not None
 
 

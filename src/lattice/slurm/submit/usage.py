@@ -18,7 +18,7 @@ _SBATCH = (
 
 
 def help_text(program: str, options: Iterable[Option]) -> str:
-    """Every option with what becomes of it."""
+    """Every option with its treatment."""
     lines = [f"Usage: {program} [OPTIONS...] {'script' if program == 'sbatch' else 'executable'} [args...]", ""]
     for option in options:
         name = f"--{option.name}{_value(option)}"

@@ -1,4 +1,4 @@
-"""The SLURM_* variables of a job and of its steps. The only place that knows them; the code that starts work sets what this says."""
+"""The SLURM_* variables of a job and of its steps. The only place that knows them; the code that starts work sets them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class ArrayFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class JobFacts:
-    """A running job as one of its nodes sees it; `cpus` in the order of `nodes`. Figures of 0 were not asked for."""
+    """A running job as one of its nodes sees it; `cpus` in the order of `nodes`. 0 means not requested."""
 
     number: int
     name: str
@@ -51,13 +51,13 @@ class JobFacts:
 
 
 def repeated(figures: Sequence[int]) -> str:
-    """`2(x3),4`: figures of nodes, runs of the same one counted."""
+    """`2(x3),4`: figures per node, run-length encoded."""
     runs = [(figure, len(list(group))) for figure, group in groupby(figures)]
     return ",".join(f"{figure}(x{count})" if count > 1 else f"{figure}" for figure, count in runs)
 
 
 def tasks_on_nodes(nodes: int, ntasks: int, per_node: int, cpus: Sequence[int], cpus_per_task: int) -> list[int]:
-    """How many tasks each node gets: as asked, else as many as its CPUs hold."""
+    """The number of tasks per node: as requested, else as many as its CPUs allow."""
     if per_node:
         return [per_node] * nodes
     if ntasks:
@@ -66,7 +66,7 @@ def tasks_on_nodes(nodes: int, ntasks: int, per_node: int, cpus: Sequence[int], 
 
 
 def batch_variables(facts: JobFacts) -> dict[str, str]:
-    """What the batch script finds."""
+    """The variables of the batch script."""
     count = len(facts.nodes)
     folded = fold(facts.nodes)
     place = facts.nodes.index(facts.node) if facts.node in facts.nodes else 0
@@ -105,7 +105,7 @@ def batch_variables(facts: JobFacts) -> dict[str, str]:
 
 
 def _asked(facts: JobFacts) -> dict[str, str]:
-    """Only what was asked for."""
+    """Only what was requested."""
     ntasks = facts.ntasks or facts.ntasks_per_node * len(facts.nodes)
     wanted: Mapping[str, int | str] = {
         "SLURM_NTASKS": ntasks,
@@ -152,7 +152,7 @@ class StepFacts:
 
 
 def step_variables(facts: StepFacts) -> dict[str, str]:
-    """What a task of a step finds besides the job's own variables, some of which it replaces."""
+    """Variables of a task of a step in addition to the job's own, some of which it replaces."""
     total = sum(facts.tasks)
     per_node = repeated(facts.tasks)
     found = {

@@ -12,7 +12,7 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$", re.ASCII)
 
 
 class Array(NamedTuple):
-    """Ranges (first, last, step) in the order given, and how many may run at once (0 = all)."""
+    """Ranges (first, last, step) in the order given, and how many may run concurrently (0 = all)."""
 
     ranges: tuple[tuple[int, int, int], ...]
     limit: int = 0
@@ -23,13 +23,13 @@ class Array(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The same in the notation of task groups, every index once."""
+        """The same in the notation of task groups, each index once."""
         limit = f"%{self.limit}" if self.limit else ""
         return fold_indices(self.indices) + limit
 
 
 def parse_array(text: str) -> Array | None:
-    """None for what is no array."""
+    """None for an invalid array."""
     body, percent, most = text.strip().partition("%")
     limit = whole(most) if percent else 0
     if limit is None:
@@ -46,7 +46,7 @@ def parse_array(text: str) -> Array | None:
         if last < first or not step or last >= MAX_INDEX:
             return None
         ranges.append((first, last, step))
-    # Counted before anybody lists them.
+    # Counted before they are listed.
     size = sum((last - first) // step + 1 for first, last, step in ranges)
     if size > MAX_TASKS or len(most) > 9:
         return None

@@ -13,18 +13,18 @@ _CLOSING = {"(": ")", "[": "]"}
 
 
 class TooLong(ValueError):
-    """The expression is longer or nested deeper than any that is meant."""
+    """The expression is too long or nested too deeply."""
 
 
 def plain_features(text: str) -> tuple[str, ...] | None:
-    """The names, when all of them are wanted of every node; None for anything that says more."""
+    """The names, if every node must have all of them; None for other expressions."""
     if _SAYS_MORE.search(text):
         return None
     return tuple(word.strip() for word in re.split(r"[&,]", text) if word.strip())
 
 
 def matches_features(text: str) -> Holds | None:
-    """Whether a node's features satisfy the expression; None for what is no expression. Raises TooLong."""
+    """Whether a node's features satisfy the expression; None for an invalid one. Raises TooLong."""
     if len(text) > MAX_TEXT:
         raise TooLong(f"a feature expression has at most {MAX_TEXT} characters")
     tokens = _Tokens(_TOKEN.findall(text))
@@ -33,7 +33,7 @@ def matches_features(text: str) -> Holds | None:
 
 
 class _Tokens:
-    """The tokens from the first to the last; `next` is the one to come, "" at the end."""
+    """The tokens in order; `next` is the next one, "" at the end."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._rest: Iterator[str] = iter(tokens)

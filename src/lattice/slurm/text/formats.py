@@ -12,7 +12,7 @@ MAX_PARTS = 1000
 
 
 class Field(NamedTuple):
-    """One column; width 0 = as wide as the value, and then nothing is cut off."""
+    """One column; width 0 = as wide as the value, without truncation."""
 
     key: str
     width: int = 0
@@ -21,7 +21,7 @@ class Field(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column that can be asked for by name; a negative width means that it stands to the left."""
+    """A column that can be selected by name; a negative width means left-justified."""
 
     key: str
     header: str
@@ -39,7 +39,7 @@ _SIZED = re.compile(r"([A-Za-z]+)(?:%(-?)(\d+))?$", re.ASCII)
 
 
 def parse_percent(text: str, letters: Mapping[str, object]) -> Parts:
-    """Fields and the text between them; a letter that means nothing stays text."""
+    """Fields and the text between them; an unknown letter stays text."""
     parts: list[str | Field] = []
     at = 0
     for found in _PERCENT.finditer(text):
@@ -56,7 +56,7 @@ def parse_percent(text: str, letters: Mapping[str, object]) -> Parts:
 
 
 def parse_named(text: str, columns: Mapping[str, Column]) -> Parts:
-    """`-O`: names in any case, 20 columns wide unless they say otherwise. Raises UnknownField."""
+    """`-O`: names in any case, 20 columns wide by default. Raises UnknownField."""
     fields: list[str | Field] = []
     for item in text.split(","):
         found = _NAMED.match(item)
@@ -69,7 +69,7 @@ def parse_named(text: str, columns: Mapping[str, Column]) -> Parts:
 
 
 def parse_known(text: str, columns: Mapping[str, Column]) -> tuple[Parts, list[str]]:
-    """As `parse_named`, but with what is not known put aside instead of refused."""
+    """As `parse_named`, but returns unknown names instead of refusing them."""
     fields: list[str | Field] = []
     unknown = []
     for item in filter(None, text.split(",")):
@@ -100,7 +100,7 @@ def _width(digits: str) -> int:
 
 
 def bounded(parts: Parts) -> Parts:
-    """The parts, if a line of them stays within reason. Raises Fault: every row of a listing is as long."""
+    """The parts, if a line of them is not too long. Raises Fault: every row of a listing is that long."""
     width = sum(len(part) if isinstance(part, str) else part.width + len(part.suffix) for part in parts)
     if width > MAX_WIDTH or len(parts) > MAX_PARTS:
         raise Fault(f"error: the format is too long: {MAX_PARTS} fields and {MAX_WIDTH} characters at the most")
@@ -116,7 +116,7 @@ Row = TypeVar("Row")
 
 
 def line_writer(parts: Parts, reader: Callable[[str], Callable[[Row], str]]) -> Callable[[Row], str]:
-    """As `line`, for listings of many rows: who reads which column is found out once."""
+    """As `line`, for listings of many rows: resolves the columns once."""
     cells: list[tuple[str, Callable[[Row], str], int, bool, str]] = []
     text = ""
     for part in parts:
@@ -154,7 +154,7 @@ def delimited(values: Iterable[str], *, trailing: bool, delimiter: str = "|") ->
 
 
 def sized_line(fields: Sequence[Field], value: Callable[[str], str]) -> str:
-    """A line of sacct's table: one blank behind each column; what does not fit ends in `+`."""
+    """A line of sacct's table: one blank after each column; truncated values end in `+`."""
     return "".join(_sized_cell(field, value(field.key)) + " " for field in fields)
 
 

@@ -1,4 +1,4 @@
-"""Lists of hosts in Slurm's notation, `n[1-3,5],m07`: read and written, padding kept."""
+"""Host lists in Slurm's notation, `n[1-3,5],m07`: parsed and formatted, preserving padding."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _OUTSIDE = re.compile(r"[\[\], \n]")
 
 
 class BadHostlist(ValueError):
-    """The text is not a list of hosts; `place` is the character, counted from 1, at which that shows."""
+    """The text is not a host list; `place` is the offending character, counted from 1."""
 
     def __init__(self, message: str, place: int = 1) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class BadHostlist(ValueError):
 
 
 def expand(text: str, most: int = MAX_HOSTS) -> list[str]:
-    """The names, in order, as often as they were given. Raises BadHostlist, also for more than `most` of them."""
+    """The names in order, including duplicates. Raises BadHostlist, also for more than `most` of them."""
     if len(text) > MAX_TEXT:
         raise BadHostlist(f"a list of hosts has at most {MAX_TEXT:,} characters")
     if sum(map(text.count, "[, \n")) > 2 * most:
@@ -36,13 +36,13 @@ def expand(text: str, most: int = MAX_HOSTS) -> list[str]:
 
 
 def most_named(text: str) -> int:
-    """How many hosts the list can name at most, from its ranges alone: nothing is listed, and nothing is an error."""
+    """An upper bound of the number of hosts, from the ranges alone: does not expand the list and never fails."""
     if len(text) > MAX_TEXT:
         return MAX_HOSTS
     named = text.count(",") + text.count(" ") + text.count("\n") + 1
     for low, high in _RANGE.findall(text):
         named += max(0, int(high) - int(low))
-    # Brackets after brackets multiply; whoever writes them is taken to mean as many as there can be.
+    # Consecutive brackets multiply; such a list counts as the largest possible.
     return MAX_HOSTS if "][" in text or text.count("[") > text.count(",") + 1 else min(named, MAX_HOSTS)
 
 
@@ -56,7 +56,7 @@ def _check_length(length: int, at: int) -> None:
 
 
 def fold(names: Iterable[str]) -> str:
-    """The shortest usual notation; hosts with one prefix and width that follow each other share brackets."""
+    """The shortest usual notation; consecutive hosts with the same prefix and width share brackets."""
     blocks: list[tuple[str, int, list[int]]] = []
     for name in names:
         found = _NUMBERED.match(name)
@@ -98,7 +98,7 @@ def _spans(numbers: list[int]) -> list[tuple[int, int]]:
 
 
 def _items(text: str) -> list[tuple[int, str]]:
-    """The list cut at commas outside brackets, each piece with the place where it starts."""
+    """Splits the list at commas outside brackets; returns each piece with its position."""
     items, opened, start = [], -1, 0
     for found in _OUTSIDE.finditer(text):
         at, char = found.start(), found[0]
@@ -132,7 +132,7 @@ def _expand_item(item: str, start: int, most: int) -> list[str]:
             raise _too_many(most, at)
         at += len(part) + 1
     ends = _expand_item(tail, at, most) if tail else [""]
-    # Counted before anybody lists them: brackets multiply.
+    # Counted before they are listed: brackets multiply.
     if len(names) * len(ends) > most:
         raise _too_many(most, start)
     _check_length(len(names[0]) + max(map(len, ends)), start)

@@ -1,10 +1,10 @@
-"""Whole numbers as they stand on a line: digits of ASCII, and no more of them than any number of ours has."""
+"""Integers on a command line: ASCII digits, and no more of them than any of our numbers has."""
 
 MAX_DIGITS = 18
 
 
 def whole(text: str) -> int | None:
-    """The number; None for anything else, also for digits that are no decimal ones and for what no counter ever reaches."""
+    """The number; None for anything else, including non-ASCII digits and numbers beyond any counter."""
     if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
         return None
     return int(text)

@@ -10,7 +10,7 @@ _PATTERN = re.compile(r"%(\d*)([a-zA-Z%])", re.ASCII)
 
 
 def fill(pattern: str, values: Mapping[str, str]) -> str:
-    """The pattern with its letters replaced; one without a value stays as it is. A width pads numbers with zeros."""
+    """The pattern with its letters expanded; letters without a value stay unchanged. A width pads numbers with zeros."""
     # A backslash anywhere disables all patterns.
     if "\\" in pattern:
         return pattern.replace("\\", "")

@@ -1,4 +1,4 @@
-"""One word of Slurm's for why a job waits, out of the sentence in which the scheduler says it."""
+"""Maps the scheduler's explanation of a pending job to one of Slurm's reason codes."""
 
 import re
 
@@ -22,7 +22,7 @@ _TAKEN = re.compile(r"\d+ (?:busy|kept for others|claimed)\b")
 
 
 def waiting_word(sentence: str) -> str:
-    """`None` for what no cycle has looked at yet."""
+    """`None` for a job that no cycle has considered yet."""
     if not sentence:
         return "None"
     word = next((word for beginning, word in _START_MODES if sentence.startswith(beginning)), "")

@@ -1,4 +1,4 @@
-"""Signals by name or number, as the commands take them."""
+"""Signals by name or number, as the commands accept them."""
 
 import re
 

@@ -9,11 +9,11 @@ _COUNT = re.compile(r"(\d+)([km]?)$", re.IGNORECASE)
 _NODES = re.compile(r"(\d+[km]?)(?:-(\d+[km]?))?(?::\d+)?$", re.IGNORECASE)
 
 
-LARGEST = 1 << 40  # no amount of anything is larger
+LARGEST = 1 << 40  # larger than any valid amount
 
 
 class Gpus(NamedTuple):
-    """What a request for generic resources says of GPUs; `others` are the names of the rest."""
+    """The GPUs in a request for generic resources; `others` are the names of the rest."""
 
     number: int
     kind: str = ""
@@ -21,7 +21,7 @@ class Gpus(NamedTuple):
 
 
 def parse_memory_mb(text: str) -> int | None:
-    """Whole megabytes, rounded up; a bare number is megabytes. None for what is no size."""
+    """Whole megabytes, rounded up; a bare number is megabytes. None for an invalid size."""
     found = _MEMORY.match(text.strip())
     if found is None:
         return None
@@ -38,7 +38,7 @@ def format_memory(megabytes: int) -> str:
 
 
 def parse_count(text: str) -> int | None:
-    """A whole number, also 4k or 1m."""
+    """An integer, also 4k or 1m."""
     found = _COUNT.match(text.strip())
     if found is None:
         return None
@@ -47,7 +47,7 @@ def parse_count(text: str) -> int | None:
 
 
 def parse_nodes(text: str) -> tuple[int, int] | None:
-    """Least and most nodes; the most is 0 when one number was given."""
+    """Minimum and maximum number of nodes; the maximum is 0 if only one number was given."""
     found = _NODES.match(text.strip())
     if found is None:
         return None
@@ -57,7 +57,7 @@ def parse_nodes(text: str) -> tuple[int, int] | None:
 
 
 def parse_gpus(text: str) -> Gpus | None:
-    """`4`, `h100:4` (--gpus and its kin)."""
+    """`4`, `h100:4` (--gpus and similar options)."""
     kind, separator, count = text.strip().rpartition(":")
     number = parse_count(count)
     if number is None or (separator and not kind):
@@ -66,7 +66,7 @@ def parse_gpus(text: str) -> Gpus | None:
 
 
 def parse_gres(text: str) -> Gpus | None:
-    """`gpu`, `gpu:2`, `gpu:h100:2`, several by comma; None for what cannot be read."""
+    """`gpu`, `gpu:2`, `gpu:h100:2`, several separated by commas; None for an invalid one."""
     count, kind, others = 0, "", []
     for item in text.split(","):
         words = [word for word in item.strip().split("(")[0].split(":") if word]

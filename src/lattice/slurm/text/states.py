@@ -1,4 +1,4 @@
-"""The words for states: only Slurm's own, because clients stop at any other."""
+"""State names: only Slurm's own, because clients fail on any other."""
 
 from enum import Enum
 
@@ -32,7 +32,7 @@ class State(Enum):
 
     @property
     def rank(self) -> int:
-        """Its place when listings are sorted by state."""
+        """Its position when listings are sorted by state."""
         return _RANKS[self]
 
     @property
@@ -41,7 +41,7 @@ class State(Enum):
 
     @property
     def accounted(self) -> "State":
-        """As sacct has it, which knows no passing states: some clients take them for the end."""
+        """As sacct shows it, without transitional states, which some clients take for final ones."""
         return State.RUNNING if self in _PASSING else self
 
     @property
@@ -60,7 +60,7 @@ VALID_STATES = (
     "CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED"
 )
 
-# By the state of the allocation, or for one that has ended badly by its cause.
+# By the state of the allocation, or for a failed one by its cause.
 _OF_STATE = {
     "Pending": State.PENDING,
     "Staging": State.PENDING,
@@ -82,7 +82,7 @@ _OF_CAUSE = {
 }
 _REASON_OF_CAUSE = {
     "exit": "NonZeroExitCode",
-    "signal": "JobLaunchFailure",  # as Slurm says, and the only word for it that clients know
+    "signal": "JobLaunchFailure",  # Slurm's own state, and the only one that clients know
     "oom": "OutOfMemory",
     "walltime": "TimeLimit",
     "node": "NodeDown",
@@ -92,12 +92,12 @@ _REASON_OF_CAUSE = {
 
 
 def state_of(state: str, cause: str = "") -> State:
-    """The word for an allocation in this state, ended for this cause."""
+    """The state name of an allocation in this state, ended for this cause."""
     return _OF_CAUSE.get(cause, State.FAILED) if state == "Failed" else _OF_STATE[state]
 
 
 def end_reason(state: str, cause: str) -> str:
-    """The reason of a job that has ended; one word."""
+    """The reason of a job that has ended, in one word."""
     return _REASON_OF_CAUSE.get(cause, "None") if state == "Failed" else "None"
 
 
@@ -108,7 +108,7 @@ def find_state(word: str) -> State | None:
 
 
 def names_of(state: State) -> tuple[str, ...]:
-    """The states of allocations that are shown as this one."""
+    """The allocation states that are shown as this one."""
     if state in _OF_CAUSE.values():
         return ("Failed",)
     return tuple(name for name, shown in _OF_STATE.items() if shown is state)

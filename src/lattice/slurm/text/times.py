@@ -1,6 +1,6 @@
 """Slurm's times: limits (`d-h:m:s` and its shorter forms), moments (`now+2hours`, `16:00`, ISO), and how both are printed.
 
-Moments are wall-clock seconds; what depends on the zone is worked out with the local time of the caller.
+Moments are wall-clock seconds; the time zone is that of the caller.
 """
 
 import re
@@ -22,7 +22,7 @@ _DATES = ("%Y-%m-%d", "%m/%d/%y", "%m/%d/%Y", "%m/%d", "%m%d%y", "%m.%d.%y")
 
 
 def parse_limit(text: str) -> int | None:
-    """Seconds of a time limit, UNLIMITED, or None for what is no limit."""
+    """Seconds of a time limit, UNLIMITED, or None for an invalid limit."""
     wanted = text.strip().lower()
     if wanted in _WORDS or wanted == "-1":
         return UNLIMITED
@@ -59,7 +59,7 @@ def _moment(text: str, now: float) -> float | None:
         return _offset(offset, now)
     if wanted.isascii() and wanted.isdigit() and 8 < len(wanted) < 16:
         return float(wanted)
-    # Local times of the caller are what is meant, so none of these carries a zone.
+    # Local times of the caller, so none of these carries a zone.
     today = datetime.fromtimestamp(now)  # noqa: DTZ006
     day, clock = _split(wanted)
     base = _day(day, today)
@@ -88,7 +88,7 @@ def _offset(found: re.Match[str], now: float) -> float | None:
 
 
 def _split(text: str) -> tuple[str | None, str | None]:
-    """Date and time of day; `1970-01-01-00:00:01` is taken too."""
+    """Date and time of day; `1970-01-01-00:00:01` is accepted, too."""
     for separator in ("T", "-", " "):
         day, found, clock = text.rpartition(separator)
         if found and ":" in clock:
@@ -138,7 +138,7 @@ def format_span(seconds: int, *, short: bool = True) -> str:
 
 
 def format_limit(seconds: int, *, short: bool = True) -> str:
-    """A limit; whole minutes, rounded up, as Slurm keeps them. 0 and less = none."""
+    """A limit in whole minutes, rounded up, as Slurm stores it. 0 or less = none."""
     if seconds <= 0:
         return "UNLIMITED"
     return format_span(-(-seconds // 60) * 60, short=short)
@@ -157,7 +157,7 @@ def format_moment(seconds: float | None, form: str = "", missing: str = NOT_SET)
 
 
 def _relative(moment: time.struct_time) -> str:
-    """Without what is the same today."""
+    """Omits the parts that equal today's date."""
     today = time.localtime()
     if moment[:3] == today[:3]:
         return time.strftime("%H:%M:%S", moment)
