@@ -52,7 +52,7 @@ def retold(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
 def test_a_pipe_or_a_link_in_the_place_of_a_file_is_refused(copied: Path, name: str, tmp_path: Path) -> None:
     shutil.move(copied / name, tmp_path / name)
     os.mkfifo(copied / name)
-    refused(copied, "is no plain file")
+    refused(copied, "is not a plain file")
     (copied / name).unlink()
     (copied / name).symlink_to(tmp_path / name)
     refused(copied, "is a link")
@@ -61,7 +61,7 @@ def test_a_pipe_or_a_link_in_the_place_of_a_file_is_refused(copied: Path, name: 
 def test_a_link_in_the_place_of_a_directory_is_refused(copied: Path, tmp_path: Path) -> None:
     shutil.move(copied / backup.SNAPSHOTS, tmp_path / "elsewhere")
     (copied / backup.SNAPSHOTS).symlink_to(tmp_path / "elsewhere")
-    refused(copied, "is a link; a backup holds none")
+    refused(copied, "is a link; backups must not contain links")
     (tmp_path / "latest").symlink_to(copied)
     refused(tmp_path / "latest", "is a link; name the directory itself")
 
@@ -79,9 +79,9 @@ def test_a_pipe_or_a_device_in_the_place_of_a_backup_is_refused(tmp_path: Path) 
         (lambda manifest: manifest.update(epoch=1 << 70), "cannot be read"),
         (lambda manifest: manifest.update(index=-1), "cannot be read"),
         (lambda manifest: manifest["files"][0].update(size_bytes=1 << 64), "cannot be read"),
-        (lambda manifest: manifest["files"][0].update(name="a\0b"), "not a name of a file"),
-        (lambda manifest: manifest["files"][0].update(name="../../etc/passwd"), "not a name of a file"),
-        (lambda manifest: manifest["files"][0].update(name="/etc/passwd"), "not a name of a file"),
+        (lambda manifest: manifest["files"][0].update(name="a\0b"), "invalid file name"),
+        (lambda manifest: manifest["files"][0].update(name="../../etc/passwd"), "invalid file name"),
+        (lambda manifest: manifest["files"][0].update(name="/etc/passwd"), "invalid file name"),
         (lambda manifest: manifest.update(server="x" * 5000), "cannot be read"),
     ],
 )
@@ -119,7 +119,7 @@ def test_a_pipe_among_the_backups_of_a_server_does_not_hold_up_their_list(tmp_pa
             (data / "backups" / "odd").mkdir()
             os.mkfifo(data / "backups" / "odd" / backup.MANIFEST)
             assert [each.path for each in await service.list()] == [made.path]
-            with pytest.raises(BackupError, match="is no plain file"):
+            with pytest.raises(BackupError, match="is not a plain file"):
                 await service.verify("odd")
 
     run(scenario())
