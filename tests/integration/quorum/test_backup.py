@@ -116,7 +116,7 @@ def test_a_restore_refuses_a_folder_that_holds_a_cluster(made: tuple[Path, str, 
     for name in ("log.db", "archive.db", "snapshots", "etcd"):
         data = tmp_path / name.replace(".", "-")
         (data / name).mkdir(parents=True)
-        with pytest.raises(BackupError, match=f"{name} is there"):
+        with pytest.raises(BackupError, match=f"{name} exists"):
             restore.restore(made[0], data, "sqlite")
         assert [path.name for path in data.iterdir()] == [name]
 
@@ -205,7 +205,7 @@ def test_backups_are_named_listed_and_found(tmp_path: Path) -> None:
             assert second.path == str(data / "backups" / "evening")
             with pytest.raises(BackupError, match="already exists"):
                 await service.create("evening")
-            with pytest.raises(BackupError, match="not the name"):
+            with pytest.raises(BackupError, match="invalid directory name"):
                 await service.create("../elsewhere")
             assert [each.path for each in await service.list()] == [first.path, second.path]
             assert (await service.verify("")).index == second.index

@@ -67,7 +67,7 @@ def test_the_newest_good_snapshot_brings_the_state_back(tmp_path: Path, caplog: 
         async with running(server_at(tmp_path / "fresh")) as replica:
             assert replica.state.digest() == digests[0]
         (tmp_path / "store" / names[0]).write_bytes(b"x")
-        with pytest.raises(BackupMissing, match="none of the 3 snapshots"):
+        with pytest.raises(BackupMissing, match="all 3 snapshots"):
             await store.fetch_newest(tmp_path / "none")
 
     run(scenario())
