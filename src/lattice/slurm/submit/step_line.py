@@ -64,7 +64,7 @@ def task_count(job: Job, environment_tasks: str, asked: int, nodes: int) -> int:
 
 
 def narrowed_warning(tasks: int, nodes: int, *, is_named: bool) -> str:
-    """What Slurm says of work with fewer tasks than nodes, which gets as many nodes as it has tasks; empty for others."""
+    """Slurm's warning about work with fewer tasks than nodes, which gets as many nodes as it has tasks; otherwise empty."""
     if not tasks or tasks >= nodes or is_named:
         return ""
     return f"can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}"
