@@ -19,6 +19,12 @@ def test_a_launch_as_it_is_asked_for() -> None:
     assert (request.time_s, request.env, request.stdin, request.inherit) == (300.0, {"A": "1"}, "0", True)
 
 
+@pytest.mark.parametrize(("fields", "tasks"), [({}, 1), ({"tasks": 3}, 3), ({"tasks_per_node": 1}, 0)])
+def test_a_terminal_is_of_one_task_unless_more_are_asked_for(fields: dict[str, Any], tasks: int) -> None:
+    """A task on every other node would have no terminal, and its failure would end the shell."""
+    assert launch_request(asked(pty=True, **fields), "L").task_request.tasks == tasks
+
+
 def test_programs_have_ranges_of_ranks() -> None:
     program = ProgramFields(ranks="0-3,7", argv=["x", "%t"])
     request = launch_request(asked(argv=[], programs=[program]), "L")
