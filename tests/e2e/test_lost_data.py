@@ -91,3 +91,20 @@ def test_one_of_three_with_a_damaged_newest_snapshot_takes_one_from_another() ->
             return bool(members["s3"]["healthy"]) and members["s3"]["digest"] == members["s1"]["digest"]
 
         eventually(is_back, "s3 has everything again", within_s=60)
+
+
+def test_an_archive_that_is_gone_comes_back_from_the_object_store() -> None:
+    settings = {**SHORT, "snapshots.to_object_store": "true", "snapshots.every": "1s"}
+    with LocalCluster(nodes=2, restart=False, settings=settings) as cluster, serving(cluster, settings) as server:
+        data, objects = cluster.directory / "data", cluster.directory / "objects" / "raft"
+        all_of_them = work(cluster, 40)
+        eventually(lambda: has_snapshots(data), "snapshots are taken", within_s=60)
+        known = len(list(objects.glob("snap-*")))
+        eventually(lambda: len(list(objects.glob("snap-*"))) > known, "a copy of now is elsewhere", within_s=60)
+        server.stop(signal.SIGKILL)
+        remove(data, "archive.db")
+        assert not (data / "backups").exists()
+        started_again(cluster, server)
+        assert "the archive comes from from-object-store" in server.log.read_text()
+        assert unknown(cluster, all_of_them) == set()
+        assert warning(cluster) == ""
