@@ -1,6 +1,7 @@
 """Requests made up from the published OpenAPI document: whatever they say, no answer is a failure of the server and none is late."""
 
 import itertools
+import logging
 import time
 from typing import Any
 
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.e2e
 Case = Any
 MadeUp = Any
 
+_log = logging.getLogger(__name__)
 LATE_S = 15.0
 # These write where the request says, or wait on purpose.
 LEFT_OUT = frozenset({"create_backup", "restore_backup", "verify_backup", "wait"})
@@ -71,6 +73,7 @@ def go_on(target: LocalCluster, seconds: float) -> None:
         if time.monotonic() > end and number > len(chosen):
             break
         throw(target, operation, number)
+    _log.info("the last seed was %d", number - 1)
 
 
 def test_no_request_makes_the_server_fail(target: LocalCluster) -> None:

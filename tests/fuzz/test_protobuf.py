@@ -1,6 +1,7 @@
 """Messages made up from their descriptions, and bytes that are none: whatever they say, no call fails inside the server or hangs."""
 
 import itertools
+import logging
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from tests.fuzz.conftest import LONG_S, SHORT_S
 
 pytestmark = pytest.mark.e2e
 
+_log = logging.getLogger(__name__)
 LATE_S = 15.0
 STREAM_S = 0.2
 LEFT_OUT = frozenset({"create_backup", "restore_backup", "verify_backup", "wait"})
@@ -145,6 +147,7 @@ def go_on(target: LocalCluster, seconds: float) -> None:
             data = request(rpc, random.Random(number))
             code = call(channel, rpc, data, target.token)
             assert code in GOOD, f"{rpc.path} answered {code} to call {number}: {data!r}"
+    _log.info("the last seed was %d", number - 1)
 
 
 def test_no_message_makes_the_server_fail(target: LocalCluster) -> None:
