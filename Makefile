@@ -47,14 +47,14 @@ bench: bytecode  ## measure; a table and JSON
 	@tools/system-packages bench
 	@$(BIN)/python -m bench
 
-soak: bytecode  ## the long forms of the tests: more faults, nodes, examples
+soak: bytecode  ## the long forms of the tests, ten minutes each; tools/soak says how to make them longer
 	@tools/system-packages test
 	@tools/system-packages soak
-	@LATTICE_SOAK=1 $(BIN)/pytest tests/properties --timeout=14400
-	@LATTICE_SOAK=1 $(BIN)/pytest -m soak --timeout=14400
+	@tools/soak $(SOAK)
 
 coverage: venv  ## branch coverage of the core, which must be complete
 	@$(BIN)/coverage run -m pytest -q tests/unit tests/properties
+	@$(BIN)/coverage report | tail -n 1
 	@$(BIN)/coverage report --fail-under=100 --include='src/lattice/core/machine/*,src/lattice/core/scheduler/*'
 
 proto: venv  ## generate src/lattice/wire/pb from proto/

@@ -1,6 +1,7 @@
 """`make bench`: every promised figure, medians of 3, as a table and as JSON.
 
 python -m bench [NAME ...] [--repeats N] [--json FILE] [--write]
+python -m bench compare --baseline COMMIT [--rows NAME ...] [--repeats N]
 """
 
 import argparse
@@ -12,6 +13,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
+from bench import compare
 from bench.beside import api_beside_cycles
 from bench.commands import status_command
 from bench.dags import dag_release, dag_submit
@@ -73,6 +75,8 @@ _MARK = "<!-- figures: written by `make bench` -->"
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["compare"]:
+        return compare.main(sys.argv[2:], list(MEASUREMENTS), ONCE)
     options = _parser().parse_args()
     values: dict[str, float] = {}
     for name in options.names or MEASUREMENTS:
@@ -124,7 +128,7 @@ def _table(rows: list[tuple[Figure, float]]) -> str:
 def _write_page(table: str, repeats: int) -> None:
     head, _, rest = _PAGE.read_text().partition(_MARK)
     _, _, tail = rest.partition(_MARK)
-    stamp = f"Commit {_commit()}, {_machine()}, median of {repeats}."
+    stamp = f"Commit {_commit()}, {_machine()}, median of {repeats}, load {os.getloadavg()[0]:.1f}."
     _PAGE.write_text(f"{head}{_MARK}\n{stamp}\n\n{table}\n\n{_MARK}{tail}")
 
 

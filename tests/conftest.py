@@ -11,7 +11,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-SOAK = os.environ.get("LATTICE_SOAK", "") not in {"", "0"}
+# How much of the long forms is run: 1 is all of it, hours of work; nothing or 0 means the everyday forms.
+SOAK = float(os.environ.get("LATTICE_SOAK", "") or 0)
+
+
+def sized(everyday: int, long: int) -> int:
+    """A number of examples, seeds or rounds: the everyday one, or the share of the long one that was asked for."""
+    return max(everyday, int(long * SOAK)) if SOAK else everyday
+
 
 # A shell starts background commands with SIGINT ignored, and so would be all that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,7 +31,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("soak", settings.get_profile("ci"), max_examples=5000, derandomize=False)
+settings.register_profile("soak", settings.get_profile("ci"), max_examples=sized(100, 5000), derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "soak" if SOAK else "ci"))
 
 

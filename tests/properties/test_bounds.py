@@ -13,11 +13,11 @@ from lattice.core.model.work.shares import amounts, suits
 from lattice.core.scheduler.placement.bounds import Bounds
 from lattice.core.scheduler.tables.kinds import KindTable
 from lattice.core.scheduler.tables.slots import Bools, Rows
-from tests.conftest import SOAK
+from tests.conftest import sized
 from tests.properties.machines import draw_machine, draw_work
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
-EXAMPLES = 10_000 if SOAK else 300
+EXAMPLES = sized(300, 10_000)
 
 
 def everything(bounds: Bounds, rows: Rows) -> Bools:

@@ -8,10 +8,10 @@ from lattice.core.machine import commands as cmd
 from lattice.core.machine.outcomes import Accepted
 from lattice.core.model.work.allocations import AllocationState
 from lattice.core.model.work.dependencies import Condition
-from tests.conftest import SOAK
+from tests.conftest import sized
 from tests.unit.core.machine.world import World
 
-SEEDS = range(5_000 if SOAK else 150)
+SEEDS = range(sized(150, 5_000))
 CONDITIONS = (Condition.SUCCESS, Condition.SUCCESS, Condition.FAILURE, Condition.ANY)
 Clauses = list[list[tuple[str, Condition]]]
 

@@ -13,11 +13,11 @@ from lattice.core.machine.codec import decode_state_chunks, encode_batch, encode
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
-from tests.conftest import SOAK
+from tests.conftest import SOAK, sized
 from tests.properties.commands_generator import CommandGenerator
 from tests.properties.witness import Witness
 
-ROUNDS = 200 if SOAK else 10
+ROUNDS = sized(10, 200)
 COMMANDS_PER_ROUND = 20_000
 
 _REPLAY = """

@@ -15,13 +15,13 @@ from lattice.core.machine.apply import apply
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.state import State
 from lattice.core.scheduler.tables.snapshot import NO_VCLUSTER, Snapshot
-from tests.conftest import SOAK
+from tests.conftest import sized
 from tests.properties.commands_generator import CommandGenerator
 from tests.properties.machines import VCLUSTERS, draw_machine, draw_request
 from tests.properties.plan_witness import PlanWitness, waits_for
 from tests.unit.core.scheduler.world import World
 
-EXAMPLES = 20_000 if SOAK else 600
+EXAMPLES = sized(600, 20_000)
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
 
@@ -108,7 +108,7 @@ def test_whatever_waits_has_a_reason_and_whatever_starts_has_none(seed: int) -> 
     assert all(plan.explain(number) is None for number in placed)
 
 
-@pytest.mark.parametrize("seed", range(200 if SOAK else 4))
+@pytest.mark.parametrize("seed", range(sized(4, 200)))
 def test_columns_kept_by_events_equal_columns_made_anew(seed: int) -> None:
     state = State.empty()
     generator = CommandGenerator(seed, state)

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.conftest import SOAK
+from tests.conftest import SOAK, sized
 from tests.properties.machines import VCLUSTERS, draw_machine
 from tests.properties.plan_witness import PlanWitness
 from tests.unit.core.scheduler.world import World
 
-EXAMPLES = 20_000 if SOAK else 200
+EXAMPLES = sized(200, 20_000)
 
 
 def draw_drift(world: World, dice: Random) -> None:

@@ -21,12 +21,12 @@ from lattice.core.scheduler.room.room import Room
 from lattice.core.scheduler.room.sums import Sum
 from lattice.core.scheduler.room.timeline import Timeline
 from lattice.core.scheduler.tables.snapshot import NO_VCLUSTER, Snapshot
-from tests.conftest import SOAK
+from tests.conftest import sized
 from tests.properties.machines import VCLUSTERS, draw_machine, draw_request
 from tests.properties.reference.plan import plan as reference_plan
 from tests.unit.core.scheduler.world import World
 
-EXAMPLES = 20_000 if SOAK else 240
+EXAMPLES = sized(240, 20_000)
 SEEDS = st.integers(min_value=0, max_value=2**32)
 # Remembered functions of the snapshot, which a rollback leaves as they are.
 CACHES = {"_usable_by", "_demands", "_memory_needs", "calendar", "snapshot", "_journal", "_marks", "_shares"}

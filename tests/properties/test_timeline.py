@@ -11,10 +11,10 @@ from lattice.core.scheduler.feasibility import Demand
 from lattice.core.scheduler.room.lane import Lane
 from lattice.core.scheduler.room.timeline import Openings, Timeline, shared_nodes
 from lattice.core.scheduler.tables.snapshot import NEVER, NO_VCLUSTER
-from tests.conftest import SOAK
+from tests.conftest import sized
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
-EXAMPLES = 10_000 if SOAK else 300
+EXAMPLES = sized(300, 10_000)
 NOW, CPUS, MEMORY, OWNER = 1000, 16, 64, 3
 LONG = 40
 

@@ -12,12 +12,12 @@ from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.quorum.archive.archive import SqliteArchive
 from lattice.quorum.replica import LogReplica
 from lattice.testing import HandClock
-from tests.conftest import SOAK
+from tests.conftest import sized
 from tests.integration.quorum.doomed_writer import WholeLog, replica_over_whole_log
 from tests.unit.quorum.world import run, running
 
 ROOT = Path(__file__).resolve().parents[3]
-ROUNDS = 200 if SOAK else 10
+ROUNDS = sized(10, 200)
 Acknowledged = dict[int, tuple[str, str]]  # number -> what was said last, name
 
 

@@ -16,7 +16,7 @@ from lattice.api.limits import MAX_DECODED_HERE
 from lattice.api.operations.table import Operation
 from lattice.api.pacing import in_thread
 from lattice.api.protocol import check_client
-from lattice.api.rest.encoding import PIECE_BYTES, encode, encode_long
+from lattice.api.rest.encoding import encode, encode_long
 from lattice.api.rest.events import send_events
 from lattice.api.rest.requests import ClientGone, Headers, decoder_for, header_value, read_body, source_of
 from lattice.api.services import Services
@@ -111,7 +111,7 @@ async def send_json(
     request_id: str,
     *more: tuple[bytes, bytes],
 ) -> None:
-    body = await in_thread(encode_long, answer) if is_long(answer) else encode(answer)
+    pieces = await in_thread(encode_long, answer) if is_long(answer) else [encode(answer)]
     await send(
         {
             "type": "http.response.start",
@@ -119,15 +119,15 @@ async def send_json(
             "headers": [
                 _JSON,
                 _NO_STORE,
-                (b"content-length", b"%d" % len(body)),
+                (b"content-length", b"%d" % sum(map(len, pieces))),
                 (b"x-request-id", header_value(request_id)),
                 *more,
             ],
         }
     )
-    for place in range(0, len(body) - PIECE_BYTES, PIECE_BYTES):
-        await send({"type": "http.response.body", "body": body[place : place + PIECE_BYTES], "more_body": True})
-    await send({"type": "http.response.body", "body": body[(len(body) - 1) // PIECE_BYTES * PIECE_BYTES :]})
+    for piece in pieces[:-1]:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": pieces[-1]})
 
 
 async def _send_drawn(send: Send, drawn: Drawn[object], request_id: str) -> None:

@@ -8,7 +8,7 @@ from lattice.slurm.version import VERSION
 from lattice.wire.slurm.commands import SlurmAnswer
 
 MAX_ROWS = 500_000
-MAX_CHARACTERS = 128 << 20
+MAX_CHARACTERS = 32 << 20
 
 
 class Measure:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
-from lattice.api.pacing import Pace, sorted_in_slices
+from lattice.api.pacing import Pace, in_thread, sorted_in_slices
 from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import Measure, printed, require
 from lattice.api.slurm.helping import asks_for_help, helped
@@ -49,7 +49,7 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
     if query.document:
         return SlurmAnswer(stdout=encoded(accounting_document(rows, now, own), query.document))
     lines = await _written(_selected(rows, query, _steps(ids)), query, now, own)
-    return printed(*lines)
+    return await in_thread(printed, *lines)
 
 
 async def _written(lines: Iterator[sacct.Line], query: Query, now: float, cluster: str) -> list[str]:

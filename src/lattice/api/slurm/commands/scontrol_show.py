@@ -6,7 +6,7 @@ from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.limits import MAX_READ_HERE
 from lattice.api.pacing import Pace, in_thread
-from lattice.api.slurm.answering import complained, printed, require
+from lattice.api.slurm.answering import Measure, complained, printed, require
 from lattice.api.slurm.rows.cluster_config import config_values
 from lattice.api.slurm.rows.finding import (
     MIN_JOB_AGE_S,
@@ -72,10 +72,11 @@ async def _jobs(context: Context, command: SlurmCommand, line: ListingLine, want
     if not rows:
         return printed("No jobs in the system")
     form = command.environment.get("SLURM_TIME_FORMAT", "")
-    texts, pace = [], Pace()
+    texts, measure, pace = [], Measure("scontrol"), Pace()
     for row in rows:
         is_detailed = line.has("details", "verbose")
         texts.append(scontrol.job_text(row, now, one_line=line.has("oneliner"), in_detail=is_detailed, form=form))
+        measure.add(len(texts[-1]))
         if pace.is_due():
             await pace.rest()
     return await in_thread(_records, texts, line)
