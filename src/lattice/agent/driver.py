@@ -24,6 +24,7 @@ from lattice.agent.discovery.keeper import InventoryKeeper
 from lattice.agent.discovery.processors import memory_used_mb
 from lattice.agent.hooks.protocol import LaunchHook
 from lattice.agent.hooks.runner import HookRunner
+from lattice.agent.hooks.scratch import ScratchHook
 from lattice.agent.hooks.site_programs import SiteProgramsHook
 from lattice.agent.launcher import Launcher
 from lattice.agent.machine.decide import fence_after_s, step
@@ -107,6 +108,8 @@ def launch_hooks(settings: Settings) -> list[LaunchHook]:
     hooks: list[LaunchHook] = []
     if settings.hooks.prologue or settings.hooks.epilogue:
         hooks.append(SiteProgramsHook(settings.hooks, settings.facts.node_id))
+    if settings.scratch_dir is not None:
+        hooks.append(ScratchHook(settings.scratch_dir, settings.facts.cpus))
     return hooks
 
 

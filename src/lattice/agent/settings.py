@@ -28,6 +28,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     topology: NodeTopology = NodeTopology()
     limits: LimitSettings = LimitSettings()
     hooks: SiteHooks = SiteHooks()
+    scratch_dir: Path | None = None  # None = runs have no directory of their own, and share /tmp
     collector_port: int | None = 0  # 0 = any, None = this node is never a collector
     checks: tuple[Check, ...] = ()
     inventory: Inventory = Inventory()

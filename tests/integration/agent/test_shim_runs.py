@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -241,6 +242,35 @@ def test_limits_hold_every_process_of_a_run_and_are_accounted(root_shim: ShimPro
     assert event["refused_forks"] > 0
     assert event["throttled_s"] >= 0
     wait_for(lambda: root_shim.groups() == [], "the cgroups to be removed in every hierarchy")
+
+
+@pytest.mark.root
+def test_run_sees_its_own_files_and_the_host_sees_none_of_them(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    own = root_shim.scratch / "own"
+    own.mkdir()
+    before = Path("/proc/self/mountinfo").read_text()
+    mounts = [{"kind": "bind", "source": str(own), "target": "/mnt"}, {"kind": "tmpfs", "target": "/dev/shm"}]
+    mark = f"lattice-test-{os.getpid()}"
+    script = f"echo mine > /mnt/{mark}; echo mine > /dev/shm/{mark}; ls /dev/shm"
+    agent.ask("start", **root_shim.request(1, "sh", "-c", script), mounts=mounts)
+    assert agent.ended(1)["exit_code"] == 0
+    assert root_shim.output(1) == f"{mark}\n"
+    assert (own / mark).read_text() == "mine\n"
+    assert not Path(f"/mnt/{mark}").exists()
+    assert not Path(f"/dev/shm/{mark}").exists()
+    assert Path("/proc/self/mountinfo").read_text() == before
+
+
+@pytest.mark.root
+def test_run_whose_files_cannot_be_mounted_is_refused_by_name(root_shim: ShimProcess) -> None:
+    agent = root_shim.connect()
+    missing = [{"kind": "bind", "source": "/no/such/place", "target": "/mnt"}]
+    answer = agent.ask("start", **root_shim.request(1, "true"), mounts=missing)
+    assert (answer["ok"], answer["error"]) == (False, "cannot mount /mnt: No such file or directory")
+    odd = agent.ask("start", **root_shim.request(2, "true"), mounts=[{"kind": "nfs", "target": "/mnt"}])
+    assert odd["error"] == "unknown kind of mount: 'nfs'"
+    wait_for(lambda: root_shim.groups() == [], "the cgroups to be removed")
 
 
 @pytest.mark.root

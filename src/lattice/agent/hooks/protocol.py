@@ -5,7 +5,7 @@ first leaves behind in the run's record, so that an agent that dies at any momen
 """
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
@@ -29,6 +29,19 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     order: StartOrder
     request: dict[str, object]
     leave: Callable[[Left], None]
+
+    @property
+    def owner(self) -> tuple[int, int]:
+        """The uid and gid of the run's processes."""
+        return cast("int", self.request["uid"]), cast("int", self.request["gid"])
+
+    def set_variable(self, name: str, value: str) -> None:
+        cast("dict[str, str]", self.request["env"])[name] = value
+
+    def add_mount(self, kind: str, target: str, source: str = "") -> None:
+        """Something that the run sees and the host does not; later ones may lie on earlier ones."""
+        mounts = cast("list[dict[str, str]]", self.request.setdefault("mounts", []))
+        mounts.append({"kind": kind, "target": target, "source": source})
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

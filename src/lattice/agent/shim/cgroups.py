@@ -80,14 +80,18 @@ def remove_folders(path: str) -> bool:
 
 
 class Cgroup:
-    """One run's group. `twins` are its folders in v1 hierarchies by controller, `held` the controllers whose limits hold it."""
+    """One run's group. `twins` are its folders in v1 hierarchies by controller, `held` the controllers whose limits hold it.
 
-    __slots__ = ("held", "path", "twins")
+    `namespace` is a descriptor of the file system that its processes see, -1 = the host's; it is closed with the group.
+    """
+
+    __slots__ = ("held", "namespace", "path", "twins")
 
     def __init__(self, path: str, twins: dict[str, str] | None = None, held: tuple[str, ...] = ()) -> None:
         self.path = path
         self.twins = twins or {}
         self.held = held
+        self.namespace = -1
 
     @property
     def folder(self) -> str:
@@ -171,8 +175,14 @@ class Cgroup:
         else:
             usage.throttled_s = read_key(f"{self.path}/cpu.stat", b"throttled_usec") / 1e6
 
+    def close_namespace(self) -> None:
+        if self.namespace >= 0:
+            os.close(self.namespace)
+            self.namespace = -1
+
     def remove(self) -> bool:
         """True when no folder is left. Never kills."""
+        self.close_namespace()
         gone = [remove_folders(folder) for folder in (self.path, *dict.fromkeys(self.twins.values()))]
         return all(gone)
 

@@ -19,6 +19,7 @@ import signal
 import stat
 
 from lattice.agent.shim.launch import Launch
+from lattice.agent.shim.namespace import enter_namespace
 from lattice.agent.shim.spawn import ALL_SIGNALS, Inheritance, Wiring
 
 CHUNK_BYTES = 1 << 16
@@ -104,6 +105,8 @@ def _be_copier(launch: Launch, inheritance: Inheritance, copied: list[tuple[int,
     code = 1
     try:
         os.setsid()
+        if launch.namespace >= 0:
+            enter_namespace(launch.namespace)
         _keep_only({gate, *(fd for pair in copied for fd in pair[:2])})
         inheritance.restore()
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from lattice.agent.shim.limits import MAX_CPUS, MAX_MEMORY_MB, MAX_PIDS, Limits
+from lattice.agent.shim.namespace import mounts_of
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 DEFAULT_GRACE_S = 30.0
@@ -41,6 +42,8 @@ class Launch:
         "grace_s",
         "groups",
         "limits",
+        "mounts",
+        "namespace",
         "stderr",
         "stdin",
         "stdout",
@@ -62,6 +65,8 @@ class Launch:
         self.cpus = _integers(request, "cpus", MAX_CPU)
         self.cgroup = str(request.get("cgroup") or "")
         self.limits = limits_of(request)
+        self.mounts = mounts_of(request)
+        self.namespace = -1  # a descriptor of the file system that the process sees, once it is made; -1 = the host's
         self.grace_s = seconds(request, "grace_s", DEFAULT_GRACE_S)
         self.walltime_s = seconds(request, "walltime_s", 0.0)
         files = mapping(request, "files")

@@ -29,6 +29,10 @@ class StepCgroup(Cgroup):
         super().__init__(f"{parent.path}/{name}", {"memory": f"{memory}/{name}"} if memory else {})
         self.held = tuple(self.twins)
         self._parent = parent
+        self.namespace = parent.namespace  # the parent's, and closed by it
+
+    def close_namespace(self) -> None:
+        self.namespace = -1
 
     @property
     def join_files(self) -> tuple[str, ...]:

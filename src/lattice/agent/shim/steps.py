@@ -203,6 +203,8 @@ class StepTable:
         env = {**mapping(request, "env"), **mapping(asked, "env")}
         task.launch = Launch({**request, "argv": asked.get("argv") or request.get("argv"), "env": env})
         group = step.group
+        if isinstance(group, StepCgroup):
+            task.launch.namespace = group.namespace
         tree = None
         if isinstance(group, StepTrees) and isinstance(self._tracker, Forest):
             task.launch.env[MARKER.encode()] = os.fsencode(step.directory)

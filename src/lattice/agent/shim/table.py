@@ -8,6 +8,7 @@ the grace period, because a script's shell often dies before the program that ha
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import select
@@ -21,6 +22,7 @@ from lattice.agent.shim.interventions import Interventions
 from lattice.agent.shim.kernel_log import KernelLog
 from lattice.agent.shim.launch import Launch, integer, seconds
 from lattice.agent.shim.loop import Loop, boot_now
+from lattice.agent.shim.namespace import make_namespace
 from lattice.agent.shim.output import RingFile, Stream
 from lattice.agent.shim.run import Group, Key, Run
 from lattice.agent.shim.spawn import Inheritance, describe_failure, spawn
@@ -143,6 +145,7 @@ class RunTable:
             "steps": self._steps.statuses(),
             "cgroup": isinstance(self._tracker, CgroupRoot),
             "memory_limit": self._tracker.can_limit("memory"),
+            "mounts": isinstance(self._tracker, CgroupRoot),
             "limits": [name for name in CONTROLLERS if self._tracker.can_limit(name)],
             "pid": os.getpid(),
             "protocol": list(PROTOCOL),
@@ -188,9 +191,10 @@ class RunTable:
             run.grace_s, run.early = launch.grace_s, launch.early
             run.group = self._make_group(run, launch)
             run.held = run.group.held
+            self._make_namespace(run.group, launch)
             self._fork(run, launch, run.group)
         except (OSError, ValueError) as error:
-            run.error = str(error)
+            run.error = _in_words(error)
             run.errno = error.errno or 0 if isinstance(error, OSError) else 0
             self._finish(run)
             return run
@@ -209,6 +213,15 @@ class RunTable:
             launch.env[MARKER.encode()] = os.fsencode(run.directory)
             return self._tracker.create(run.directory)
         return self._tracker.create(launch.cgroup or f"alloc-{run.name}", launch.limits)
+
+    @staticmethod
+    def _make_namespace(group: Group, launch: Launch) -> None:
+        """What the run sees of the file system, where that differs from the host's."""
+        if not launch.mounts:
+            return
+        if not isinstance(group, Cgroup):
+            raise OSError(errno.EPERM, "this node cannot mount for a run: its agent is not root")
+        launch.namespace = group.namespace = make_namespace(launch.mounts)
 
     def _fork(self, run: Run, launch: Launch, group: Group) -> None:
         self._inheritance.check_room(len(self._live))
@@ -450,6 +463,12 @@ class RunTable:
         """Write status.json; while the disk is full the record lives here and is tried again."""
         if not run.save() and self._runs.get(run.key) is run:
             run.save_timer = self._loop.call_at(boot_now() + SAVE_AGAIN_S, lambda: self._save(run))
+
+
+def _in_words(error: OSError | ValueError) -> str:
+    """What went wrong, without the number that Python puts before its own words."""
+    is_ours = isinstance(error, OSError) and error.strerror and not error.filename
+    return str(error.strerror if is_ours and isinstance(error, OSError) else error)
 
 
 def _refusal(text: str) -> Body:

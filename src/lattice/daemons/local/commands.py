@@ -105,6 +105,8 @@ def agent_command(layout: Layout, options: Options, node: str, grpc: str) -> lis
     hooks = {"--prologue": options.prologue, "--epilogue": options.epilogue}
     hooks |= {"--checks": options.checks, "--check-dir": options.check_dir}
     arguments |= {flag: os.path.abspath(path) for flag, path in hooks.items() if path}
+    if options.scratch_dir:
+        arguments["--scratch-dir"] = os.path.join(os.path.abspath(options.scratch_dir), node)
     # All nodes share one machine: none of them has its GPUs, unless a file declares them.
     hardware = os.path.join(os.path.abspath(options.hardware_dir), f"{node}.json") if options.hardware_dir else ""
     arguments |= {"--hardware": hardware} if hardware and os.path.exists(hardware) else {"--gpus": "0"}

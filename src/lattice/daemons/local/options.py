@@ -25,6 +25,7 @@ class Options:
     node_memory_mb: int = 4096
     node_groups: int = 0  # topology groups over which the nodes are spread, 0 = none
     prologue: str = ""
+    scratch_dir: str = ""
     epilogue: str = ""
     checks: str = ""
     check_dir: str = ""

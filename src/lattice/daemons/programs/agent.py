@@ -36,6 +36,7 @@ from lattice.daemons.agent.listener import add_listener_option, listen
 from lattice.observe.logging import LEVELS, configure
 from lattice.ports.quorum.object_store import ObjectStore
 
+TMP = Path("/tmp")  # noqa: S108
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 DEFAULT_OUTPUT_LIMIT = 64 << 20
 DEFAULT_GRACE_S = 30.0
@@ -60,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_options(add)
     _add_machine(add)
     _add_runs(add)
+    _add_limits(add)
     _add_hooks(add)
     add_listener_option(add)
     add("--log-level", choices=LEVELS, default="info", help="minimum level of log messages (default: %(default)s)")
@@ -116,20 +118,6 @@ def _add_runs(add: Callable[..., argparse.Action]) -> None:
         metavar="UID",
         help="lowest uid whose work may run (default: %(default)s)",
     )
-    add(
-        "--pids-per-cpu",
-        type=_natural,
-        default=DEFAULT_PIDS_PER_CPU,
-        metavar="N",
-        help="processes and threads that a run may have for each of its CPUs; 0 = no limit (default: %(default)s)",
-    )
-    add(
-        "--memory-reserve-mb",
-        type=_natural,
-        default=DEFAULT_RESERVE_MB,
-        metavar="MB",
-        help="memory kept back for the system from runs that use the whole node (default: %(default)s)",
-    )
     add("--object-store", type=Path, metavar="DIR", help="directory to store final output in")
     add(
         "--output-limit",
@@ -158,6 +146,29 @@ def _add_runs(add: Callable[..., argparse.Action]) -> None:
         default=Retention().max_bytes,
         metavar="BYTES",
         help="maximum size of all run directories (default: %(default)s)",
+    )
+
+
+def _add_limits(add: Callable[..., argparse.Action]) -> None:
+    add(
+        "--pids-per-cpu",
+        type=_natural,
+        default=DEFAULT_PIDS_PER_CPU,
+        metavar="N",
+        help="processes and threads that a run may have for each of its CPUs; 0 = no limit (default: %(default)s)",
+    )
+    add(
+        "--memory-reserve-mb",
+        type=_natural,
+        default=DEFAULT_RESERVE_MB,
+        metavar="MB",
+        help="memory kept back for the system from runs that use the whole node (default: %(default)s)",
+    )
+    add(
+        "--scratch-dir",
+        type=Path,
+        metavar="DIR",
+        help="give each run a directory below this one, removed at its end, and a private /tmp and /dev/shm on shared nodes",
     )
 
 
@@ -249,9 +260,28 @@ def build_settings(options: argparse.Namespace) -> Settings:
         inventory=machine.inventory,
         hardware=machine.file,
         look_every_s=max(1.0, options.inventory_every),
+        scratch_dir=_scratch_dir(options.scratch_dir, options.state_dir.absolute(), uid),
         hooks=SiteHooks(prologue=options.prologue, epilogue=options.epilogue, timeout_s=options.hook_timeout),
         checks=() if options.no_checks else _checks(options.checks, options.check_dir),
     )
+
+
+def _scratch_dir(directory: Path | None, state_dir: Path, uid: int) -> Path | None:
+    """Made and closed to others. Raises CannotStart for one that cannot work."""
+    if directory is None:
+        return None
+    directory = directory.absolute()
+    if uid != 0:
+        raise CannotStart("--scratch-dir needs an agent that runs as root")
+    for hidden in (state_dir, directory):
+        if hidden.is_relative_to(TMP):
+            raise CannotStart(f"{hidden} is below {TMP}, which runs on a shared node do not see with --scratch-dir")
+    try:
+        directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+        directory.chmod(0o711)
+    except OSError as error:
+        raise CannotStart(f"cannot use the scratch directory {directory}: {error.strerror}") from error
+    return directory
 
 
 def _checks(file: Path | None, directory: Path | None) -> tuple[Check, ...]:

@@ -76,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         node_cpus=arguments.node_cpus,
         node_memory_mb=arguments.node_memory,
         node_groups=arguments.node_groups,
+        scratch_dir=arguments.scratch_dir,
         prologue=arguments.prologue,
         epilogue=arguments.epilogue,
         checks=arguments.checks,
@@ -230,6 +231,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run_parser.add_argument("--node-cpus", type=bounded(1, 65536), default=Options.node_cpus)
     run_parser.add_argument("--node-memory", type=size_mb, default=Options.node_memory_mb)
     run_parser.add_argument("--node-groups", type=bounded(0, 1000), default=Options.node_groups)
+    run_parser.add_argument("--scratch-dir", default=Options.scratch_dir)
     run_parser.add_argument("--prologue", default=Options.prologue)
     run_parser.add_argument("--epilogue", default=Options.epilogue)
     run_parser.add_argument("--checks", default=Options.checks)

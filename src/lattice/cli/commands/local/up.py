@@ -31,6 +31,7 @@ class UpOptions:
     node_memory: str = ""
     node_groups: str = ""
     prologue: str = ""
+    scratch_dir: str = ""
     epilogue: str = ""
     checks: str = ""
     check_dir: str = ""
@@ -61,6 +62,12 @@ def fill(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="G",
         help="spread the nodes over topology groups g1 to gG (default: no groups)",
+    )
+    parser.add_argument(
+        "--scratch-dir",
+        default="",
+        metavar="DIR",
+        help="give each run a directory below this one, and a private /tmp on shared nodes",
     )
     parser.add_argument("--prologue", default="", metavar="PROGRAM", help="program that nodes run before each run")
     parser.add_argument("--epilogue", default="", metavar="PROGRAM", help="program that nodes run after each run")
@@ -115,7 +122,7 @@ def cluster_directory(given: str, context: Context) -> Path:
 def supervisor_command(options: UpOptions, directory: Path) -> list[str]:
     command = [str(Path(sys.executable).with_name("lattice-supervisor")), "run", "--dir", str(directory)]
     figures = ("nodes", "servers", "rest_port", "grpc_port", "node_cpus", "node_memory", "node_groups")
-    for name in (*figures, "prologue", "epilogue", "checks", "check_dir", "hardware_dir"):
+    for name in (*figures, "scratch_dir", "prologue", "epilogue", "checks", "check_dir", "hardware_dir"):
         if value := getattr(options, name):
             command += [f"--{name.replace('_', '-')}", value]
     for setting in options.set:

@@ -1,0 +1,132 @@
+"""A view of the file system that belongs to one run: made before its first process, entered by every process of it.
+
+The namespace is made by a child that mounts and ends. A descriptor keeps it alive, so nothing is mounted on the host and nothing has
+to be unmounted: when the descriptor is closed and the last process is gone, the mounts are gone. A child that hangs (on a file server
+that does not answer) is killed and the run is refused. Standard library only: the shim lives on this.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import signal
+
+CLONE_NEWNS = 0x20000
+MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND = 2, 4, 32, 4096
+MS_REC, MS_SLAVE = 16384, 1 << 19
+MAX_MOUNTS = 64
+MAX_SIZE_MB = 1 << 30
+MAKE_WITHIN_S = 5.0
+BIND, TMPFS = "bind", "tmpfs"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Mount:
+    """`bind`: the folder `source` appears at `target`. `tmpfs`: an empty folder in memory, which counts as the run's own, of at
+    most `size_mb` (0 = half of the machine's memory, as the kernel has it)."""
+
+    __slots__ = ("kind", "size_mb", "source", "target")
+
+    def __init__(self, request: object) -> None:
+        if not isinstance(request, dict):
+            raise ValueError("a mount is not an object")
+        self.kind = request.get("kind")
+        self.source = _path(request.get("source") or "/", "source")
+        self.target = _path(request.get("target"), "target")
+        size = request.get("size_mb") or 0
+        if self.kind not in (BIND, TMPFS):
+            raise ValueError(f"unknown kind of mount: {self.kind!r}")
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_SIZE_MB:
+            raise ValueError(f"size_mb is not a number of megabytes: {size!r}")
+        self.size_mb = size
+
+    def make(self) -> None:
+        """In the namespace. Raises OSError."""
+        if self.kind == BIND:
+            _mount(self.source, self.target, None, MS_BIND | MS_REC, None)
+            _mount(None, self.target, None, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV, None)
+        else:
+            size = f",size={self.size_mb}m" if self.size_mb else ""
+            _mount(b"lattice", self.target, b"tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777{size}".encode())
+
+
+def mounts_of(request: dict[str, object]) -> list[Mount]:
+    """What the request asks to be mounted, in order. Raises ValueError."""
+    asked = request.get("mounts") or []
+    if not isinstance(asked, list) or len(asked) > MAX_MOUNTS:
+        raise ValueError(f"mounts is not a list of at most {MAX_MOUNTS}")
+    return [Mount(each) for each in asked]
+
+
+def make_namespace(mounts: list[Mount], within_s: float = MAKE_WITHIN_S) -> int:
+    """A descriptor of a new namespace with these mounts. Raises OSError, which names the one that failed."""
+    report, report_w = os.pipe()
+    done, done_w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _make_all(mounts, report_w, done, close=(report, done_w))
+    os.close(report_w)
+    os.close(done)
+    try:
+        said = b""
+        if select.select([report], [], [], within_s)[0]:
+            said = os.read(report, 64)
+        if said != b"ready":
+            raise _failure(mounts, said, within_s)
+        return os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.kill(pid, signal.SIGKILL)  # not reaped yet: its number cannot be somebody else's
+        os.close(report)
+        os.close(done_w)
+        os.waitpid(pid, 0)
+
+
+def enter_namespace(fd: int) -> None:
+    """For a process that was just forked and still is root. Raises OSError."""
+    if _libc.setns(fd, CLONE_NEWNS):
+        raise OSError(ctypes.get_errno(), "cannot enter the run's file system")
+
+
+def _make_all(mounts: list[Mount], report: int, done: int, close: tuple[int, ...]) -> None:
+    """In the child. Never returns."""
+    place, said = -1, b""
+    try:
+        for fd in close:
+            os.close(fd)
+        if _libc.unshare(CLONE_NEWNS):
+            raise OSError(ctypes.get_errno(), "unshare")
+        # What the host mounts later appears here as well; what is mounted here stays here.
+        _mount(None, b"/", None, MS_REC | MS_SLAVE, None)
+        for place, mount in enumerate(mounts):  # noqa: B007 - read where one fails
+            mount.make()
+        said = b"ready"
+    except OSError as error:
+        said = f"{place} {error.errno or 0}".encode()
+    finally:
+        os.write(report, said)
+        os.read(done, 1)  # stays until the parent has opened the namespace, or is gone
+        os._exit(0)
+
+
+def _failure(mounts: list[Mount], said: bytes, within_s: float) -> OSError:
+    if not said:
+        return OSError(errno.ETIMEDOUT, f"cannot mount the run's file system within {within_s:g} s")
+    place, _, number = said.decode("ascii", "replace").partition(" ")
+    code = int(number) if number.isdigit() else errno.EIO
+    what = mounts[int(place)].target.decode("utf-8", "replace") if place.isdigit() else "the run's file system"
+    return OSError(code, f"cannot mount {what}: {os.strerror(code)}")
+
+
+def _mount(source: bytes | None, target: bytes, kind: bytes | None, flags: int, data: bytes | None) -> None:
+    if _libc.mount(source, target, kind, ctypes.c_ulong(flags), data):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def _path(value: object, name: str) -> bytes:
+    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
+        raise ValueError(f"{name} of a mount is not an absolute path: {value!r}")
+    return os.fsencode(value)

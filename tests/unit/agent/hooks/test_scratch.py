@@ -1,0 +1,71 @@
+"""The scratch directory of a run: made for its user, removed with all that is in it, and nothing else with it."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lattice.agent.hooks.protocol import Finished, HookFailed, Launch
+from lattice.agent.hooks.scratch import ScratchHook
+from lattice.ports.nodes.agents import RunKey, StartOrder
+
+KEY = RunKey(7, 1)
+
+
+def prepared(root: Path, cpus: int) -> tuple[dict[str, Any], dict[str, str]]:
+    request: dict[str, Any] = {"env": {}, "uid": os.getuid(), "gid": os.getgid()}
+    left: dict[str, str] = {}
+    order = StartOrder(key=KEY, allocation_id="a7", cpus=cpus)
+    asyncio.run(ScratchHook(root, 8).prepare(Launch(order=order, request=request, leave=left.update)))
+    return request, left
+
+
+def undo(root: Path, left: dict[str, str]) -> None:
+    asyncio.run(ScratchHook(root, 8).undo(Finished(key=KEY, allocation_id="a7", left=left)))
+
+
+def test_whole_node_gets_a_directory_for_temporary_files(tmp_path: Path) -> None:
+    request, left = prepared(tmp_path, 8)
+    folder = tmp_path / "7.1"
+    assert left == {"folder": str(folder)}
+    assert request["env"] == {"LATTICE_SCRATCH": str(folder), "TMPDIR": str(folder)}
+    assert "mounts" not in request
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_share_of_a_node_gets_a_tmp_of_its_own(tmp_path: Path) -> None:
+    request, _ = prepared(tmp_path, 2)
+    assert [(each["kind"], each["target"]) for each in request["mounts"]] == [("bind", "/tmp"), ("tmpfs", "/dev/shm")]
+    assert (tmp_path / "7.1" / "tmp").stat().st_mode & 0o7777 == 0o1777
+    assert request["env"]["TMPDIR"] == "/tmp"
+
+
+def test_everything_of_the_run_is_removed_and_links_are_not_followed(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("x")
+    _, left = prepared(tmp_path, 2)
+    (tmp_path / "7.1" / "deep").mkdir()
+    (tmp_path / "7.1" / "out").symlink_to(kept)
+    undo(tmp_path, left)
+    undo(tmp_path, left)
+    assert not (tmp_path / "7.1").exists()
+    assert (kept / "file").exists()
+
+
+def test_directory_that_a_user_replaced_by_a_link_is_not_written_through(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    (tmp_path / "7.1").symlink_to(elsewhere)
+    prepared(tmp_path, 2)
+    assert list(elsewhere.iterdir()) == []
+    assert not (tmp_path / "7.1").is_symlink()
+
+
+def test_record_that_names_another_directory_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with pytest.raises(HookFailed, match="is not the directory of run"):
+        undo(tmp_path, {"folder": str(tmp_path / "other")})
+    assert (tmp_path / "other").exists()
