@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from lattice.testing import LocalCluster, eventually
+from lattice_sdk import Client
+from lattice_sdk.errors import NotFound
 from tests.e2e.server_process import Server, all_serving, serving
 
 pytestmark = pytest.mark.e2e
@@ -108,3 +110,30 @@ def test_an_archive_that_is_gone_comes_back_from_the_object_store() -> None:
         assert "the archive comes from from-object-store" in server.log.read_text()
         assert unknown(cluster, all_of_them) == set()
         assert warning(cluster) == ""
+
+
+def test_an_archive_that_is_gone_comes_back_from_another_server() -> None:
+    with (
+        LocalCluster(nodes=1, servers=3, restart=False, settings=SHORT) as cluster,
+        all_serving(cluster, SHORT) as servers,
+    ):
+        all_of_them = work(cluster, 30)
+        data = cluster.directory / "servers" / "s3" / "data"
+        eventually(lambda: has_snapshots(data), "the log is trimmed", within_s=60)
+        servers["s3"].stop()
+        remove(data, "archive.db")
+        servers["s3"].start()
+
+        def lacking() -> set[str]:
+            """What s3 does not know by itself."""
+            with Client(cluster.urls["s3"], token=cluster.token, stale=True, retry_for=30) as client:
+                return {each for each in all_of_them if not is_known(client, each)}
+
+        eventually(lambda: lacking() == set(), "s3 knows everything again", within_s=60)
+
+
+def is_known(client: Client, allocation: str) -> bool:
+    try:
+        return client.get_allocation(allocation).id == allocation
+    except NotFound:
+        return False
