@@ -111,7 +111,7 @@ async def _serve(home: Path, port: int, *, cycles: bool) -> None:
     process = ServerProcess(config, (home / "secret").read_text().encode())
     await process.start()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    loops = process._loops
+    loops = process.parts.loops
     assert loops is not None
     for place in range(NODES):
         loops.observations.greet(f"n{place}", time.monotonic())

@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from lattice.ports.quorum.log import Conflict, LogFull, LogUnavailable
+from lattice.ports.quorum.log import Conflict, LogError, LogFull, LogUnavailable
 from lattice.ports.quorum.replica import ReplicaStopped
 
 _log = logging.getLogger(__name__)
@@ -53,6 +53,10 @@ class Guard:
         else:
             self.passed(item)
 
+    def item(self, name: str) -> "GuardedItem":
+        """Around the work for one item: a failure is reported and stays with the item; execution continues after the block."""
+        return GuardedItem(self, name)
+
     def passed(self, item: str = "") -> None:
         """The item did not fail this time: a later failure is a new one."""
         if self._streaks:
@@ -79,6 +83,28 @@ class Guard:
             _log.error("%s: failed", what, exc_info=error, extra=extra)
 
 
+class GuardedItem:
+    """The edge of one item. A log that takes nothing is not the item's own fault, and ends the turn."""
+
+    __slots__ = ("_guard", "_name")
+
+    def __init__(self, guard: Guard, name: str) -> None:
+        self._guard = guard
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if error is None:
+            self._guard.passed(self._name)
+            return False
+        if not isinstance(error, Exception) or isinstance(error, ReplicaStopped | LogError):
+            return False
+        self._guard.failed(error, self._name)
+        return True
+
+
 def _way(error: Exception) -> tuple[str, str, int]:
     """What kind of error, and where it was raised."""
     trace = error.__traceback__
@@ -102,6 +128,21 @@ async def keep_turning(name: str, turn: Callable[[], Awaitable[None]]) -> None:
             await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
         else:
             guard.passed()
+
+
+async def keep_alive(name: str, run: Callable[[], Awaitable[None]]) -> None:
+    """Awaits `run`, and again when it fails outside of its turns; a loop that ended by itself has ended."""
+    guard = Guard(name)
+    while True:
+        try:
+            await run()
+        except ReplicaStopped:
+            return
+        except Exception as error:  # noqa: BLE001 - a loop that has ended would never run again
+            guard.failed(error)
+            await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
+        else:
+            return
 
 
 class Alarm:

@@ -14,6 +14,10 @@ from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.agents.session import LocalRegistrar
 from lattice.api.grpc.server import build_server
 from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults
+from lattice.control.collectors.tree import CollectorSettings, CollectorTree
+from lattice.control.nodes.health import HealthRegistry
+from lattice.control.nodes.inventories import Inventories
+from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.nodes.watch import NodeWatch
@@ -33,6 +37,7 @@ from lattice.wire.agents.channel import Stream, open_channel, open_stream
 from lattice.wire.pb import agent_pb2 as pb
 from lattice.wire.work.allocations import Work, encode_work
 
+COLLECTING = CollectorSettings()
 SECRET = b"0123456789abcdef0123456789abcdef"
 
 
@@ -51,12 +56,20 @@ def agent_token(*, kind: str = "agent", node: str | None = None, lifetime_s: int
 class Rig:
     """The server's side."""
 
-    def __init__(self, *, timeout_s: float = 30.0, grace_s: float = 60.0, retry_s: float = 2.0) -> None:
+    def __init__(
+        self,
+        *,
+        timeout_s: float = 30.0,
+        grace_s: float = 60.0,
+        retry_s: float = 2.0,
+        collecting: CollectorSettings = COLLECTING,
+    ) -> None:
         clock = SystemClock()
         self.replica = LogReplica(log=MemoryLog(), archive=SqliteArchive(None), snapshots=None, clock=clock)
         self.links = AgentLinkTable()
         self.observations = Observations()
         self._timings = (timeout_s, grace_s, retry_s)
+        self._collecting = collecting
         self._clock = clock
         self._changed = asyncio.Event()
         self.endpoint = ""
@@ -77,15 +90,22 @@ class Rig:
             replica, links, clock, DispatchSettings(retry_s=retry_s, grace_s=1.0), lambda allocation: "token"
         )
         timers = NodeTimers(replica, TimerSettings(timeout_s=timeout_s, grace_s=grace_s))
+        self.inventories = Inventories(links, clock)
+        table = SessionTable(replica, self.observations, self.inventories, clock, 0.05)
+        self.collectors = CollectorTree(replica, links, self.observations, clock, self._collecting, table.hear)
         self.sessions = AgentSessions(
             replica=replica,
             links=links,
             observations=self.observations,
             clock=clock,
-            settings=SessionSettings(heartbeat_interval_s=0.05),
+            settings=SessionSettings(),
             timers=timers,
-            on_opened=self._opened,
+            table=table,
             steps=StepRegistry(replica, links, clock, StepSettings(), lambda allocation: "token", lambda node: None),
+            collectors=self.collectors,
+            health=HealthRegistry(replica, links, clock),
+            inventories=self.inventories,
+            on_opened=self._opened,
         )
         self.watch = NodeWatch(replica, links, self.observations, clock, timers)
         verifier = TokenVerifier(SECRET, clock)
@@ -236,11 +256,11 @@ class FakeAgent:
 Scenario = Callable[[Rig], Awaitable[None]]
 
 
-def served(test: Scenario, **timings: float) -> None:
+def served(test: Scenario, collecting: CollectorSettings = COLLECTING, **timings: float) -> None:
     """Runs the scenario against a server of its own."""
 
     async def run() -> None:
-        async with Rig(**timings).serving() as rig:
+        async with Rig(collecting=collecting, **timings).serving() as rig:
             await test(rig)
 
     asyncio.run(asyncio.wait_for(run(), 60))

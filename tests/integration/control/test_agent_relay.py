@@ -12,6 +12,7 @@ import grpc
 import pytest
 
 from lattice.api.auth.tokens import TokenVerifier
+from lattice.api.grpc.agent_relay import AgentRelay
 from lattice.api.grpc.agents import service as agent_service
 from lattice.api.grpc.agents import session as agent_session
 from lattice.api.grpc.agents.service import AgentService
@@ -21,12 +22,10 @@ from lattice.api.grpc.relay import service as relay_service
 from lattice.api.grpc.server import build_server
 from lattice.core.model.nodes.nodes import NodeState as N
 from lattice.core.model.work.allocations import AllocationState as A
-from lattice.daemons.quorum.agent_relay import AgentRelay
-from lattice.daemons.server.listening import Address
 from lattice.ports.clock import SystemClock
 from lattice.ports.nodes.agents import Report, RunKey, StopOrder
 from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
-from lattice.quorum.trust.tls import PeerTls
+from lattice.quorum.trust.tls import PeerTls, server_of_pem
 from lattice.wire.pb import agent_pb2 as pb
 from lattice.wire.pb.relay_pb2 import RelayFrames
 from tests.integration.control.rig import SECRET, FakeAgent, Rig, agent_token
@@ -55,19 +54,22 @@ class Leader:
 
 
 class Follower:
-    """A server's entrance for agents; `addresses` are where others take relays."""
+    """A server's entrance for agents; `addresses` are where others take relays. Implements `Callers`."""
 
     def __init__(self, tls: PeerTls, name: str, leader: Leader, addresses: dict[str, str]) -> None:
         self.agents = AgentService(TokenVerifier(SECRET, SystemClock()))
         self.relay = AgentRelay(
-            self.agents, tls, leader, lambda other: "" if other == name else addresses.get(other, ""), self._is_member
+            self.agents, tls, leader, lambda other: "" if other == name else addresses.get(other, ""), self
         )
         self.members = {SERVER}
-        addresses[name] = str(self.relay.listen(Address(HOST, 0)))
+        addresses[name] = f"{HOST}:{self.relay.listen(f'{HOST}:0')}"
         self._server, port = build_server(self.agents, f"{HOST}:0")
         self.endpoint = f"{HOST}:{port}"
 
-    async def _is_member(self, name: str) -> bool:
+    def named_by(self, certificate: bytes) -> str:
+        return server_of_pem(certificate)
+
+    async def is_member(self, name: str) -> bool:
         return name in self.members
 
     async def start(self) -> None:

@@ -8,12 +8,12 @@ import grpc
 
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.core.machine.commands import SetSetting
-from lattice.ports.clock import SystemClock
 from lattice.wire.agents.collecting import seal
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, served
 
 INTERVAL_S = 3600.0  # nobody is late in this test
+COLLECTING = CollectorSettings(interval_s=INTERVAL_S, timeout_s=30.0)
 
 
 class Reporter(FakeAgent):
@@ -51,9 +51,7 @@ def sealed(told: pb.ReportTo, seq: int) -> tuple[int, bytes]:
 
 @contextlib.asynccontextmanager
 async def tree_of(rig: Rig, collectors: str) -> AsyncIterator[CollectorTree]:
-    settings = CollectorSettings(interval_s=INTERVAL_S, timeout_s=30.0)
-    tree = CollectorTree(rig.replica, rig.links, rig.observations, SystemClock(), settings, rig.sessions.hear)
-    rig.sessions.collectors = tree
+    tree = rig.collectors
     await rig.do(SetSetting(key="node.collectors", value=collectors))
     loop = asyncio.create_task(tree.run())
     try:
@@ -79,7 +77,7 @@ def test_a_collector_is_told_whom_it_gathers_and_its_nodes_where_to_report() -> 
             await n1.beat(seq=8)
             await n1.until(lambda: "n1" not in rig.observations.via)
 
-    served(test)
+    served(test, COLLECTING)
 
 
 def test_what_is_forged_repeated_or_not_of_the_share_is_counted_and_changes_nothing() -> None:
@@ -103,7 +101,7 @@ def test_what_is_forged_repeated_or_not_of_the_share_is_counted_and_changes_noth
             assert observation is not None
             assert observation.seq == 5
 
-    served(test)
+    served(test, COLLECTING)
 
 
 def test_what_was_gathered_under_a_former_stream_of_the_node_is_refused() -> None:
@@ -118,7 +116,7 @@ def test_what_was_gathered_under_a_former_stream_of_the_node_is_refused() -> Non
                 await c1.bring(sealed(before, 9))
                 await c1.until(lambda: tree.counts["refused"] == 1)
 
-    served(test)
+    served(test, COLLECTING)
 
 
 def test_columns_of_different_lengths_end_the_stream() -> None:
@@ -131,4 +129,4 @@ def test_columns_of_different_lengths_end_the_stream() -> None:
             assert c1.error is not None
             assert c1.error.code() is grpc.StatusCode.INVALID_ARGUMENT
 
-    served(test)
+    served(test, COLLECTING)

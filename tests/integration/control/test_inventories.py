@@ -2,7 +2,6 @@
 
 from lattice.control.nodes.inventories import Inventories
 from lattice.core.model.nodes.inventory import Inventory, Software, encode_inventory, inventory_fingerprint
-from lattice.ports.clock import SystemClock
 from lattice.wire.pb import agent_pb2 as pb
 from tests.integration.control.rig import FakeAgent, Rig, served
 
@@ -14,8 +13,7 @@ def told(inventory: Inventory) -> pb.Inventory:
 
 
 def kept_by(rig: Rig) -> Inventories:
-    registry = rig.sessions.inventories = Inventories(rig.links, SystemClock())
-    return registry
+    return rig.inventories
 
 
 def test_what_a_node_says_before_it_is_confirmed_is_known() -> None:

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from lattice.api.auth.tokens import TokenVerifier
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.server import build_server
+from lattice.api.rest.server import RestServer, server_settings
 from lattice.daemons.server import http_limits
 from lattice.daemons.server.http_limits import (
     LOCAL_SHARE,
@@ -21,7 +22,6 @@ from lattice.daemons.server.http_limits import (
     descriptors,
     grpc_shares,
 )
-from lattice.daemons.server.rest_server import RestServer, server_settings
 from lattice.ports.clock import SystemClock
 from lattice.testing import scenario
 

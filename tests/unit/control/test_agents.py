@@ -1,9 +1,14 @@
 """Sessions: what an agent is told, when its node becomes Ready, and what its words change."""
 
+from typing import cast
+
 import pytest
 
+from lattice.api.grpc.agents.links import AgentLinkTable
+from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.inventories import Inventories
+from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.steps.registry import StepRegistry, StepSettings
@@ -43,17 +48,24 @@ class Desk:
         self.world = world
         self.opened: list[str] = []
         self.observations = Observations()
+        replica, clock = world.replica, world.clock
+        links = cast("AgentLinkTable", world.links)
+        self.health = HealthRegistry(replica, links, clock)
+        self.inventories = Inventories(links, clock)
+        self.table = SessionTable(replica, self.observations, self.inventories, clock, 10.0)
         self.sessions = AgentSessions(
-            replica=world.replica,
-            links=world.links,
+            replica=replica,
+            links=links,
             observations=self.observations,
-            clock=world.clock,
-            settings=SessionSettings(server_name="s1", heartbeat_interval_s=10),
-            timers=NodeTimers(world.replica, TimerSettings()),
+            clock=clock,
+            settings=SessionSettings(server_name="s1"),
+            timers=NodeTimers(replica, TimerSettings()),
+            table=self.table,
+            steps=StepRegistry(replica, links, clock, StepSettings(), lambda allocation: "token", lambda node: None),
+            collectors=CollectorTree(replica, links, self.observations, clock, CollectorSettings(), self.table.hear),
+            health=self.health,
+            inventories=self.inventories,
             on_opened=self.opened.append,
-            steps=StepRegistry(
-                world.replica, world.links, world.clock, StepSettings(), lambda allocation: "token", lambda node: None
-            ),
         )
 
     async def register(self, node: str, *runs: RunKey) -> Greeting:
@@ -330,7 +342,7 @@ async def test_a_restarted_agent_may_count_its_heartbeats_from_one_again() -> No
     second = await service.connect("n1")
     service.sessions.beat("n1", second.session, Beat(seq=1, running=2))
     assert service.sessions.counts["stale_heartbeats"] == 0
-    assert service.sessions.running_of("n1") == 2
+    assert service.table.running_of("n1") == 2
 
 
 @scenario
@@ -342,7 +354,7 @@ async def test_a_heartbeat_brings_a_degraded_node_back_once() -> None:
     await world.do(DegradeNode(node="n1"))
     for seq in (1, 2, 3):
         service.sessions.beat("n1", greeting.session, Beat(seq=seq))
-    for task in list(service.sessions._recovering.values()):
+    for task in list(service.table._recovering.values()):
         await task
     assert world.node("n1").state is NodeState.READY
     assert world.replica.proposed.count(RecoverNode(node="n1")) == 1
@@ -358,7 +370,7 @@ async def test_heartbeats_of_a_node_whose_checks_fail_never_reach_the_log() -> N
     before = len(world.replica.proposed)
     for seq in (1, 2, 3):
         service.sessions.beat("n1", greeting.session, Beat(seq=seq))
-        for task in list(service.sessions._recovering.values()):
+        for task in list(service.table._recovering.values()):
             await task
     assert world.replica.proposed[before:] == []
     assert world.node("n1").state is NodeState.DEGRADED
@@ -385,7 +397,7 @@ async def test_a_degraded_node_is_not_brought_back_by_an_agent_that_has_not_conf
     await world.do(DegradeNode(node="n1"))
     greeting = await service.register("n1")
     service.sessions.beat("n1", greeting.session, Beat(seq=1))
-    assert service.sessions._recovering == {}
+    assert service.table._recovering == {}
     assert world.node("n1").state is NodeState.DEGRADED
     assert await service.sessions.confirm("n1", greeting.session)
     assert world.node("n1").state is NodeState.READY
@@ -459,7 +471,7 @@ async def test_a_heartbeat_of_another_session_is_counted_and_changes_nothing() -
     assert observation.seq == 0
     assert (service.sessions.counts["stale_heartbeats"], service.sessions.counts["forged_heartbeats"]) == (2, 1)
     world.clock.pass_s(10)
-    assert service.sessions.hear("n1", current.session, Beat(seq=9, session=current.session), age_s=4.0)
+    assert service.table.hear("n1", current.session, Beat(seq=9, session=current.session), age_s=4.0)
     observation = service.observations.get("n1")
     assert observation is not None
     assert observation.last_heard == world.clock.s - 4
@@ -502,7 +514,7 @@ async def test_what_a_node_said_of_itself_is_forgotten_when_its_machine_was_boot
     world = World()
     await world.prepare()
     service = Desk(world)
-    registry = service.sessions.inventories = Inventories(service, world.clock)  # type: ignore[arg-type]
+    registry = service.inventories
     for boot, is_known in (("b1", False), ("b1", True), ("b2", False)):
         registration = Registration(node_id="n1", hardware=HARDWARE, boot_id=boot)
         session = (await service.sessions.register(registration)).session
@@ -516,7 +528,7 @@ async def test_a_node_that_boots_with_a_failed_check_is_drained_as_soon_as_its_s
     world = World()
     await world.prepare()
     service = Desk(world)
-    registry = service.sessions.health = HealthRegistry(world.replica, world.links, world.clock)  # type: ignore[arg-type]
+    registry = service.health
     session = (await service.register("n1")).session
     failed = CheckStanding(name="fans", verdict=Verdict.FAILED, consequence=Consequence.DRAIN)
     service.sessions.health_report("n1", session, HealthReport(checks=(failed,)))

@@ -7,9 +7,9 @@ import pytest
 from lattice.core.machine.outcomes import Accepted
 from lattice.ports.quorum.replica import Replica, ReplicaStopped
 from lattice.quorum.archive.archive import SqliteArchive
+from lattice.quorum.leadership.term import Term
 from lattice.quorum.logs.memory import MemoryLog
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.term import Term
 from lattice.testing import HandClock, scenario
 from tests.unit.quorum.world import founded, submission, submit
 

@@ -3,6 +3,9 @@
 Phases: `starting` (forked, exec not yet known), `running`, `ended`. The verdict is made once, when
 everything is over. An end that was asked for (stopped, walltime) outranks how the process then died;
 an out-of-memory kill outranks the plain signal.
+
+The record is plain data. Everything in a shim happens on one event loop, so no field needs a lock; what needs care is who
+writes it. Unless a comment in `Run.__init__` says otherwise, that is `RunTable` alone. See docs/architecture/agent.md.
 """
 
 from __future__ import annotations
@@ -26,6 +29,12 @@ SHELL_SAW_KILL = 128 + signal.SIGKILL
 
 
 class Run:
+    """One run of one allocation on this node, from the request to start it until the agent forgets it.
+
+    Four conditions make its end, in this order, and none is ever taken back: `main_gone`, the group is empty, no step of the
+    run lives, `copier` is 0. Then `judge` closes the record, and from there on only `save_timer` changes.
+    """
+
     __slots__ = (
         "cause",
         "copier",
@@ -72,44 +81,57 @@ class Run:
     )
 
     def __init__(self, key: Key, directory: str) -> None:
-        self.key = key
-        self.directory = directory
+        self.key = (
+            key  # number and run; never given twice, so a status.json in `directory` means that it was started before
+        )
+        self.directory = directory  # the agent's; the shim writes status.json and the output there, and deletes nothing
+        # What to execute. Held until exec is known, for the sentence that says why there was none; it may hold a token.
         self.launch: Launch | None = None
-        self.grace_s = 0.0
+        self.grace_s = 0.0  # between SIGTERM and SIGKILL, unless a stop says otherwise
+        # All processes of the run. Set before the fork, so that a child can join it first; None again exactly from `_finish` on.
         self.group: Group | None = None
-        self.phase = "starting"
+        self.phase = "starting"  # only forward: starting, running, ended. A run that could not exec skips the middle
+        # The main process; 0 before the fork. Safe to signal while `main_gone` is False: not reaped, so still its own.
         self.pid = 0
+        # The process that carries output into the user's files; 0 when there is none or it has gone. The run waits for it, but
+        # not longer than `copier_timer`, which starts when nothing else is waited for.
         self.copier = 0
         self.copier_timer: Timer | None = None
-        self.report_fd = -1
-        self.event_fd = -1
-        self.streams: dict[str, Stream] = {}
-        self.waiters: list[tuple[int, object]] = []
+        # Descriptors are open and watched exactly while they are not negative; the code that closes one sets it to -1 at once.
+        self.report_fd = -1  # closed by exec, or says why exec failed
+        self.event_fd = -1  # tells that the group became empty; opened when the main process is gone and others are not
+        self.streams: dict[str, Stream] = {}  # pipes into the log files, by name; drained and emptied by `_release`
+        self.waiters: list[tuple[int, object]] = []  # requests to start that wait for exec; each is answered once
+        # The limit. Written by `Interventions` alone: the timers run exactly while there is a walltime and no pause.
         self.wall_timer: Timer | None = None
-        self.early: Early | None = None
+        self.early: Early | None = None  # None once it was sent: at most one per run, however often the limit moves
         self.early_timer: Timer | None = None
-        self.walltime_s = 0.0
-        self.paused_at = 0.0
-        self.paused_s = 0.0
+        self.walltime_s = 0.0  # counted from the start without the pauses; 0 = none
+        self.paused_at = 0.0  # 0 = not paused; never paused once an end was asked for
+        self.paused_s = 0.0  # of all pauses that are over
+        # The end. `kill_at` only comes nearer: a second stop may shorten the grace period and never prolongs it.
         self.kill_timer: Timer | None = None
-        self.kill_at = 0.0
-        self.save_timer: Timer | None = None
-        self.main_gone = False
-        self.killing = False
-        self.ending = ""
-        self.why = ""
-        self.error = ""
+        self.kill_at = 0.0  # 0 = SIGTERM was not sent yet
+        self.save_timer: Timer | None = None  # the first record of a running run, or another try after a full disk
+        self.main_gone = False  # reaped; its exit is in the fields below
+        self.killing = False  # SIGKILL was sent and is repeated until the group is empty; never False again
+        self.ending = ""  # what ended it (stopped, walltime), the first one that was asked for; "" = it ends by itself
+        self.why = ""  # of that, for people
+        self.error = ""  # why it was never executed; outranks everything else in `judge`
         self.errno = 0  # of the system call that failed here, before there was a process
+        # The verdict: `cause` is "" until `judge` sets it, once. Exit code and signal are wait's words until then.
         self.cause = ""
         self.exit_code = 0
         self.finish_code = -1  # how it is said to have ended, whatever became of its processes
         self.signal = 0
+        # CPU seconds and MB of the main process and its reaped children, for groups that count nothing.
         self.rusage = (0.0, 0.0)
-        self.usage = Usage()
-        self.lost = {"stdout": 0, "stderr": 0}
+        self.usage = Usage()  # of the whole group, read once when it was empty
+        self.lost = {"stdout": 0, "stderr": 0}  # bytes that the log files had no room for
         self.held: tuple[str, ...] = ()  # controllers whose limits hold the group
         self.memory_limit_mb = 0
         self.victim = ""  # whom the kernel killed at the memory limit, where its log says so
+        # Limits and durations go by the clock since boot, which no user can set; the other pair is for people.
         self.started_boot_s = boot_now()
         self.started_at = time.time()
         self.ended_boot_s = 0.0

@@ -1,4 +1,8 @@
-"""One step as the shim knows it: its tasks, what they are fed, how they ended, and the file that tells the agent."""
+"""One step as the shim knows it: its tasks, what they are fed, how they ended, and the file that tells the agent.
+
+As with runs, all of it is plain data on one event loop, written by `StepTable` alone unless a comment says otherwise.
+See docs/architecture/steps.md.
+"""
 
 from __future__ import annotations
 
@@ -101,17 +105,20 @@ class Task:
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
-        self.launch: Launch | None = None
-        self.pid = 0
+        self.launch: Launch | None = None  # until exec is known, for the sentence that says why there was none
+        self.pid = 0  # 0 = never forked; safe to signal while `is_gone` is False: not reaped, so still its own
+        # Descriptors are open exactly while they are not negative. The master of a terminal is both `input_fd` and a key of
+        # `outputs`: it is closed once, by `_close_task`.
         self.report_fd = -1
         self.input_fd = -1
+        # Never before `Step.base` while it is not negative: what a task has not taken yet is still in `Step.pending`.
         self.cursor = -1
         self.outputs: dict[int, int] = {}  # descriptor to stream
         self.is_terminal = False
-        self.is_gone = False
-        self.exit_code = 0
+        self.is_gone = False  # reaped, or never started; never False again
+        self.exit_code = 0  # these two in wait's words
         self.signal = 0
-        self.error = ""
+        self.error = ""  # why it was never executed
         self.cpu_s = 0.0
         self.peak_mb = 0.0
 
@@ -132,6 +139,12 @@ class Task:
 
 
 class Step:
+    """One step on this node, from its launch until the agent forgets it.
+
+    It has ended when all its tasks are gone and its group is empty; then `group` becomes None, the journal is complete, and
+    nothing of it changes any more.
+    """
+
     __slots__ = (
         "base",
         "directory",
@@ -160,29 +173,31 @@ class Step:
     )
 
     def __init__(self, key: StepKey, directory: str, journal_limit: int) -> None:
-        self.key = key
+        self.key = key  # number, run, step; a status.json in `directory` means that it was started before
         self.directory = directory
-        self.group: StepGroup | None = None
-        self.tasks: list[Task] = []
+        self.group: StepGroup | None = None  # set before the first fork, None again exactly from the end on
+        self.tasks: list[Task] = []  # in the order of the request; none is added after the launch, none is ever removed
         self.journal = Journal(directory, journal_limit)
-        self.phase = "running"
-        self.grace_s = 0.0
+        self.phase = "running"  # only forward: running, ended
+        self.grace_s = 0.0  # between SIGTERM and SIGKILL, unless an end says otherwise
         self.wall_timer: Timer | None = None
-        self.kill_timer: Timer | None = None
-        self.is_killing = False
-        self.ending = ""
-        self.why = ""
+        self.kill_timer: Timer | None = None  # set by the first SIGTERM; a later end does not move it
+        self.is_killing = False  # SIGKILL was sent and is repeated until the group is empty; never False again
+        self.ending = ""  # what ended it, the first one that was asked for; "" = its tasks end by themselves
+        self.why = ""  # of that, for people
         self.error = ""
-        self.usage = Usage()
-        # Input: bytes from position `base` on that some task has not taken yet.
+        self.usage = Usage()  # of the whole group, read once when it was empty
+        # Input: bytes from position `base` on that some task has not taken yet; `trim_input` drops what all have. Bounded by
+        # MAX_INPUT_BYTES: the agent sends again what was not taken. After `has_eof` nothing is taken any more.
         self.pending = bytearray()
         self.base = 0
         self.has_eof = False
-        # Output: how far it was read, and until when its writers wait for readers.
+        # Output: how far it was read (never back), and until when its writers wait for readers. A descriptor in `held` is not
+        # watched; `_resume` watches it again, because it was read or because `hold_until` has passed.
         self.read_upto = 0
         self.hold_until = 0.0
         self.held: list[tuple[Task, int]] = []
-        self.is_armed = False
+        self.is_armed = False  # the reader has seen everything and waits for one event about the next byte
         self.started_boot_s = boot_now()
         self.started_at = time.time()
         self.ended_boot_s = 0.0

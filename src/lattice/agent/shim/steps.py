@@ -63,10 +63,14 @@ class StepTable:
         self._tell = tell
         self._run_of = run_of
         self._emptied = emptied
+        # Every step that the agent has not forgotten, and those of them that have not ended. `RunTable` reads `live`.
         self._steps: dict[StepKey, Step] = {}
-        self._tasks: dict[int, tuple[Step, Task]] = {}
-        self._holders: dict[tuple[int, int], tuple[Cgroup, set[StepKey]]] = {}
         self.live: dict[StepKey, Step] = {}
+        # Tasks by pid, from the fork until `reaped` gets them: a pid in here belongs to no other process.
+        self._tasks: dict[int, tuple[Step, Task]] = {}
+        # Groups of allocations without a run on this node, with the live steps inside. Made by the first of these, removed with
+        # the last: a group with an entry here has at least one step.
+        self._holders: dict[tuple[int, int], tuple[Cgroup, set[StepKey]]] = {}
 
     # Requests.
 
@@ -141,6 +145,7 @@ class StepTable:
     # Launch.
 
     def _launch(self, key: StepKey, request: Body) -> Body:
+        """Start the step once, however often it is asked for. Tasks that cannot be started have failed; the others run."""
         step = self._steps.get(key)
         if step is not None:
             return {"ok": True, "phase": step.phase}
@@ -171,6 +176,7 @@ class StepTable:
         return {"ok": True, "phase": step.phase}
 
     def _make_group(self, key: StepKey, run: Run | None, request: Body) -> StepCgroup | StepTrees:
+        """Inside the group of the run, so that its memory limit holds for both; else inside one that the steps share."""
         if isinstance(self._tracker, Forest):
             return StepTrees()
         name = f"step-{key[2]}"
@@ -200,6 +206,7 @@ class StepTable:
                 self._close_task(task)
 
     def _start_task(self, step: Step, task: Task, asked: Body, request: Body) -> None:
+        """Fork one task. Our ends of its pipes are in the task as soon as they exist, so that `_close_task` finds all of them."""
         env = {**mapping(request, "env"), **mapping(asked, "env")}
         task.launch = Launch({**request, "argv": asked.get("argv") or request.get("argv"), "env": env})
         group = step.group
@@ -281,6 +288,7 @@ class StepTable:
         self._loop.watch(fd, select.EPOLLIN, functools.partial(self._output_came, step, task, fd))
 
     def _output_came(self, step: Step, task: Task, fd: int, _mask: int) -> None:
+        """Copy a piece, or stop watching while readers are too far behind: the writer then waits in its own `write`."""
         if step.journal.end - step.read_upto > WINDOW_BYTES and boot_now() < step.hold_until:
             self._loop.unwatch(fd)
             step.held.append((task, fd))
@@ -309,6 +317,7 @@ class StepTable:
         return len(data)
 
     def _tell_growth(self, step: Step) -> None:
+        """One event per request for it: a fast writer must not flood the agent's link."""
         if step.is_armed:
             step.is_armed = False
             number, run, index = step.key
@@ -339,6 +348,10 @@ class StepTable:
         return {"ok": True, "upto": upto}
 
     def _give_input(self, step: Step, task: Task, _mask: int = 0) -> None:
+        """Write what the task has not taken; wait for room when its pipe is full, and stop when it does not read any more.
+
+        `pending` cannot be trimmed while a view of it exists: every way out of here releases the view first.
+        """
         if task.cursor < 0 or task.input_fd < 0:
             return
         waiting = step.input_for(task)
@@ -400,6 +413,7 @@ class StepTable:
                     os.kill(task.pid, number)
 
     def _terminate(self, step: Step, cause: str, grace_s: float, why: str) -> None:
+        """Ask the step to end, and see to it. The first cause and the first grace period stay; grace 0 kills at once."""
         if step.is_over or step.group is None:
             return
         if not step.ending and not step.are_tasks_gone:
@@ -456,6 +470,7 @@ class StepTable:
         return step.is_over
 
     def _finish(self, step: Step) -> None:
+        """In this order: the journal is complete, status.json says so, then the events for the reader, the agent and the run above."""
         for timer in (step.wall_timer, step.kill_timer):
             if timer is not None:
                 timer.cancel()

@@ -4,6 +4,19 @@ A run has ended when its main process was reaped, its group is empty and what it
 in the files. Only then is status.json written, and only after that the agent told. Leftovers of a
 main process that ended by itself are killed immediately; when the end was asked for, all processes share
 the grace period, because a script's shell often dies before the program that has to save its work.
+
+Theory. A run is driven by four sources: requests of the agent, the death of children (`reap`), pipes and group events, and
+timers. Each may come at any moment and in any order, also twice, so none of them decides alone that a run is over. Whatever
+happened, the same question is asked at the end of it: `_finish_if_empty`, which looks at the facts (main process reaped, group
+empty, no step alive, copier gone) and not at what led there. The question costs little and is harmless when asked too often;
+forgetting to ask it leaves a run that never ends. So every new source of change ends by asking it.
+
+Killing works the same way. A process that is just being forked, or that forks while it is killed, escapes any single signal:
+SIGKILL is therefore repeated, further and further apart, until the group is empty. A group that cannot
+be removed yet is tried again later: that is no reason to keep the agent waiting.
+
+What survives the shim is status.json alone. It is written before any event is sent, so an agent that reads it knows at least as
+much as one that got the event. See docs/architecture/agent.md.
 """
 
 from __future__ import annotations
@@ -43,6 +56,8 @@ MAX_SHUTDOWN_S = 15.0
 
 
 class RunTable:
+    """All runs of this node. `reply` answers a request on its link, if that still exists; `tell` sends an event to every agent that listens."""
+
     def __init__(
         self,
         loop: Loop,
@@ -59,10 +74,14 @@ class RunTable:
         self._output_limit = output_limit
         self._reply = reply
         self._tell = tell
+        # Every run that the agent has not forgotten. A run leaves it by `forget` alone, and only after its end.
         self._runs: dict[Key, Run] = {}
+        # Runs that have not ended: entered by `_launch`, removed by `_finish`. Always a part of `_runs`.
+        self._live: dict[Key, Run] = {}
+        # Children by pid, from the fork until `reap` has collected them: a pid in here belongs to no other process.
         self._mains: dict[int, Run] = {}
         self._copiers: dict[int, Run] = {}
-        self._live: dict[Key, Run] = {}
+        # Who asked for the shutdown, to be answered last; after `_closing` nothing is started any more, and it is never False again.
         self._farewells: list[tuple[int, object]] = []
         self._closing = False
         self._kernel_log = KernelLog()
@@ -99,6 +118,7 @@ class RunTable:
         return action(_key(request), request)
 
     def _start(self, link: int, request: Body) -> Body | None:
+        """Start a run, or answer for one that was started: agents repeat a request whose answer got lost."""
         key = _key(request)
         run = self._runs.get(key)
         if run is None:
@@ -117,6 +137,7 @@ class RunTable:
         return run.answer()
 
     def _stop(self, key: Key, request: Body) -> Body:
+        """Also of a run that has ended, where it does nothing: the agent cannot know."""
         run = self._runs.get(key)
         if run is None:
             return _refusal(f"unknown run {key[0]}.{key[1]}")
@@ -125,6 +146,7 @@ class RunTable:
         return {"ok": True, "phase": run.phase}
 
     def _finish_as(self, key: Key, request: Body) -> Body:
+        """End the run as if it had ended by itself with this code; nothing happens where it is about to end anyway."""
         run = self._live.get(key)
         if run is not None and not run.ending and not run.main_gone:
             run.finish_code = integer(request, "exit_code", 0, 255)
@@ -171,6 +193,7 @@ class RunTable:
             self._loop.stop()
 
     def _step_ended(self) -> None:
+        """A run whose main process is gone may have waited for its last step."""
         for run in list(self._live.values()):
             if run.main_gone:
                 self._finish_if_empty(run)
@@ -184,6 +207,7 @@ class RunTable:
     # Start.
 
     def _launch(self, run: Run, request: Body) -> Run:
+        """Enter the run first, then start it: whatever fails from here on is the end of a run, with a record, and no refusal."""
         self._runs[run.key] = self._live[run.key] = run
         try:
             os.makedirs(run.directory, 0o700, exist_ok=True)
@@ -224,6 +248,7 @@ class RunTable:
         launch.namespace = group.namespace = make_namespace(launch.mounts)
 
     def _fork(self, run: Run, launch: Launch, group: Group) -> None:
+        """Fork the copier, then the main process. On a failure nothing stays open that is not watched."""
         self._inheritance.check_room(len(self._live))
         report, report_w = self._inheritance.open_pipe()
         try:
@@ -294,6 +319,10 @@ class RunTable:
     # End.
 
     def _terminate(self, run: Run, cause: str, grace_s: float, why: str) -> None:
+        """Ask the run to end, and see to it. Harmless when repeated: the first cause stays, the shortest grace counts.
+
+        After `main_gone` the cause is not noted any more: the run had ended by itself, only leftovers are killed.
+        """
         if run.over or run.group is None:
             return
         if not run.main_gone and not run.ending:
@@ -378,6 +407,7 @@ class RunTable:
             self._finish_if_empty(run)
 
     def _finish_if_empty(self, run: Run) -> bool:
+        """The one question that decides an end; may be asked at any moment."""
         is_empty = run.group is not None and run.main_gone and not run.group.populated()
         if is_empty and not self._steps.has_any(run.key):
             if run.copier:
@@ -413,6 +443,10 @@ class RunTable:
             self._finish_if_empty(run)
 
     def _finish(self, run: Run) -> None:
+        """In this order: no timer and no descriptor is left, the verdict, status.json, and only then the event.
+
+        A start that failed has its answer and no event, unless no agent took the answer.
+        """
         self._release(run)
         group, run.group = run.group, None
         usage = group.usage() if group is not None else run.usage
@@ -436,6 +470,7 @@ class RunTable:
         return f"{found[-1].name} (pid {found[-1].pid})" if found else ""
 
     def _release(self, run: Run) -> None:
+        """Everything that could call back or leak; drains what is still in the pipes."""
         run.cancel_limits()
         for timer in (run.kill_timer, run.save_timer, run.copier_timer):
             if timer is not None:

@@ -49,6 +49,39 @@ class Leader(Protocol):
         ...
 
 
+class LeaderPlace(Protocol):
+    """Who leads among the servers, as this one sees them."""
+
+    @property
+    def url(self) -> str: ...
+
+    def moved(self) -> "asyncio.Future[None]": ...
+
+    def wake(self) -> None:
+        """Everyone who waits for the leader to move looks again."""
+        ...
+
+
+class LeaderHere:
+    """Implements `Leader`: another server at its place, or this one from `lead_by` on."""
+
+    def __init__(self, place: LeaderPlace) -> None:
+        self._place = place
+        self.app: ASGIApp | None = None  # set by `lead_by` alone
+
+    @property
+    def url(self) -> str:
+        return self._place.url
+
+    def moved(self) -> "asyncio.Future[None]":
+        return self._place.moved()
+
+    def lead_by(self, app: ASGIApp | None) -> None:
+        """Requests that wait for a leader are answered by `app` from now on, or wait for another one."""
+        self.app = app
+        self._place.wake()
+
+
 CheckToken = Callable[[str, str], Awaitable[None]]
 
 

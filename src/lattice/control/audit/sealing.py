@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lattice.control.audit.keys import Signer, is_signed
-from lattice.control.loop import keep_turning
+from lattice.control.loop import Guard, keep_turning
 from lattice.core.machine.commands import AddAuditKey, ArchiveAudit, RecordAudit, SealAudit
 from lattice.core.machine.outcomes import Rejected
 from lattice.core.machine.parts.audit import AuditRegistry
@@ -106,6 +106,7 @@ class Auditing:
         self._objects = objects
         self._settings = settings
         self._epoch = epoch
+        self._guard = Guard(ACTOR)
         self._refusals = Refusals()
         self._sealing = asyncio.Lock()
         self._looked_for_old_at = 0
@@ -154,20 +155,22 @@ class Auditing:
     # the loop
 
     async def run(self) -> None:
-        await keep_turning("audit", self.turn)
+        await keep_turning(ACTOR, self.turn)
 
     async def turn(self) -> None:
-        await self.record_refusals()
-        if self._is_seal_due():
-            await self._seal_once()
-        await self.archive_due()
-        await self.forget_old()
+        for duty in (self.record_refusals, self.seal_due, self.archive_due, self.forget_old):
+            with self._guard.item(duty.__name__):
+                await duty()
         await asyncio.sleep(EVERY_S)
 
     async def record_refusals(self) -> None:
         notes = self._refusals.due(self._clock.now_ms())
         if notes:
             await self._replica.propose(RecordAudit(notes=notes), actor=ACTOR)
+
+    async def seal_due(self) -> None:
+        if self._is_seal_due():
+            await self._seal_once()
 
     def _is_seal_due(self) -> bool:
         head = self._registry.head
@@ -233,6 +236,8 @@ class Auditing:
         limit = now - int(self._settings.retention_s * 1000)
         async for name in self._objects.names(ARCHIVE):
             segment = parse_segment(name)
-            if segment is not None and segment.last_at < limit:
+            if segment is None or segment.last_at >= limit:
+                continue
+            with self._guard.item(name):
                 await self._objects.delete(name)
                 _log.info("audit entries %d to %d are older than kept: deleted", segment.first, segment.last)

@@ -19,20 +19,21 @@ from msgspec.structs import replace
 from lattice.control.collectors.assignments import Assignments
 from lattice.control.collectors.unreported import UnreportedNodes
 from lattice.control.heartbeats import Allowance, beats_per_s
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.core.machine.state import State
 from lattice.core.model.nodes.collectors import DIRECTLY, depth_of, levels, may_bring, shares
 from lattice.core.model.nodes.observations import Beat, Observations
 from lattice.core.model.site.settings import setting_value
 from lattice.ports.clock import Clock
-from lattice.ports.nodes.collecting import CollectingLinks, CollectOrder, ReportOrder, Share
+from lattice.ports.nodes.collecting import CollectingLinks, CollectingOrder, CollectOrder, ReportOrder, Share
 from lattice.ports.quorum.replica import Replica
 from lattice.wire.text.node_names import node_names
 from lattice.wire.text.problems import BadField
 
 _log = logging.getLogger(__name__)
 
+LOOP = "collectors"
 COLLECTORS = "node.collectors"
 INTERVAL = "node.heartbeat_interval_s"
 TIMEOUT = "node.heartbeat_timeout_s"
@@ -70,15 +71,17 @@ class CollectorStatus(Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(slots=True)
 class _Post:
-    """A node whose stream is open."""
+    """A node whose stream is open. Made by `opened`, dropped by `closed`; `told` and `gathers` are what was sent on this stream."""
 
     node: str
     session: int
     address: str
     interval_s: float  # as it was welcomed
     allowance: Allowance  # of messages with what others said
-    told: ReportOrder | None = None
-    gathers: CollectOrder | None = None
+    told: ReportOrder | None = (
+        None  # its newest assignment; the ticket in it is valid exactly as long as it stands here
+    )
+    gathers: CollectOrder | None = None  # its newest list of members; None = never was a collector on this stream
 
 
 class CollectorTree:
@@ -99,22 +102,31 @@ class CollectorTree:
         self._clock = clock
         self._settings = settings
         self._hear = hear
+        self._guard = Guard(LOOP)
         self.counts: Counter[str] = Counter()
         self.suspended: set[str] = set()  # they have a stream and bring nothing; one heartbeat ends it
-        self.addresses: dict[str, str] = {}  # where nodes listened when they were last heard
+        self.addresses: dict[str, str] = {}  # where nodes listened when they were last heard; outlives their streams
+        # Nodes with a stream. Sessions change it at any moment; `plan` brings the rest in line with it a moment later, so
+        # readers of `_above` and `_given` must expect nodes that have left `_open` since.
         self._open: dict[str, _Post] = {}
+        # The tickets that are valid now, at most one per node. Only `_assign` issues, only `_void` takes back.
         self._assignments = Assignments()
+        # The tree of the last plan, and together a partition of the nodes that report: collectors to the collector above them,
+        # DIRECTLY at the top; all other nodes to their collector. Replaced by `plan` as a whole.
         self._above: dict[str, str] = {}
         self._given: dict[str, str] = {}
-        self._heard: dict[str, float] = {}
+        self._heard: dict[
+            str, float
+        ] = {}  # when each collector of `_above` last sent a heartbeat of its own; the same keys
         self.unreported = UnreportedNodes(observations)
-        self._generation = 0
+        self._generation = 0  # of plans; rises with each, and orders of an older one are ignored by nodes
+        # Remembered readings: the text of the setting with what it means, and the settings that the last plan rests on.
         self._named: tuple[str, tuple[str, ...]] = ("", ())
         self._asked: tuple[str, str, float] | None = None
         self._alarm = Alarm()
-        self._is_due = False
+        self._is_due = False  # something changed that the last plan does not know; `plan` alone clears it
         self._last_look = clock.monotonic_s()
-        self._next_plan = self._next_asking = 0.0
+        self._next_plan = self._next_asking = 0.0  # not before
         self._tick_s = min(1.0, settings.timeout_s / 10)
 
     def reset(self) -> None:
@@ -178,9 +190,10 @@ class CollectorTree:
             if row.node == share.collector and self._is_new(row.node, beat):
                 # Only its own heartbeat says that a collector lives: shares can be brought in its name.
                 self._heard[row.node] = now
-            self._hear(row.node, row.session, beat, age_s=age_s)
-            via[row.node] = row.through
-            taken += 1
+            with self._guard.item(row.node):
+                self._hear(row.node, row.session, beat, age_s=age_s)
+                via[row.node] = row.through
+                taken += 1
         self.counts["taken"] += taken
         self.counts["shares"] += 1
 
@@ -191,7 +204,7 @@ class CollectorTree:
     # Whom they gather
 
     async def run(self) -> None:
-        await keep_turning("collectors", self._turn)
+        await keep_turning(LOOP, self._turn)
 
     async def _turn(self) -> None:
         await self._alarm.wait(self._tick_s)
@@ -255,7 +268,7 @@ class CollectorTree:
         self._given = shared | dict.fromkeys((node for node in members if node in self.unreported), DIRECTLY)
         self._heard = {name: self._heard.get(name, now) for name in above}
         interval_s = self._interval_s()
-        fresh = [node for node, target in self._targets() if self._assign(node, target, interval_s)]
+        fresh = [node for node, target in self._targets() if self._assigned(node, target, interval_s)]
         for node in fresh:
             if node in above:
                 self._tell(node)
@@ -325,6 +338,12 @@ class CollectorTree:
         post = self._open.get(name)
         return post is not None and bool(post.address) and name not in self.suspended and self._interval_s() > 0
 
+    def _assigned(self, node: str, target: str, interval_s: float) -> bool:
+        """Whether there is a new assignment to tell the node of; one that cannot be made leaves the node as it was."""
+        with self._guard.item(f"the assignment of {node}"):
+            return self._assign(node, target, interval_s)
+        return False
+
     def _assign(self, node: str, target: str, interval_s: float) -> bool:
         """Make a new assignment, unless the one the node has is still right."""
         post = self._open[node]
@@ -351,10 +370,15 @@ class CollectorTree:
     def _tell(self, node: str) -> None:
         """An assignment that cannot be sent is made again at the next plan."""
         post = self._open[node]
-        if post.told is not None and not self._links.order_collecting(node, post.told):
+        if post.told is not None and not self._ordered(node, post.told):
             self._void(post)
             post.told = None
             self._is_due = True
+
+    def _ordered(self, node: str, order: CollectingOrder) -> bool:
+        with self._guard.item(f"an order to {node}"):
+            return self._links.order_collecting(node, order)
+        return False
 
     def _tell_collectors(self) -> None:
         below: dict[str, list[ReportOrder]] = {name: [] for name in self._above}
@@ -381,7 +405,7 @@ class CollectorTree:
         if before is not None and replace(before, generation=order.generation) == order:
             return
         post.gathers = order
-        if not self._links.order_collecting(post.node, order):
+        if not self._ordered(post.node, order):
             post.gathers = before
             self._is_due = True
 

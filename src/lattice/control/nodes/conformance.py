@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import AcceptFingerprint, AnyCommand, ClearDrift, Envelope, EscalateDrift, NoteDrift
 from lattice.core.machine.rules.nodes.drift import timeout_s
@@ -32,6 +32,7 @@ from lattice.ports.clock import Clock
 from lattice.ports.nodes.conformance import NO_STANDING, ConformanceStatus, Fingerprints
 from lattice.ports.quorum.replica import Replica
 
+LOOP = "conformance"
 BATCH = 200  # commands: when a baseline turns, there may be thousands
 ACCEPTS_SINCE_LEVEL = 2
 _TAKES_WORK = frozenset({NodeState.READY, NodeState.DEGRADED})
@@ -64,6 +65,7 @@ class Conformance:
         self._on_change = on_change
         self._settings = settings or ConformanceSettings()
         self._alarm = Alarm()
+        self._guard = Guard(LOOP)
         self._majorities: dict[Peers, str] = {}
         self._verdicts: Mapping[str, Verdict] = {}
         self._parts: dict[str, Mapping[str, str]] = {}  # by fingerprint
@@ -119,7 +121,7 @@ class Conformance:
 
     async def run(self) -> None:
         self.reset()
-        await keep_turning("conformance", self._turn)
+        await keep_turning(LOOP, self._turn)
 
     async def _turn(self) -> None:
         await self._alarm.wait(self.pause_s())
@@ -129,8 +131,8 @@ class Conformance:
         await asyncio.sleep(max(self._settings.merge_s, took_s * self._settings.rest_per_look))
 
     def pause_s(self) -> float:
-        state, now = self._replica.state, self._clock.now_ms()
-        moments = [due for drift in state.drift.drifts.values() if (due := _due_at(state, drift)) is not None]
+        now = self._clock.now_ms()
+        moments = self._moments().values()
         soonest_s = max(0.5, (min(moments) - now) / 1000) if moments else self._settings.every_s
         return min(self._settings.every_s, soonest_s)
 
@@ -153,23 +155,32 @@ class Conformance:
         parts = {each: self._parts[each] for each in wanted if self._parts.get(each)}
         for node, found in fingerprints.items():
             if found not in parts:
-                parts[found] = dict(self._source.components(node))
+                with self._guard.item(f"components of {node}"):
+                    parts[found] = dict(self._source.components(node))
         self._parts = parts
 
     def _changes(self, fingerprints: Mapping[str, str]) -> list[AnyCommand]:
         state = self._replica.state
         commands: list[AnyCommand] = []
-        for name, actual in fingerprints.items():
+        for name, actual in sorted(fingerprints.items()):
             node = state.nodes.get(name)
             if node is None:
                 continue
-            drift, verdict = state.drift.drifts.get(name), self._verdicts.get(name)
-            if verdict is not None and verdict.differs:
-                if _is_news(node, drift, verdict, actual, state.vclusters):
-                    commands.append(self._noted(name, verdict, actual))
-            elif drift is not None and not drift.verified_at:
-                commands.append(ClearDrift(node=name, fingerprint=actual))
-        return sorted(commands, key=lambda command: str(getattr(command, "node", "")))
+            with self._guard.item(name):
+                command = self._change(node, actual)
+                if command is not None:
+                    commands.append(command)
+        return commands
+
+    def _change(self, node: Node, actual: str) -> AnyCommand | None:
+        state = self._replica.state
+        drift, verdict = state.drift.drifts.get(node.id), self._verdicts.get(node.id)
+        if verdict is not None and verdict.differs:
+            is_news = _is_news(node, drift, verdict, actual, state.vclusters)
+            return self._noted(node.id, verdict, actual) if is_news else None
+        if drift is not None and not drift.verified_at:
+            return ClearDrift(node=node.id, fingerprint=actual)
+        return None
 
     def _noted(self, node: str, verdict: Verdict, actual: str) -> NoteDrift:
         expected = self.components_of(verdict.expected)
@@ -201,9 +212,19 @@ class Conformance:
         return AcceptFingerprint(node=node.id, vcluster=vcluster, fingerprint=actual, components=parts)
 
     def _expired(self) -> list[AnyCommand]:
-        state, now = self._replica.state, self._clock.now_ms()
-        due = ((name, _due_at(state, drift)) for name, drift in sorted(state.drift.drifts.items()))
-        return [EscalateDrift(node=name) for name, moment in due if moment is not None and moment <= now]
+        now = self._clock.now_ms()
+        return [EscalateDrift(node=name) for name, moment in sorted(self._moments().items()) if moment <= now]
+
+    def _moments(self) -> dict[str, int]:
+        """When the drifting nodes are to be given up."""
+        state = self._replica.state
+        moments: dict[str, int] = {}
+        for name, drift in state.drift.drifts.items():
+            with self._guard.item(f"drift of {name}"):
+                moment = _due_at(state, drift)
+                if moment is not None:
+                    moments[name] = moment
+        return moments
 
     def _restate(self, fingerprints: Mapping[str, str]) -> None:
         state = self._replica.state

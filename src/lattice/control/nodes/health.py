@@ -13,17 +13,19 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lattice.control.loop import keep_turning
+from lattice.control.loop import Guard, keep_turning
 from lattice.core.machine.commands import AnyCommand, ConfirmNode, DegradeNode, DrainNode, Envelope, RecoverNode
 from lattice.core.machine.events import AnyEvent, NodeMoved
 from lattice.core.model.nodes.health import Action, CheckStanding, Decision, HealthReport, decide_action, unfit_because
 from lattice.core.model.nodes.nodes import DegradeCause, Node, NodeState
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.health import CheckLinks
-from lattice.ports.quorum.replica import Replica
+from lattice.ports.quorum.log import LogError
+from lattice.ports.quorum.replica import Replica, ReplicaStopped
 
 _log = logging.getLogger(__name__)
 
+LOOP = "health"
 RETRY_S = 1.0
 RUN_WITHIN_S = 60.0
 BATCH = 256
@@ -45,6 +47,7 @@ class HealthRegistry:
         self._links = links
         self._clock = clock
         self._on_failed = on_failed
+        self._guard = Guard(LOOP)
         self._known: dict[str, _Known] = {}
         self._due: dict[str, None] = {}
         self._wake = asyncio.Event()
@@ -106,7 +109,7 @@ class HealthRegistry:
     async def run(self) -> None:
         for node in self._known:
             self._look_at(node)
-        await keep_turning("health", self._turn)
+        await keep_turning(LOOP, self._turn)
 
     async def _turn(self) -> None:
         await self._wake.wait()
@@ -119,14 +122,27 @@ class HealthRegistry:
 
     async def settle(self) -> None:
         """Propose what the newest reports require, in batches: one file server may have failed for all nodes."""
+        failed: list[str] = []
         while self._due:
             names = list(itertools.islice(self._due, BATCH))
             for name in names:
                 del self._due[name]
-            done = await asyncio.gather(*map(self._settle, names), return_exceptions=True)
-            failures = [error for error in done if isinstance(error, BaseException)]
-            if failures:
-                raise failures[0]
+            done = await asyncio.gather(*map(self._settled, names), return_exceptions=True)
+            failed += [name for name, is_settled in zip(names, done, strict=True) if is_settled is False]
+            errors = [error for error in done if isinstance(error, BaseException)]
+            if errors:
+                self._due |= dict.fromkeys(failed)
+                raise errors[0]
+        if failed:
+            self._due |= dict.fromkeys(failed)
+            asyncio.get_running_loop().call_later(RETRY_S, self._wake.set)
+
+    async def _settled(self, name: str) -> bool:
+        """False when the node itself is the trouble; the others continue."""
+        with self._guard.item(name):
+            await self._settle(name)
+            return True
+        return False
 
     async def _settle(self, name: str) -> None:
         node, known = self._replica.state.nodes.get(name), self._known.get(name)
@@ -142,7 +158,7 @@ class HealthRegistry:
             await self._replica.propose_many(
                 [_command(name, step) for step in steps], f"check/{check}" if check else f"node/{name}"
             )
-        except BaseException:
+        except (LogError, ReplicaStopped):
             self._due[name] = None
             raise
 

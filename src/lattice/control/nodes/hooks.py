@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.events import AnyEvent, NodeMeasured, NodeMoved, NodeSpecified
 from lattice.core.machine.node_effects import EFFECTS
@@ -21,6 +21,7 @@ from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.site_program import ProgramFailed, SiteProgram
 
+LOOP = "node hooks"
 MAX_WAITING = 10_000
 MAX_BATCH = 1_000
 UNFIT = "unfit"
@@ -71,11 +72,12 @@ class NodeHooks:
         self._lost = 0
         self._runs: deque[float] = deque(maxlen=settings.per_minute)
         self._alarm = Alarm()
+        self._guard = Guard(LOOP)
         self._unfit = {name for name, node in replica.state.nodes.items() if node.shortfall}
         replica.subscribe(self._note)
 
     async def run(self) -> None:
-        await keep_turning("node hooks", self._turn)
+        await keep_turning(LOOP, self._turn)
 
     async def _turn(self) -> None:
         wait_s = self.pause_s()
@@ -113,9 +115,11 @@ class NodeHooks:
         for event in events:
             match event:
                 case NodeMoved():
-                    self._moved(event, envelope.at)
+                    with self._guard.item(event.node):
+                        self._moved(event, envelope.at)
                 case NodeSpecified() | NodeMeasured():
-                    self._judged(event.node, event.shortfall, envelope)
+                    with self._guard.item(event.node):
+                        self._judged(event.node, event.shortfall, envelope)
                 case _:
                     pass
 

@@ -9,13 +9,14 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 
-from lattice.control.loop import keep_turning
+from lattice.control.loop import Guard, keep_turning
 from lattice.core.model.nodes.nodes import NodeState
 from lattice.ports.quorum.replica import Replica
 from lattice.wire.agents.collecting import Alive
 
 _log = logging.getLogger(__name__)
 
+LOOP = "probing"
 EVERY_S = 60.0
 CONCURRENCY = 16
 WITHIN_S = 3.0
@@ -31,11 +32,12 @@ class Probing:
         self._addresses = addresses
         self._ask = ask
         self._every_s = every_s
+        self._guard = Guard(LOOP)
         self._cut_off: set[str] = set()
         self.counts: Counter[str] = Counter()
 
     async def run(self) -> None:
-        await keep_turning("probing", self._turn)
+        await keep_turning(LOOP, self._turn)
 
     async def _turn(self) -> None:
         await asyncio.sleep(self._every_s)
@@ -65,6 +67,8 @@ class Probing:
 
     async def _probe(self, name: str, gate: asyncio.Semaphore) -> Alive | None:
         async with gate:
-            answer = await self._ask(self._addresses[name], WITHIN_S)
-        # Another machine may have the address by now.
-        return answer if answer is not None and answer.node == name else None
+            with self._guard.item(name):
+                answer = await self._ask(self._addresses[name], WITHIN_S)
+                # Another machine may have the address by now.
+                return answer if answer is not None and answer.node == name else None
+        return None

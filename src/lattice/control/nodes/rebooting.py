@@ -11,11 +11,11 @@ import logging
 import msgspec
 from msgspec import Struct
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine.commands import Envelope, FailBoot
 from lattice.core.machine.events import AnyEvent, NodeMoved
 from lattice.core.machine.transitions import NodeTrigger
-from lattice.core.model.nodes.nodes import NodeState
+from lattice.core.model.nodes.nodes import Node, NodeState
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 from lattice.ports.site.site_program import ProgramFailed, SiteProgram
@@ -47,6 +47,7 @@ class Rebooting:
         self._program = program
         self._ordered: dict[str, NodeToReboot] = {}
         self._alarm = Alarm()
+        self._guard = Guard(ACTOR)
         replica.subscribe(self._note)
 
     def reset(self) -> None:
@@ -54,16 +55,20 @@ class Rebooting:
         self._ordered.clear()
         since = self._clock.now_ms() - REPEATED_MS
         for name, node in self._replica.state.nodes.items():
-            # Never one that is back from its reboot already, or that may have work again.
-            is_waiting = node.awaits_reboot or (node.state is NodeState.BOOTING and not node.boot_id)
-            history = self._replica.state.node_history(name) if is_waiting else ()
-            for entry in history:
-                if entry.trigger == NodeTrigger.REBOOT and entry.at >= since:
-                    self._order(name, entry.why, entry.by)
+            with self._guard.item(name):
+                self._take_up(name, node, since)
+
+    def _take_up(self, name: str, node: Node, since: int) -> None:
+        # Never one that is back from its reboot already, or that may have work again.
+        is_waiting = node.awaits_reboot or (node.state is NodeState.BOOTING and not node.boot_id)
+        history = self._replica.state.node_history(name) if is_waiting else ()
+        for entry in history:
+            if entry.trigger == NodeTrigger.REBOOT and entry.at >= since:
+                self._order(name, entry.why, entry.by)
 
     async def run(self) -> None:
         self.reset()
-        await keep_turning("rebooting", self._turn)
+        await keep_turning(ACTOR, self._turn)
 
     async def _turn(self) -> None:
         await self._alarm.wait(None)
@@ -81,6 +86,11 @@ class Rebooting:
                 _log.error("%d nodes were not rebooted: %s", len(names), error)
                 commands = [FailBoot(node=name, reason=f"it was not rebooted: {error}") for name in names]
                 await self._replica.propose_many(commands, ACTOR)
+            except Exception:
+                # Told again with the next turn: a reboot that is ordered twice is one.
+                self._ordered = {order.node: order for order in document.nodes} | self._ordered
+                self._alarm.ring()
+                raise
 
     def _order(self, name: str, reason: str, by: str) -> None:
         if self._program is None:

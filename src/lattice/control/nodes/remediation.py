@@ -12,19 +12,20 @@ from itertools import takewhile
 
 from msgspec import Struct
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.folds.drift import CONFORMS, VERIFIED
 from lattice.core.machine.transitions import NodeTrigger
 from lattice.core.model.nodes.drift import Drift
-from lattice.core.model.nodes.nodes import DownCause, NodeState
+from lattice.core.model.nodes.nodes import DownCause, Node, NodeState
 from lattice.ports.clock import Clock
 from lattice.ports.nodes.infrastructure import Flag, Infrastructure, InfrastructureUnavailable
 from lattice.ports.quorum.replica import Replica
 
 _log = logging.getLogger(__name__)
 
+LOOP = "remediation"
 _TROUBLES = frozenset({NodeTrigger.GIVEN_UP, NodeTrigger.BOOTS_EXHAUSTED, NodeTrigger.WIPE_FAILED})
 _RETURNS = frozenset({NodeTrigger.CONFIRMED, NodeTrigger.CONFIRMED_DRAINING})
 _ENDS = frozenset({CONFORMS, VERIFIED})
@@ -63,6 +64,7 @@ class Remediation:
         self._settings = settings or RemediationSettings()
         self.counts: Counter[str] = Counter()
         self._alarm = Alarm()
+        self._guard = Guard(LOOP)
         self._words: dict[str, _Word] = {}
         replica.subscribe(self._note)
         self.reset()
@@ -71,18 +73,23 @@ class Remediation:
         """Begins with what the state knows; for the start, and for a new leader."""
         self._words = {}
         for drift in self._replica.state.drift.drifts.values():
-            self._say_drift(drift)
+            with self._guard.item(drift.node):
+                self._say_drift(drift)
         for node in self._replica.state.nodes.values():
-            if self._conforms_since(node.id):
-                self._say(node.id, Flag.OK, "conformance restored")
-            if node.state is NodeState.QUARANTINE and node.wipe is None:
-                continue  # it waits for admission: nothing is wrong with it
-            if node.state in _LOST or node.down_cause is DownCause.SILENCE:
-                self._say(node.id, Flag.ALERT, f"{_LOST.get(node.state, 'node_down')}: {node.reason}")
+            with self._guard.item(node.id):
+                self._say_state(node)
+
+    def _say_state(self, node: Node) -> None:
+        if self._conforms_since(node.id):
+            self._say(node.id, Flag.OK, "conformance restored")
+        if node.state is NodeState.QUARANTINE and node.wipe is None:
+            return  # it waits for admission: nothing is wrong with it
+        if node.state in _LOST or node.down_cause is DownCause.SILENCE:
+            self._say(node.id, Flag.ALERT, f"{_LOST.get(node.state, 'node_down')}: {node.reason}")
 
     async def run(self) -> None:
         self.reset()
-        await keep_turning("remediation", self._turn)
+        await keep_turning(LOOP, self._turn)
 
     async def _turn(self) -> None:
         await self._alarm.wait(self._pause_s())
@@ -106,15 +113,23 @@ class Remediation:
         try:
             await self._infrastructure.flag(node, word.flag, word.message)
         except InfrastructureUnavailable as error:
-            self.counts["failed"] += 1
-            wait_s = min(self._settings.longest_retry_s, self._settings.retry_s * 2 ** min(word.failures, 16))
-            word.failures += 1
-            word.not_before_s = self._clock.monotonic_s() + wait_s
+            self._postpone(word)
             _log.warning("the drift of the node could not be signalled: %s", error, extra={"node_id": node})
             return
+        except Exception as error:  # noqa: BLE001 - the edge of the node: the others have theirs sent
+            self._postpone(word)
+            self._guard.failed(error, node)
+            return
+        self._guard.passed(node)
         self.counts["told"] += 1
         if self._words.get(node) is word:
             del self._words[node]
+
+    def _postpone(self, word: _Word) -> None:
+        self.counts["failed"] += 1
+        wait_s = min(self._settings.longest_retry_s, self._settings.retry_s * 2 ** min(word.failures, 16))
+        word.failures += 1
+        word.not_before_s = self._clock.monotonic_s() + wait_s
 
     def _note(self, index: int, envelope: Envelope, events: tuple[ev.AnyEvent, ...]) -> None:
         for event in events:

@@ -12,7 +12,7 @@ import logging
 import math
 from collections.abc import Callable
 
-from lattice.control.loop import keep_turning
+from lattice.control.loop import Guard, keep_turning
 from lattice.control.nodes.timers import KEYS, NodeTimers
 from lattice.core.machine.commands import DegradeNode, DownNode, Envelope, FailBoot
 from lattice.core.machine.events import AnyEvent, NodeMoved, SettingSet
@@ -27,6 +27,7 @@ from lattice.ports.quorum.replica import Replica
 _log = logging.getLogger(__name__)
 
 ACTOR = "node_watch"
+RETRY_S = 1.0  # a node that could not be judged is looked at again
 # As long as a crowd of agents may keep the server from judging silence.
 MAX_CROWD_S = 300.0
 _WATCHED = frozenset({NodeState.READY, NodeState.DEGRADED, NodeState.BOOTING, NodeState.DRAINING})
@@ -61,6 +62,7 @@ class NodeWatch:
         self._moving_s = moving_s
         self._why_not_ready = why_not_ready
         self._is_crowded = is_crowded
+        self._guard = Guard(ACTOR)
         self._crowded_since: float | None = None
         self._last_crowd = 0.0
         self._fresh_since = 0.0
@@ -88,7 +90,7 @@ class NodeWatch:
 
     async def run(self) -> None:
         self.reset()
-        await keep_turning("node_watch", self._turn)
+        await keep_turning(ACTOR, self._turn)
 
     async def _turn(self) -> None:
         await asyncio.sleep(self._tick_s)
@@ -137,16 +139,24 @@ class NodeWatch:
             if self._queued.get(name) != moment:
                 continue
             del self._queued[name]
-            node = self._replica.state.nodes.get(name)
-            if node is None or node.state not in _WATCHED:
+            with self._guard.item(name):
+                verdict = self._judge(name, now)
+                if verdict is not None:
+                    commands.append(verdict)
                 continue
-            if self._deadline(node) > now:
-                self._watch(node)
-            else:
-                verdict = self._verdict(node, now)
-                _log.debug("its time as %s is over: %s", node.state, verdict.reason, extra={"node_id": name})
-                commands.append(verdict)
+            self._queue(name, now + RETRY_S)
         return commands
+
+    def _judge(self, name: str, now: float) -> _Verdict | None:
+        node = self._replica.state.nodes.get(name)
+        if node is None or node.state not in _WATCHED:
+            return None
+        if self._deadline(node) > now:
+            self._watch(node)
+            return None
+        verdict = self._verdict(node, now)
+        _log.debug("its time as %s is over: %s", node.state, verdict.reason, extra={"node_id": name})
+        return verdict
 
     def _verdict(self, node: Node, now: float) -> _Verdict:
         reason = f"no heartbeat for {now - self._heard(node.id):.0f} s"
@@ -181,12 +191,18 @@ class NodeWatch:
     def _watch(self, node: Node) -> None:
         if node.state not in _WATCHED:
             return
-        # Whose node it is, and with that its timer, may change while it waits.
-        again = self._clock.monotonic_s() + self._timers.current.timeout_s + self._timers.current.grace_s
-        deadline = min(self._deadline(node), again)
-        if deadline < self._queued.get(node.id, math.inf):
-            self._queued[node.id] = deadline
-            heapq.heappush(self._due, (deadline, node.id))
+        now = self._clock.monotonic_s()
+        with self._guard.item(node.id):
+            # Whose node it is, and with that its timer, may change while it waits.
+            again = now + self._timers.current.timeout_s + self._timers.current.grace_s
+            self._queue(node.id, min(self._deadline(node), again))
+            return
+        self._queue(node.id, now + RETRY_S)
+
+    def _queue(self, node: str, moment: float) -> None:
+        if moment < self._queued.get(node, math.inf):
+            self._queued[node] = moment
+            heapq.heappush(self._due, (moment, node))
 
     def _note(self, index: int, envelope: Envelope, events: tuple[AnyEvent, ...]) -> None:
         for event in events:

@@ -8,7 +8,7 @@ for having wiped it by hand.
 import asyncio
 import logging
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.core.machine.commands import Envelope, FinishWipe
 from lattice.core.machine.events import AnyEvent, NodeMoved
@@ -39,6 +39,7 @@ class Wiping:
         self._wiper = wiper
         self._timeout_s = timeout_s
         self._alarm = Alarm()
+        self._guard = Guard(ACTOR)
         self._owing: dict[str, None] = {}
         self._under_way: dict[str, tuple[int, asyncio.Task[None]]] = {}  # node to the wipe and what performs it
         replica.subscribe(self._note)
@@ -52,7 +53,7 @@ class Wiping:
     async def run(self) -> None:
         self.reset()
         try:
-            await keep_turning("wiping", self._turn)
+            await keep_turning(ACTOR, self._turn)
         finally:
             await self._stop()
 
@@ -63,13 +64,17 @@ class Wiping:
     async def look(self) -> None:
         """Begins what is owed and not under way."""
         for name in list(self._owing):
-            node = self._replica.state.nodes.get(name)
-            wipe = _due(node) if node is not None else None
-            if node is None or wipe is None:
-                del self._owing[name]
-            elif self._is_idle(name, wipe):
-                task = asyncio.create_task(self._perform(node, wipe))
-                self._under_way[name] = (wipe.since, task)
+            with self._guard.item(name):
+                self._begin(name)
+
+    def _begin(self, name: str) -> None:
+        node = self._replica.state.nodes.get(name)
+        wipe = _due(node) if node is not None else None
+        if node is None or wipe is None:
+            del self._owing[name]
+        elif self._is_idle(name, wipe):
+            task = asyncio.create_task(self._perform(node, wipe))
+            self._under_way[name] = (wipe.since, task)
 
     def _is_idle(self, name: str, wipe: Wipe) -> bool:
         since, task = self._under_way.get(name, (0, None))
@@ -86,6 +91,10 @@ class Wiping:
         except WipeFailed as error:
             _log.error("the wipe failed: %s", error, extra={"node_id": node.id})
             outcome = FinishWipe(node=node.id, since=wipe.since, is_wiped=False, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - the edge of the task; the node still owes it and is looked at again
+            self._guard.failed(error, f"the wipe of {node.id}")
+            return
+        self._guard.passed(f"the wipe of {node.id}")
         try:
             await self._replica.propose(outcome, actor=ACTOR)
         except Exception as error:  # noqa: BLE001 - the edge of the task; the node still owes it and is looked at again

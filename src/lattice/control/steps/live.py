@@ -2,44 +2,65 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lattice.control.steps.plan import StepPlan, counted_status, failure_lines
-from lattice.core.model.work.steps import StepRecord
+from lattice.core.machine.state import State
+from lattice.core.model.ids import allocation_id
+from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.steps import StepRecord, step_id
 from lattice.ports.nodes.agents import StepKey, TaskEnd
-from lattice.ports.nodes.steps import LaunchOrder, LaunchRequest, StepOrder, StepView
+from lattice.ports.nodes.steps import EndOrder, LaunchOrder, LaunchRequest, StepOrder, StepView
 
 KEPT_MESSAGE = 2000
 
 
 @dataclass
 class LiveStep:
-    """A step that is not recorded yet. `plan` is None while it waits for room."""
+    """A step that is not recorded yet. `StepRegistry` alone changes it, except for `watchers`.
+
+    It is in one of three states. Waiting for room: `plan` is None and `request` is not. Running: `plan` is set and `open_nodes` is
+    not empty. Over: `ended_at` is set; from then on only its record is made, and nothing else changes.
+    """
 
     number: int
-    run: int
+    run: int  # of the allocation; a step never outlives its run
     step: int
-    launch_id: str
+    launch_id: (
+        str  # chosen by the client: a repeated request finds the step by it, and a node's word counts only with it
+    )
     name: str
     tasks: int
-    started_at: int
-    plan: StepPlan | None = None
-    request: LaunchRequest | None = None
+    started_at: int  # when it was launched, then when it got room
+    plan: StepPlan | None = None  # set once, when there is room or when a node reported it, and never changed
+    request: LaunchRequest | None = None  # what waits for room; a leader that took over does not have it
     orders: dict[str, LaunchOrder] = field(default_factory=dict)  # of nodes not known to have theirs
-    unsent: set[str] = field(default_factory=set)
-    open_nodes: set[str] = field(default_factory=set)
-    ends: dict[int, TaskEnd] = field(default_factory=dict)
-    cpu_s: float = 0.0
+    unsent: set[str] = field(
+        default_factory=set
+    )  # of these, the ones whose stream has not taken it: nothing runs there
+    open_nodes: set[str] = field(
+        default_factory=set
+    )  # where tasks may live; only shrinks, and the step is over when it is empty
+    ends: dict[int, TaskEnd] = field(default_factory=dict)  # by rank; what was noted of a rank is never overwritten
+    cpu_s: float = 0.0  # added up once per node, when the node leaves `open_nodes`
     peak_memory_mb: int = 0
-    message: str = ""
-    is_ending: bool = False
-    ended_at: int = 0
-    watchers: set["asyncio.Future[None]"] = field(default_factory=set)
-    _ranks: dict[str, frozenset[int]] = field(default_factory=dict)
+    message: str = ""  # the first reason that anybody gave
+    is_ending: bool = False  # its nodes were ordered to end it; never False again
+    ended_at: int = 0  # 0 = not over
+    watchers: set["asyncio.Future[None]"] = field(
+        default_factory=set
+    )  # each belongs to the call that waits, and is removed by it
+    _ranks: dict[str, frozenset[int]] = field(default_factory=dict)  # computed from the plan on first use
 
     @property
     def key(self) -> tuple[int, int]:
         return self.number, self.step
+
+    @property
+    def id(self) -> str:
+        """As users write it."""
+        return step_id(allocation_id(self.number), self.step)
 
     @property
     def step_key(self) -> StepKey:
@@ -54,6 +75,9 @@ class LiveStep:
 
     def about(self) -> StepOrder:
         return StepOrder(key=self.step_key)
+
+    def end_order(self, grace_s: float, why: str) -> EndOrder:
+        return EndOrder(key=self.step_key, grace_s=grace_s, why=why)
 
 
 def view_of(live: LiveStep) -> StepView:
@@ -99,3 +123,14 @@ def record_of(live: LiveStep) -> StepRecord:
         codes=tuple(sorted(statuses.items())),
         launch_id=live.launch_id,
     )
+
+
+def cpus_left(state: State, allocation: Allocation, steps: Iterable[LiveStep] = ()) -> list[tuple[str, int]]:
+    """CPUs that the allocation holds of each of its nodes, less those of the steps that live there."""
+    nodes = state.nodes
+    cpus = {share.node: nodes[share.node].hardware.cpus if share.whole else share.cpus for share in allocation.shares}
+    for live in steps:
+        for place, node in enumerate(live.plan.layout.nodes if live.plan else ()):
+            if node in live.open_nodes and node in cpus and live.plan is not None:
+                cpus[node] = max(0, cpus[node] - live.plan.cpus_on(place))
+    return list(cpus.items())

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Callable
 
 from msgspec import Struct
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.control.settings import seconds_setting
-from lattice.control.steps.live import LiveStep, record_of, view_of
+from lattice.control.steps.live import LiveStep, cpus_left, record_of, view_of
 from lattice.control.steps.plan import (
     StepPlan,
     for_step,
@@ -29,6 +29,7 @@ from lattice.control.steps.plan import (
 )
 from lattice.control.steps.trust import MAX_STEPS, concerns, is_settled, news, trusted_plan
 from lattice.control.work.orders import start_order
+from lattice.control.work.runs import holding_runs
 from lattice.core.machine.commands import Envelope, RecordSteps
 from lattice.core.machine.events import (
     AllocationEnded,
@@ -55,7 +56,6 @@ from lattice.ports.nodes.agents import (
 )
 from lattice.ports.nodes.steps import (
     AckOrder,
-    EndOrder,
     LaunchRequest,
     ResizeOrder,
     SignalOrder,
@@ -106,12 +106,20 @@ class StepRegistry:
         self._settings = settings
         self._mint = mint
         self._on_cleared = on_cleared
+        # Every step that is not recorded, by number and step, and the same by allocation. `_keep` and `_forget` change both
+        # together; an allocation without steps has no entry in `_of`.
         self._live: dict[tuple[int, int], LiveStep] = {}
         self._of: dict[int, dict[int, LiveStep]] = {}
+        # The next free number of each allocation, as far as it is known here: never less than what the state says, and kept as
+        # long as the allocation, so that no number is given twice.
         self._next: dict[int, int] = {}
+        # (until when, node, step): nodes of an adopted step that have not reported it. Each leaves when its node reports, when the
+        # client repeats the request and the node gets its order, or when the time is over and its tasks count as lost.
         self._missing: list[tuple[float, str, tuple[int, int]]] = []
+        # Steps that are over and wait to be recorded. Still in `_live`, so that a repeated report finds them.
         self._over: list[LiveStep] = []
         self._alarm = Alarm()
+        self._guard = Guard(ACTOR)
         self.counts: Counter[str] = Counter()
         replica.subscribe(self._note)
 
@@ -125,7 +133,7 @@ class StepRegistry:
         known = self._repeated(allocation, request)
         if known is not None:
             return known
-        total = lay_out(request.task_request, self._cpus(allocation))
+        total = lay_out(request.task_request, cpus_left(self._replica.state, allocation))
         if isinstance(total, Misfit):
             raise misfit_refusal(total, allocation)
         if not request.argv and len(programs_of(request, total.size)) < total.size:
@@ -282,7 +290,8 @@ class StepRegistry:
         ahead = any(other.plan is None and other.step < live.step for other in self._of[live.number].values())
         if ahead and not request.overlap:
             return False
-        layout = lay_out(request.task_request, self._cpus(allocation, is_free=not request.overlap))
+        others = () if request.overlap else self._of[live.number].values()
+        layout = lay_out(request.task_request, cpus_left(self._replica.state, allocation, others))
         if isinstance(layout, Misfit):
             return False
         live.tasks = layout.size
@@ -317,19 +326,6 @@ class StepRegistry:
         order = live.orders.get(node)
         if order is not None and self._links.order_step(node, order):
             live.unsent.discard(node)
-
-    def _cpus(self, allocation: Allocation, *, is_free: bool = False) -> list[tuple[str, int]]:
-        """CPUs that the allocation holds of each of its nodes, or those of them that no step has."""
-        nodes = self._replica.state.nodes
-        cpus = {
-            share.node: nodes[share.node].hardware.cpus if share.whole else share.cpus for share in allocation.shares
-        }
-        if is_free:
-            for live in self._of.get(allocation.number, {}).values():
-                for place, node in enumerate(live.plan.layout.nodes if live.plan else ()):
-                    if node in live.open_nodes and node in cpus and live.plan is not None:
-                        cpus[node] = max(0, cpus[node] - live.plan.cpus_on(place))
-        return list(cpus.items())
 
     def _bases(self, allocation: Allocation, request: LaunchRequest, plan: StepPlan) -> dict[str, StartOrder]:
         state = self._replica.state
@@ -369,10 +365,11 @@ class StepRegistry:
     def node_opened(self, node: str) -> None:
         """Orders reach the node from now on."""
         for live in list(self._live.values()):
-            if node in live.unsent:
-                self._send_order(live, node)
-            if live.is_ending and node in live.open_nodes:
-                self._links.order_step(node, EndOrder(key=live.step_key, grace_s=self._grace_s(), why=live.message))
+            with self._guard.item(live.id):
+                if node in live.unsent:
+                    self._send_order(live, node)
+                if live.is_ending and node in live.open_nodes:
+                    self._links.order_step(node, live.end_order(self._grace_s(), live.message))
 
     def _adopt(self, node: str, known: KnownStep) -> None:
         plan = trusted_plan(self._replica.state, node, known)
@@ -483,10 +480,7 @@ class StepRegistry:
 
     def held_by(self, node: str) -> tuple[RunKey, ...]:
         """The runs that hold the node: steps of these may live there."""
-        state = self._replica.state
-        record = state.nodes.get(node)
-        holders = (state.allocations.get(number) for number in (record.holders() if record else ()))
-        return tuple(RunKey(held.number, held.run) for held in holders if held is not None and held.is_holding)
+        return holding_runs(self._replica.state, node)
 
     def _is_wanted(self, live: LiveStep) -> bool:
         allocation = self._replica.state.allocations.get(live.number)
@@ -500,11 +494,13 @@ class StepRegistry:
                 self._end_all(event.number, 0.0, "the allocation has ended")
             elif isinstance(event, NodeMoved) and event.state is NodeState.DOWN:
                 for live in list(self._live.values()):
-                    self._lose(live, event.node, f"node {event.node} was lost")
+                    with self._guard.item(live.id):
+                        self._lose(live, event.node, f"node {event.node} was lost")
 
     def _end_all(self, number: int, grace_s: float, why: str) -> None:
         for live in list(self._of.get(number, {}).values()):
-            self._end(live, grace_s, why)
+            with self._guard.item(live.id):
+                self._end(live, grace_s, why)
 
     def _end(self, live: LiveStep, grace_s: float, why: str) -> None:
         if live.ended_at:
@@ -519,7 +515,7 @@ class StepRegistry:
             if node in live.unsent:
                 self._lose(live, node, "ended before it was started")
             else:
-                self._links.order_step(node, EndOrder(key=live.step_key, grace_s=grace_s, why=why))
+                self._links.order_step(node, live.end_order(grace_s, why))
 
     def _give_up(self, live: LiveStep, why: str) -> None:
         """A step that never got room."""
@@ -536,7 +532,7 @@ class StepRegistry:
     # The loop: records what is over, gives up what never arrived.
 
     async def run(self) -> None:
-        await keep_turning("steps", self._turn)
+        await keep_turning(ACTOR, self._turn)
 
     def reset(self) -> None:
         """Forgets everything; for a new leader, to whom the nodes tell what they have."""
@@ -551,7 +547,7 @@ class StepRegistry:
         await self._alarm.wait(None if due is None and not self._over else self._pause_s(due))
         self._give_up_missing()
         if self._over:
-            if len(self._over) < MAX_GATHER:
+            if len(self._over) < MAX_GATHER or self._guard:
                 await asyncio.sleep(GATHER_S)
             await self.record()
 
@@ -565,14 +561,21 @@ class StepRegistry:
         for _, node, key in late:
             live = self._live.get(key)
             if live is not None:
-                self._lose(live, node, f"node {node} does not know the step")
+                with self._guard.item(live.id):
+                    self._lose(live, node, f"node {node} does not know the step")
 
     async def record(self) -> None:
         """Commits what is over, then lets the nodes forget it. What cannot be committed now is tried again."""
-        over, self._over = self._over[:MAX_GATHER], self._over[MAX_GATHER:]
+        taken, self._over = self._over[:MAX_GATHER], self._over[MAX_GATHER:]
+        over: list[LiveStep] = []
         by_number: dict[int, list[StepRecord]] = {}
-        for live in over:
-            by_number.setdefault(live.number, []).append(record_of(live))
+        for live in taken:
+            with self._guard.item(live.id):
+                record = record_of(live)
+                by_number.setdefault(live.number, []).append(record)
+                over.append(live)
+                continue
+            self._over.append(live)  # behind all others
         commands = [RecordSteps(number=number, steps=tuple(records)) for number, records in by_number.items()]
         try:
             await self._replica.propose_many(commands, ACTOR)
@@ -581,9 +584,10 @@ class StepRegistry:
             raise
         self.counts["recorded"] += len(over)
         for live in over:
-            for node in live.plan.layout.nodes if live.plan else ():
-                self._links.order_step(node, AckOrder(key=live.step_key))
             self._forget(live)
+            with self._guard.item(live.id):
+                for node in live.plan.layout.nodes if live.plan else ():
+                    self._links.order_step(node, AckOrder(key=live.step_key))
 
     def _forget(self, live: LiveStep) -> None:
         self._live.pop(live.key, None)

@@ -7,11 +7,12 @@ import asyncio
 from collections import deque
 from itertools import islice, takewhile
 
-from lattice.control.loop import keep_turning
+from lattice.control.loop import Guard, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.core.machine.commands import ArchiveAllocations, Envelope, FoldTasks
 from lattice.core.machine.events import AllocationEnded, AnyEvent, DagEnded, TasksCancelled
 from lattice.core.machine.state import State
+from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
@@ -29,6 +30,7 @@ class Archiving:
         self._replica = replica
         self._clock = clock
         self._after_s = after_s
+        self._guard = Guard(ACTOR)
         self._ended: deque[tuple[int, int]] = deque()  # (ended at, number of an allocation or group)
         self._tasks: deque[tuple[int, int]] = deque()  # the same of tasks whose group is still here
         replica.subscribe(self._note)
@@ -41,7 +43,7 @@ class Archiving:
         self._tasks = deque(sorted(_ended_tasks(state)))
 
     async def run(self) -> None:
-        await keep_turning("archive", self._turn)
+        await keep_turning(ACTOR, self._turn)
 
     async def _turn(self) -> None:
         folded = await self.fold_due()
@@ -65,14 +67,27 @@ class Archiving:
         limit = self._clock.now_ms() - int(after_s * 1000)
         # From the front only, for that is where they are taken away; what was put back stands behind later ends.
         taken = list(takewhile(lambda entry: entry[0] <= limit, islice(self._ended, BATCH)))
-        due = dict.fromkeys(number for _, number in taken if self._may_leave(number))
+        due, failed = self._leaving(taken)
         if due:
             await self._replica.propose_many([ArchiveAllocations(numbers=tuple(due))], ACTOR)
         for _ in taken:
             self._ended.popleft()
-        left_over = [entry for entry in taken if self._may_leave(entry[1])]
+        left_over = [entry for entry in taken if entry[1] in due and self._may_leave(entry[1])]
         self._ended.extend(left_over)
+        self._ended.extend(failed)
         return len(due) - len(left_over)
+
+    def _leaving(self, taken: list[tuple[int, int]]) -> tuple[dict[int, None], list[tuple[int, int]]]:
+        """The numbers that leave now, and the entries that could not be judged: these are tried again."""
+        due: dict[int, None] = {}
+        failed: list[tuple[int, int]] = []
+        for entry in taken:
+            with self._guard.item(allocation_id(entry[1])):
+                if self._may_leave(entry[1]):
+                    due[entry[1]] = None
+                continue
+            failed.append(entry)
+        return due, failed
 
     def _may_leave(self, number: int) -> bool:
         state = self._replica.state

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine.commands import EnforceDeadline, Envelope
 from lattice.core.machine.events import (
     AllocationRequeued,
@@ -13,10 +13,12 @@ from lattice.core.machine.events import (
     TaskGroupSubmitted,
 )
 from lattice.core.machine.rules.work.deadlines import due_at
+from lattice.core.model.ids import allocation_id
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.replica import Replica
 
 ACTOR = "deadline"
+LOOP = "deadlines"
 MIN_INTERVAL_S = 0.1
 AT_LEAST_EVERY_S = 60.0
 
@@ -28,6 +30,7 @@ class Deadlines:
         self._replica = replica
         self._clock = clock
         self._alarm = Alarm()
+        self._guard = Guard(LOOP)
         self._watched: dict[int, None] = {}
         replica.subscribe(self._note)
         self.reset()
@@ -44,7 +47,7 @@ class Deadlines:
         self._alarm.ring()
 
     async def run(self) -> None:
-        await keep_turning("deadlines", self._turn)
+        await keep_turning(LOOP, self._turn)
 
     async def _turn(self) -> None:
         await self._alarm.wait(await self.enforce_due())
@@ -53,7 +56,10 @@ class Deadlines:
     async def enforce_due(self) -> float:
         """Ends what is due; returns for how long nothing else will be."""
         now = self._clock.now_ms()
-        due = {number: self._due_at(number) for number in self._watched}
+        due: dict[int, int] = {}
+        for number in self._watched:
+            with self._guard.item(allocation_id(number)):
+                due[number] = self._due_at(number)
         for number in [number for number, at in due.items() if not at]:
             del self._watched[number]
         overdue = [number for number, at in due.items() if 0 < at <= now]

@@ -15,10 +15,11 @@ from heapq import heappop, heappush
 
 from msgspec import Struct
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine import events as ev
 from lattice.core.machine.commands import Envelope, NoteTimeLimit, SettleNotifications
 from lattice.core.machine.rules.work.notifications import limit_moment
+from lattice.core.model.ids import allocation_id
 from lattice.core.model.work.allocations import Allocation, AllocationState
 from lattice.core.model.work.notifications import NEAR_LIMIT, Notification
 from lattice.ports.clock import Clock
@@ -30,6 +31,7 @@ _log = logging.getLogger(__name__)
 
 ACTOR = "notifications"
 SETTLE_RETRY_S = 0.5
+LIMIT_RETRY_MS = 60_000  # a walltime that could not be judged is looked at again
 LAST_WORD_S = 1.0  # for what is under way when the loop ends
 
 Count = Callable[[str, str], None]  # channel, outcome
@@ -74,6 +76,7 @@ class Notifying:
         self._settings = settings
         self._count = count
         self._alarm = Alarm()
+        self._guard = Guard(ACTOR)
         self._lanes: dict[str, _Lane] = {}
         self._limits: list[tuple[int, int, int]] = []  # (when, number, run)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -113,7 +116,7 @@ class Notifying:
 
     async def run(self) -> None:
         try:
-            await keep_turning("notifications", self._turn)
+            await keep_turning(ACTOR, self._turn)
         finally:
             await self._let_finish()
 
@@ -144,14 +147,17 @@ class Notifying:
 
     def _served(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("a notification failed", exc_info=task.exception())
         self._alarm.ring()
 
     async def _serve(self, lane: _Lane) -> None:
         """Sends the first that waits, and lets another destination have its turn."""
         try:
             await self._send_first(lane)
+        except Exception as error:  # noqa: BLE001 - the edge of the destination: the others are served
+            self._guard.failed(error, lane.destination)
+            lane.not_before_s = self._clock.monotonic_s() + self._settings.retry_s
+        else:
+            self._guard.passed(lane.destination)
         finally:
             lane.is_busy = False
             self._lanes.pop(lane.destination, None)
@@ -232,15 +238,24 @@ class Notifying:
         """Notes what has come near its limit by now; how many were proposed."""
         now = self._clock.now_ms()
         due: dict[int, NoteTimeLimit] = {}
+        failed: list[tuple[int, int, int]] = []
         while self._limits and self._limits[0][0] <= now:
             _, number, run = heappop(self._limits)
-            record = self._replica.state.allocations.get(number)
-            percent = None if record is None or record.run != run else _passed_percent(record, now)
-            if percent is not None:
-                due[number] = NoteTimeLimit(number=number, run=run, percent=percent)
+            with self._guard.item(allocation_id(number)):
+                percent = self._passed_percent(number, run, now)
+                if percent is not None:
+                    due[number] = NoteTimeLimit(number=number, run=run, percent=percent)
+                continue
+            failed.append((now + LIMIT_RETRY_MS, number, run))
+        for entry in failed:
+            heappush(self._limits, entry)
         if due:
             await self._replica.propose_many(list(due.values()), ACTOR)
         return len(due)
+
+    def _passed_percent(self, number: int, run: int, now: int) -> int | None:
+        record = self._replica.state.allocations.get(number)
+        return None if record is None or record.run != run else _passed_percent(record, now)
 
 
 def _wanted(record: Allocation) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from lattice.control.loop import Slices, keep_turning
+from lattice.control.loop import Guard, Slices, keep_turning
 from lattice.control.settings import seconds_setting
 from lattice.control.work.runs import open_parts
 from lattice.core.machine.commands import ExpireAllocation
@@ -43,10 +43,11 @@ class Reconcile:
         self._clock = clock
         self._settings = settings
         self._running_of = running_of
+        self._guard = Guard(ACTOR)
         self._short: dict[str, frozenset[int]] = {}  # nodes that counted too few runs at the last look
 
     async def run(self) -> None:
-        await keep_turning("reconcile", self._turn)
+        await keep_turning(ACTOR, self._turn)
 
     async def _turn(self) -> None:
         await asyncio.sleep(self._settings.every_s)
@@ -58,18 +59,22 @@ class Reconcile:
         overdue: dict[int, ExpireAllocation] = {}
         short: dict[str, frozenset[int]] = {}
         for node in list(self._replica.state.nodes):
-            running = self._running_on(node)
-            for allocation in running:
-                if self._is_overdue(allocation):
-                    overdue[allocation.number] = ExpireAllocation(number=allocation.number, run=allocation.run)
-            counted = self._running_of(node)
-            if counted is not None and counted < len(running):
-                short[node] = frozenset(allocation.number for allocation in running)
+            with self._guard.item(node):
+                self._look_at(node, overdue, short)
             await slices.pause()
         self._ask_again(short)
         if overdue:
             _log.warning("%d allocations outlived their walltime", len(overdue))
             await self._replica.propose_many(list(overdue.values()), ACTOR)
+
+    def _look_at(self, node: str, overdue: dict[int, ExpireAllocation], short: dict[str, frozenset[int]]) -> None:
+        running = self._running_on(node)
+        for allocation in running:
+            if self._is_overdue(allocation):
+                overdue[allocation.number] = ExpireAllocation(number=allocation.number, run=allocation.run)
+        counted = self._running_of(node)
+        if counted is not None and counted < len(running):
+            short[node] = frozenset(allocation.number for allocation in running)
 
     def _running_on(self, node: str) -> list[Allocation]:
         return [
@@ -90,5 +95,6 @@ class Reconcile:
         for node, numbers in short.items():
             if self._short.get(node) == numbers:
                 _log.warning("node counts fewer runs than the state", extra={"node_id": node})
-                self._links.close(node, "runs are missing; register again")
+                with self._guard.item(node):
+                    self._links.close(node, "runs are missing; register again")
         self._short = short

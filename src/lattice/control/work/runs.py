@@ -55,3 +55,10 @@ def strange_runs(registration: Registration, running: Collection[RunKey], epoch:
     return frozenset(
         run.key for run in registration.runs if epoch and run.epoch and run.epoch != epoch and run.key not in running
     )
+
+
+def holding_runs(state: State, node: str) -> tuple[RunKey, ...]:
+    """The runs that hold the node, whether they have a part there or not."""
+    record = state.nodes.get(node)
+    holders = (state.allocations.get(number) for number in (record.holders() if record else ()))
+    return tuple(RunKey(held.number, held.run) for held in holders if held is not None and held.is_holding)

@@ -13,8 +13,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
+from typing import TextIO
 
-from lattice.control.loop import Alarm, keep_turning
+from lattice.control.loop import Alarm, Guard, keep_turning
 from lattice.core.machine.commands import Envelope
 from lattice.core.machine.events import (
     AllocationEnded,
@@ -44,6 +45,7 @@ from lattice.wire.files.traces import (
     encode_trace_line,
 )
 
+LOOP = "tracing"
 SETTING = "scheduler.trace_capture"
 GATHER_S = 0.5
 # Records stand for their lines until these are written: a group for one line per pending task.
@@ -59,6 +61,7 @@ class TraceCapture:
         self._clock = clock
         self._directory = directory
         self._alarm = Alarm()
+        self._guard = Guard(LOOP)
         self._is_on = False
         self._noted: dict[Path, list[Noted]] = {}
         self._file = directory
@@ -72,7 +75,7 @@ class TraceCapture:
 
     async def run(self) -> None:
         try:
-            await keep_turning("tracing", self._turn)
+            await keep_turning(LOOP, self._turn)
         finally:
             with suppress(OSError):
                 self._write(self._take())
@@ -101,7 +104,15 @@ class TraceCapture:
                 file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 number = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
                 with os.fdopen(number, "a", encoding="utf-8") as opened:
-                    opened.writelines(encode_trace_line(line) for line in _unfolded(lines))
+                    for record in lines:
+                        self._write_record(record, opened)
+
+    def _write_record(self, record: Noted, opened: TextIO) -> None:
+        """A record that has no line is left out; a disk that fails is another matter."""
+        text: list[str] = []
+        with self._guard.item(type(record).__name__):
+            text = [encode_trace_line(line) for line in _unfolded([record])]
+        opened.writelines(text)
 
     def _switch(self, is_on: bool) -> None:
         if is_on and not self._is_on:
@@ -119,7 +130,11 @@ class TraceCapture:
         if not self._is_on:
             return
         state = self._replica.state
-        lines = [line for event in events if (line := _line(state, event, envelope.at)) is not None]
+        lines: list[Noted] = []
+        for event in events:
+            with self._guard.item(type(event).__name__):
+                line = _line(state, event, envelope.at)
+                lines += [] if line is None else [line]
         if lines:
             self._noted.setdefault(self._file, []).extend(lines)
             self._alarm.ring()

@@ -2,6 +2,10 @@
 
 Batches: a header with the level at which they were written and the lowest that a reader must support, then the envelopes.
 State: named chunks, the first with the same two numbers. docs/architecture/upgrades.md.
+
+Rules that keep old bytes readable. Names of chunks and tags of records never change, also where the code calls them otherwise by
+now ("stories" are histories). Records gain fields with defaults and lose none. Whatever a release of the oldest level could not
+read is written only at a level that it does not support; `levels.py` knows which that is.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,11 +52,15 @@ def _too_high(what: str, level: int) -> LevelTooHigh:
 
 
 class Batch(Struct, frozen=True):
+    """One entry of the log. The id tells a writer whose answer got lost whether the entry at an index is its own."""
+
     batch_id: str
     envelopes: tuple[Envelope, ...]
 
 
 class _Header(Struct, frozen=True, array_like=True):
+    """Decoded first, with the commands left as they are: a reader must know that it may not read them before it tries."""
+
     format: int
     oldest_reader: int
     batch_id: str
@@ -81,6 +89,8 @@ def decode_batch(payload: bytes) -> Batch:
 
 
 class _Meta(Struct, frozen=True, kw_only=True):
+    """Everything that exists once. It comes first, so that a snapshot of a later level is refused before anything is loaded."""
+
     format: int
     oldest_reader: int
     next_number: int
@@ -139,6 +149,7 @@ def encode_state_chunks(view: FrozenView) -> Iterator[tuple[str, bytes]]:
 
 
 def _chunks(name: str, records: Iterable[object], size: int) -> Iterator[tuple[str, bytes]]:
+    """Numbered pieces of one kind, in the order of the state's own dicts; a kind without records has no chunk."""
     iterator = iter(records)
     count = 0
     while chunk := tuple(islice(iterator, size)):
@@ -226,6 +237,7 @@ def _load_meta(state: State, meta: _Meta) -> str:
 
 
 def _load_chunk(state: State, kind: str, data: bytes) -> None:
+    """By `put_*`, like folding: so every derived count and the digest are made by the code that keeps them, never read."""
     for record in _chunk_decoders[kind].decode(data):
         match record:
             case Allocation():

@@ -105,6 +105,7 @@ _AdministrationEvent = (
 
 
 def _evolve_end(state: State, event: _EndEvent, at: int) -> None:
+    """A run on its way to its end. Whatever ends it gives its nodes back in the same command, so no node ever lacks the holder it names."""
     match event:
         case ev.AllocationEnded():
             _ended(state, event, at)
@@ -119,6 +120,7 @@ def _evolve_end(state: State, event: _EndEvent, at: int) -> None:
 
 
 def _evolve_administration(state: State, event: _AdministrationEvent) -> None:
+    """What operators set. Events carry whole records: what a change means was decided before, on the record of that moment."""
     match event:
         case ev.TenantSet():
             state.put_tenant(event.tenant)
@@ -200,6 +202,7 @@ def _evolve_dependency(state: State, event: _DependencyEvent, at: int) -> None:
 
 
 def _wait_changed(state: State, event: ev.WaitChanged) -> None:
+    """For a group the template waits, for all tasks that are still folded into it; tasks of their own have left it by then."""
     group = state.groups.get(event.number)
     if group is None:
         _change(state, event.number, waits_for=event.waits_for, eligible_at=event.eligible_at)
@@ -254,6 +257,11 @@ def _change(state: State, number: int, /, **changes: object) -> Allocation:
 
 
 def _recount(group: TaskGroup, old: Allocation, new: Allocation) -> TaskGroup:
+    """The group's counters after one of its tasks changed its state.
+
+    Counters are differences, never recounts: a group has up to 100,000 tasks. `checks/invariants.py` recounts in tests. The group
+    shows the worst end of its tasks, the first of equals, so the order in which reports come in decides between these only.
+    """
     if new.state is AllocationState.FAILED and _badness(new) > _badness(group):
         group = replace(group, cause=new.cause, exit_code=new.exit_code, signal=new.signal)
     if new.held_cpus:
@@ -278,12 +286,14 @@ def _badness(failed: Allocation | TaskGroup) -> int:
 
 
 def _part_changed(state: State, event: ev.PartChanged) -> None:
+    """A part is replaced whole. It cannot change the allocation's state: what follows from it comes as events of its own."""
     old = state.allocations[event.number]
     parts = tuple(event.part if part.node == event.part.node else part for part in old.parts)
     state.put_allocation(replace(old, parts=parts))
 
 
 def _placed(state: State, event: ev.AllocationPlaced) -> None:
+    """The allocation gets its shares and the nodes their holder: both sides of one fact, which no command may see apart."""
     record = _change(
         state,
         event.number,
@@ -298,6 +308,7 @@ def _placed(state: State, event: ev.AllocationPlaced) -> None:
 
 
 def _take(state: State, record: Allocation, share: Share) -> None:
+    """A node counts once per tenant, whole or shared, and however many shares of it the tenant has: that is what quotas bound."""
     node = state.nodes[share.node]
     if share.whole:
         state.put_node(replace(node, holder=record.number, vcluster=record.vcluster))
@@ -316,6 +327,7 @@ def _take(state: State, record: Allocation, share: Share) -> None:
 
 
 def _give_back(state: State, record: Allocation) -> None:
+    """The reverse of `_take`, share by share. Uses the record as it was while it held, because the changed one has no shares."""
     for share in record.shares:
         node = state.nodes[share.node]
         if share.whole:
@@ -340,6 +352,7 @@ def _end_of(record: Allocation, at: int, elapsed_s: float) -> int:
 
 
 def _ms(seconds: float) -> int:
+    """Times that nodes measured come from outside: one that cannot be is taken for none."""
     return int(seconds * 1000) if 0 < seconds < LONGEST_S else 0
 
 
@@ -355,6 +368,7 @@ def _registry(state: State, record: Allocation, at: int, elapsed_s: float) -> No
 
 
 def _steps_recorded(state: State, event: ev.StepsRecorded) -> None:
+    """A step may be recorded twice, by two leaders: `with_step` keeps one. Numbers only rise, so that none is given again."""
     old = state.allocations[event.number]
     steps, next_step = old.steps, old.next_step
     for record in event.steps:
@@ -364,6 +378,7 @@ def _steps_recorded(state: State, event: ev.StepsRecorded) -> None:
 
 
 def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
+    """The time of the first stop stays; the intent is the newest, and so is the lost node where the event names one."""
     old = state.allocations[event.number]
     _change(
         state,
@@ -377,6 +392,7 @@ def _stopping(state: State, event: ev.AllocationStopping, at: int) -> None:
 
 
 def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
+    """The last change of a record. `old` is kept for the ledger and for giving back: the new record holds nothing any more."""
     old = state.allocations[event.number]
     was_holding = old.is_holding
     if was_holding and not old.started_at and event.cause in _RAN:
@@ -404,6 +420,7 @@ def _ended(state: State, event: ev.AllocationEnded, at: int) -> None:
 
 
 def _held(state: State, record: Allocation) -> dict[str, int]:
+    """What it held, written down with its end: a node may have other hardware when somebody asks how well it was used."""
     if not record.is_holding or not record.started_at:
         return {}
     cpus, memory_mb = held_amounts(record.shares, state.nodes)
@@ -454,6 +471,7 @@ def _paused(state: State, event: ev.AllocationPaused, at: int) -> None:
 
 
 def _updated(state: State, event: ev.AllocationUpdated) -> None:
+    """Of a group the template changes, and with it every task that has not left it; tasks of their own get events of their own."""
     group = state.groups.get(event.number)
     old = state.allocations[event.number] if group is None else group.template
     changes = {
@@ -472,6 +490,7 @@ def _updated(state: State, event: ev.AllocationUpdated) -> None:
 
 
 def _archived(state: State, event: ev.AllocationsArchived) -> None:
+    """Takes records out of the state. The applier has read them for the archive before it folds this: here they are gone for good."""
     for number in event.numbers:
         if number in state.dependencies.dags:
             state.dependencies.drop_dag(number)
@@ -497,6 +516,11 @@ def _evolve_node(state: State, event: _NodeEvent, at: int) -> None:
 
 
 def _node_moved(state: State, event: ev.NodeMoved, at: int) -> None:
+    """The event says everything about the node's standing; only what an operator wrote about a drain is carried over.
+
+    A node shows one reason. When something else has to be shown while a drain is still wanted (the node fell silent), the words of
+    the drain go to `drained_for` and `drained_by`, and come back when the node does.
+    """
     node = state.nodes[event.node]
     is_order = event.trigger in (NodeTrigger.DRAIN, NodeTrigger.DRAIN_URGENT)
     is_hidden = event.drain_wanted and not is_order and node.drain_words != (event.reason, event.by)

@@ -20,10 +20,10 @@ from lattice.config.load import ConfigError, load, parse_duration
 from lattice.config.redaction import is_reference, is_secret_key, redacted
 from lattice.config.schema import ServerConfig
 from lattice.config.secrets import SecretError, resolve
-from lattice.daemons.quorum.start_mode import StartMode
 from lattice.daemons.server.http_limits import use_all_descriptors
 from lattice.daemons.server.vaults import vault_of
 from lattice.observe.logging import configure
+from lattice.quorum.etcd.start_mode import StartMode
 
 EXIT_FAILED = 1  # a failure while running
 EXIT_USAGE = 2  # cannot start: invalid options or configuration, or data that this release cannot read
@@ -255,7 +255,9 @@ async def _serve(
         if config.quorum.kind == "etcd":
             from lattice.daemons.quorum.process import QuorumProcess
 
-            server: ServerProcess = QuorumProcess(config, secret, start_mode, token_file, accepts_loss=accepts_loss)
+            server: ServerProcess | QuorumProcess = QuorumProcess(
+                config, secret, start_mode, token_file, accepts_loss=accepts_loss
+            )
         else:
             server = ServerProcess(config, secret, accepts_loss=accepts_loss)
         starting = asyncio.create_task(server.start())

@@ -1,38 +1,42 @@
-"""What a server provides to the others: certificates, the listener that only they can use, the directory, and membership."""
+"""What one server has for the others, put together: certificates, the listener that only they can use, relay and forwarding."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc.aio
 import msgspec
 from starlette.types import ASGIApp
 
+from lattice.api.grpc.agent_relay import AgentRelay
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.forwarding import LeaderCalls
 from lattice.api.grpc.relay.client import CHANNEL_OPTIONS
+from lattice.api.grpc.server import BindFailed
+from lattice.api.rest.exchange import Pool
+from lattice.api.rest.peer_client import PeerClient, show_invitation
+from lattice.api.rest.peer_listener import PeerListener
 from lattice.api.rest.peers import PeerApp
+from lattice.api.rest.server import NotListening
 from lattice.config.schema import PeerSection, ServerConfig
-from lattice.daemons.quorum.agent_relay import AgentRelay
-from lattice.daemons.quorum.joining import fetch_certificates
-from lattice.daemons.quorum.membership import QuorumMembership
-from lattice.daemons.quorum.peer_listener import PeerListener
-from lattice.daemons.quorum.start_mode import StartMode
-from lattice.daemons.quorum.view import QuorumServers
-from lattice.daemons.server.listening import Address, bind, parse_listen
+from lattice.daemons.server.listening import Address, ListenFailed, bind, parse_listen
 from lattice.ports.clock import Clock
-from lattice.ports.quorum.backups import BackupError, BackupMissing, BackupRecord, Backups
+from lattice.ports.quorum.backups import Backups
 from lattice.ports.quorum.leadership import Leadership
-from lattice.ports.quorum.servers import CertificateState, MembershipRefused, ReplicaAt
-from lattice.quorum.etcd.client import EtcdClient, EtcdError, bring_home
-from lattice.quorum.etcd.member import EtcdMember
+from lattice.quorum.etcd.client import EtcdError
+from lattice.quorum.etcd.settings import MemberSettings
+from lattice.quorum.etcd.start_mode import StartMode
+from lattice.quorum.peers.answers import KnownServers, PeerAnswers
+from lattice.quorum.peers.clients import MemberClients
 from lattice.quorum.peers.clock_skew import SkewWatch
-from lattice.quorum.peers.directory import ServerDirectory, ServerEntry
+from lattice.quorum.peers.directory import ServerEntry
+from lattice.quorum.peers.enrolment import fetch_certificates
+from lattice.quorum.peers.membership import QuorumMembership
+from lattice.quorum.peers.servers import QuorumServers
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.trust.certificates import CertificateError, create_authority, install, issue
-from lattice.quorum.trust.tls import PeerTls
+from lattice.quorum.trust.tls import PeerTls, server_of
 
 _PUBLISH_TRIES = 20
 _PAUSE_S = 0.25
@@ -41,72 +45,63 @@ _log = logging.getLogger(__name__)
 
 
 class PeerPlane:
-    """`secure` before the member starts, `publish` when it runs, `close` at the end. Implements `PeerService`."""
+    """`secure` before the member starts, `publish` when it runs, `serve` when the state is complete, `close` in the end.
 
-    def __init__(self, config: ServerConfig, me: PeerSection, member: EtcdMember, secret: bytes, clock: Clock) -> None:
+    `problem` and `warning` are what this server tells the others of itself.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        member: MemberSettings,
+        clients: MemberClients,
+        replica: LogReplica,
+        leadership: Leadership,
+        secret: bytes,
+        clock: Clock,
+        *,
+        backups: Backups | None,
+        problem: Callable[[], str],
+        warning: Callable[[], str],
+    ) -> None:
         self._config = config
-        self._me = me
-        self._member = member
+        self._certificates = member.certificates
+        self._clients = clients
         self._secret = secret
         self._clock = clock
-        self._clients: list[EtcdClient] = []
-        configured = [entry_of(peer) for peer in config.quorum.peers]
-        self.directory = ServerDirectory(
-            self._new_client([peer.client for peer in config.quorum.peers]),
-            configured,
-            Path(config.data_dir) / "servers.json",
-        )
-        self.directory.on_change(self._use_endpoints)
-        self._use_endpoints()
+        self._me = next(peer for peer in config.quorum.peers if peer.name == config.name)
         self.skew = SkewWatch(config.quorum.clock_skew_limit)
-        self.entry = entry_of(me)
-        self.tls: PeerTls | None = None
-        self._listener: PeerListener | None = None
-        self._app: PeerApp | None = None
-        self.own_backups: Backups | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def attach(self, replica: LogReplica, leadership: Leadership) -> None:
-        """Sets up the parts that need the replica and the leadership."""
-        config, certificates = self._config, self._member.settings.certificates
+        self.pool = Pool()  # connections to the other servers; they need the certificates that `secure` sees to
         self.servers = QuorumServers(
             config.name,
-            self.directory,
+            clients.directory,
             leadership,
             replica,
-            certificates,
+            self._certificates,
             Path(config.data_dir),
-            self._clock,
+            clock,
             self.skew,
+            PeerClient(self.pool),
+            problem,
+            warning,
         )
         self.membership = QuorumMembership(
             config.name,
-            self.client(),
-            certificates,
-            self.directory,
+            clients.new(),
+            self._certificates,
+            clients.directory,
             self.servers,
-            self._secret,
+            secret,
             self._hosts(),
             self._renewed,
         )
-
-    def client(self) -> EtcdClient:
-        """A client of the members that follows membership changes and renewed certificates."""
-        return self._new_client(self._others())
-
-    def _new_client(self, others: list[str]) -> EtcdClient:
-        client = self._member.client([other for other in others if other != self._me.client])
-        self._clients.append(client)
-        return client
-
-    def _others(self) -> list[str]:
-        return [entry.client for entry in self.directory.entries.values() if entry.name != self._me.name]
-
-    def _use_endpoints(self) -> None:
-        others = self._others()
-        self._member.others = others
-        for client in self._clients:
-            client.use([self._member.settings.client_listen, *others])
+        self._known = KnownServers(clients.directory)
+        self._answers = PeerAnswers(self._known, self.servers, self.membership, backups)
+        self._entry = entry_of(self._me)  # what `publish` tells the others; `secure` and `open_relay` add their ports
+        self._tls: PeerTls | None = None  # from `secure` on
+        self._listener: PeerListener | None = None
+        self._app: PeerApp | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def _hosts(self) -> list[str]:
         return list(dict.fromkeys(host_of(address) for address in (self._me.client, self._me.peer)))
@@ -114,60 +109,65 @@ class PeerPlane:
     # certificates and listener
 
     async def secure(self, start_mode: StartMode, token_file: Path | None, users: ASGIApp) -> None:
-        """Prepares this server's certificates and listens for the others; `users` answers forwarded requests."""
+        """Sees to this server's certificates and listens for the others; `users` answers what they forward."""
         listen = self._listen_at(self._config.quorum.internal_listen, "quorum.internal_listen", 1)
         bound = bind(listen, "quorum.internal_listen")
         try:
             port = bound.getsockname()[1]
-            self.entry = entry_of(self._me, internal=str(Address(host_of(self._me.peer), port)))
+            self._entry = entry_of(self._me, internal=str(Address(host_of(self._me.peer), port)))
             await self._see_to_certificates(start_mode, token_file)
-            self.tls = PeerTls(self._member.settings.certificates)
-            self.servers.pool.tls = self.tls.client
+            self._tls = PeerTls(self._certificates)
+            self.pool.tls = self._tls.client
             self._app = PeerApp(users, self._clock)
-            self._listener = PeerListener(self._app, self.tls)
+            self._listener = PeerListener(self._app, self._tls.server, server_of)
             await self._listener.start(bound)
+        except NotListening as error:
+            bound.close()
+            raise ListenFailed(f"quorum.internal_listen: {error}") from error
         except BaseException:
             bound.close()
             raise
 
     def _listen_at(self, asked: str, key: str, behind: int) -> Address:
-        """The configured address, or a port above that of the member's peers."""
+        """What was asked for, or a port behind that of the member's peers."""
         if asked:
             return parse_listen(asked, key)
         host, port = parse_listen(self._config.quorum.peer_listen or self._me.peer, "quorum.peer_listen")
         return Address(host, port + behind)
 
     async def _see_to_certificates(self, start_mode: StartMode, token_file: Path | None) -> None:
-        certificates = self._member.settings.certificates
-        if certificates.exists():
+        folder = self._certificates
+        if folder.exists():
             return
         if start_mode == "bootstrap":
-            create_authority(certificates)
-            install(certificates, issue(certificates, self._hosts(), name=self._me.name))
+            create_authority(folder)
+            install(folder, issue(folder, self._hosts(), name=self._me.name))
         elif start_mode == "join" and token_file is not None:
-            self.directory.learn(await fetch_certificates(certificates, token_file, self.entry, self._secret))
+            others = await fetch_certificates(folder, token_file, self._entry, self._secret, show_invitation)
+            self._clients.directory.learn(others)
         else:
             raise CertificateError(
-                f"no certificates in {certificates.path}; "
+                f"no certificates in {folder.path}; "
                 f"`lattice admin raft members add {self._me.name}` on the cluster makes an invitation, "
                 "and --join --join-token-file FILE takes it up"
             )
 
     def open_relay(self, agents: AgentService) -> AgentRelay:
-        """Listens on the port where the others relay their agents; `publish` announces it."""
-        if self.tls is None:
-            raise CertificateError("no certificates yet")
-        relay = AgentRelay(agents, self.tls, self.servers, self._relay_of, self.is_member)
-        self.directory.on_change(lambda: relay.keep_only(self.directory.entries))
-        port = relay.listen(self._listen_at(self._config.quorum.relay_listen, "quorum.relay_listen", 2)).port
-        self.entry = msgspec.structs.replace(self.entry, relay=str(Address(host_of(self._me.peer), port)))
+        """The port where the others bring their agents; listens, and is announced with `publish`."""
+        relay = AgentRelay(agents, self._secured(), self.servers, self._relay_of, self._known)
+        directory = self._clients.directory
+        directory.on_change(lambda: relay.keep_only(directory.entries))
+        address = self._listen_at(self._config.quorum.relay_listen, "quorum.relay_listen", 2)
+        try:
+            port = relay.listen(str(address))
+        except BindFailed as error:
+            raise ListenFailed(f"quorum.relay_listen: {error}") from error
+        self._entry = msgspec.structs.replace(self._entry, relay=str(Address(host_of(self._me.peer), port)))
         return relay
 
     def leader_calls(self, outage: Callable[[], str]) -> LeaderCalls:
-        """Forwards gRPC calls to the leader over the relay port."""
-        tls = self.tls
-        if tls is None:
-            raise CertificateError("no certificates yet")
+        """Forward gRPC calls to the leader over the port of the relay."""
+        tls = self._secured()
 
         def connect(address: str) -> grpc.aio.Channel:
             return grpc.aio.secure_channel(address, tls.grpc_client(), options=CHANNEL_OPTIONS)
@@ -176,38 +176,43 @@ class PeerPlane:
         tls.on_reload(calls.renew)
         return calls
 
+    def _secured(self) -> PeerTls:
+        if self._tls is None:
+            raise CertificateError("no certificates yet")
+        return self._tls
+
     def _relay_of(self, name: str) -> str:
-        entry = None if name == self._me.name else self.directory.get(name)
+        entry = None if name == self._me.name else self._clients.directory.get(name)
         return "" if entry is None else entry.relay
 
     def _renewed(self) -> None:
-        if self.tls is not None:
-            self.tls.reload()
-        for client in self._clients:
-            client.reload()
+        if self._tls is not None:
+            self._tls.reload()
+        self._clients.reload()
 
     # among the others
 
     async def publish(self) -> None:
-        """Publishes this server's addresses, and follows those of the others."""
+        """Tells the others where this server is, and follows where they are."""
+        directory = self._clients.directory
         for left in reversed(range(_PUBLISH_TRIES)):
             try:
-                await self.directory.publish(self.entry)
+                await directory.publish(self._entry)
                 break
             except EtcdError:
                 if not left:
                     raise
                 await asyncio.sleep(_PAUSE_S)
-        await self.directory.open()
+        await directory.open()
         self._tasks = [
             asyncio.create_task(self.membership.keep_renewed(), name="certificates"),
-            asyncio.create_task(bring_home(self._clients, self._member.serves), name="own member"),
+            asyncio.create_task(self._clients.bring_home(), name="own member"),
         ]
 
     def serve(self) -> None:
-        """The state is complete: the others may request it."""
+        """The state is complete: the others may ask."""
         if self._app is not None:
-            self._app.service = self
+            self._app.service = self._answers
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -215,43 +220,8 @@ class PeerPlane:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._listener is not None:
             await self._listener.stop()
-        await self.directory.close()
-        self.servers.close()
-        for client in self._clients:
-            await client.close()
-
-    # what the others ask
-
-    async def is_member(self, name: str) -> bool:
-        if name in self.directory.entries:
-            return True
-        with contextlib.suppress(EtcdError):
-            await self.directory.look()
-        return name in self.directory.entries
-
-    async def admit(self, request: bytes) -> bytes:
-        return await self.membership.admit(request)
-
-    def replica_at(self, index: int | None) -> ReplicaAt:
-        return self.servers.replica_at(index)
-
-    def hand_over(self) -> AsyncIterator[bytes]:
-        return self.servers.hand_over()
-
-    async def backups(self) -> list[BackupRecord]:
-        return [] if self.own_backups is None else await self.own_backups.list()
-
-    async def verify_backup(self, path: str) -> BackupRecord:
-        if self.own_backups is None:
-            raise MembershipRefused("not_found", "this server has no backups")
-        try:
-            return await self.own_backups.verify(path)
-        except BackupError as error:
-            is_missing = isinstance(error, BackupMissing)
-            raise MembershipRefused("not_found" if is_missing else "conflict", str(error)) from error
-
-    async def renew(self) -> CertificateState:
-        return await self.membership.renew()
+        self.pool.close()
+        await self._clients.close()
 
 
 def entry_of(peer: PeerSection, internal: str = "") -> ServerEntry:

@@ -16,9 +16,9 @@ from typing import Any, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lattice.api.rest.server import NotListening, RestServer, server_settings
 from lattice.daemons.server.http_limits import LOCAL_SHARE, BoundedProtocol, HttpLimits, bounded
 from lattice.daemons.server.listening import ListenFailed
-from lattice.daemons.server.rest_server import RestServer, server_settings
 
 PEER_USER = "lattice.local_user"
 PATIENCE_S = 1
@@ -86,11 +86,10 @@ class LocalSocket:
     async def start(self) -> None:
         """Returns when it listens. Raises ListenFailed."""
         bound = self._bound()
-        self._task = asyncio.create_task(self._server.serve(sockets=[bound]), name="local socket")
-        while not self._server.started:
-            if self._task.done():
-                raise ListenFailed(f"api.unix_socket: cannot start the listener: {self._task.exception()}")
-            await asyncio.sleep(0.001)
+        try:
+            self._task = await self._server.begin(bound, "local socket")
+        except NotListening as error:
+            raise ListenFailed(f"api.unix_socket: {error}") from error
 
     def _bound(self) -> socket.socket:
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -10,7 +10,7 @@ from lattice.config.schema import ServerConfig
 from lattice.control.audit.sealing import Auditing
 from lattice.control.collectors.tree import CollectorSettings, CollectorTree
 from lattice.control.finalizing import Finalizing
-from lattice.control.loop import Loop
+from lattice.control.loop import Loop, keep_alive
 from lattice.control.nodes.conformance import Conformance
 from lattice.control.nodes.health import HealthRegistry
 from lattice.control.nodes.hooks import HookSettings, NodeHooks
@@ -18,6 +18,7 @@ from lattice.control.nodes.inventories import STALE_AFTER_S, Inventories
 from lattice.control.nodes.probing import Probing
 from lattice.control.nodes.rebooting import Rebooting
 from lattice.control.nodes.remediation import Remediation
+from lattice.control.nodes.session_table import SessionTable
 from lattice.control.nodes.sessions import AgentSessions, SessionSettings
 from lattice.control.nodes.timers import NodeTimers, TimerSettings
 from lattice.control.nodes.watch import NodeWatch
@@ -61,7 +62,11 @@ class Links(AgentLinks, StepLinks, InventoryLinks, CollectingLinks, CheckLinks, 
 
 
 class Loops:
-    """All loops over one replica; `mint` makes the token of an allocation."""
+    """All loops over one replica; `mint` makes the token of an allocation, `is_crowded` says whether agents stand in line to register.
+
+    Where two loops need each other, one of them is handed a method of this class, which calls the other; no loop is
+    called before all of them are built.
+    """
 
     def __init__(
         self,
@@ -74,20 +79,21 @@ class Loops:
         mint: Callable[[Allocation], str],
         api_url: str,
         senders: Mapping[str, Sender],
+        is_crowded: Callable[[], bool],
         epoch: int = 0,
         uploads: SnapshotUploads | None = None,
         auditing: Auditing | None = None,
         finalizing: Finalizing | None = None,
     ) -> None:
-        self.finalizing = finalizing
         timings = _Timings(config, epoch)
         self._metrics = metrics
-        self.is_crowded: Callable[[], bool] = lambda: False  # set where agents connect
+        self.finalizing = finalizing
         self.uploads = uploads
         self.auditing = auditing
         self.observations = Observations()
-        place = config.scheduling.energy_prices
-        self.energy = EnergyPrices(open_prices(place)) if place else None
+        self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
+        self.health = HealthRegistry(replica, links, clock, metrics.check_failed)
+        self.energy = _energy_prices(config)
         self.scheduling = Scheduling(
             replica,
             self.observations,
@@ -96,67 +102,62 @@ class Loops:
             lambda seconds, placements, stale: metrics.cycle_done(seconds, placements=placements, stale=stale),
             self.energy.price if self.energy else lambda now: None,
             lambda: self.conformance.standing(),
-            lambda: self.inventories.gpu_fitness(),
+            self.inventories.gpu_fitness,
         )
+        self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
+        self.inventories.subscribe(self.conformance.ring)
         self.steps = StepRegistry(replica, links, clock, timings.steps(api_url), mint, self._node_cleared)
         self.dispatch = Dispatch(replica, links, clock, timings.dispatch(api_url), mint, self._is_clear)
+        self._hear_nodes(replica, links, clock, timings, is_crowded)
+        self._care_for_nodes(config, replica, clock, timings)
+        self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.table.running_of)
+        self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
+        self.deadlines = Deadlines(replica, clock)
+        self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
+        self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
+        self._show(metrics, replica)
+        # The running loops, empty before `start` and after `stop`.
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _hear_nodes(
+        self, replica: Replica, links: Links, clock: Clock, timings: "_Timings", is_crowded: Callable[[], bool]
+    ) -> None:
+        """The agents' sessions, the collectors that bring their heartbeats, probes of those that have none, and who is silent."""
+        timers = NodeTimers(replica, timings.timers)
+        table = SessionTable(replica, self.observations, self.inventories, clock, timings.interval_s)
+        self.collectors = CollectorTree(replica, links, self.observations, clock, timings.collectors, table.hear)
+        self.probing = Probing(replica, self.collectors.addresses, probe)
         self.sessions = AgentSessions(
             replica=replica,
             links=links,
             observations=self.observations,
             clock=clock,
             settings=timings.sessions,
-            timers=NodeTimers(replica, timings.timers),
-            on_opened=self._node_opened,
+            timers=timers,
+            table=table,
             steps=self.steps,
+            collectors=self.collectors,
+            health=self.health,
+            inventories=self.inventories,
+            on_opened=self._node_opened,
         )
-        self._watch_nodes(config, replica, links, clock, metrics, timings)
-        self.reconcile = Reconcile(replica, links, clock, timings.reconcile, self.sessions.running_of)
-        self.archiving = Archiving(replica, clock, after_s=config.archive.after_s)
-        self.deadlines = Deadlines(replica, clock)
-        self.tracing = TraceCapture(replica, clock, Path(config.data_dir) / "traces")
-        self.notifying = Notifying(replica, clock, senders, timings.notifying, metrics.notification_done)
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def _watch_nodes(
-        self, config: ServerConfig, replica: Replica, links: Links, clock: Clock, metrics: Metrics, timings: "_Timings"
-    ) -> None:
-        """Health, inventory, conformance and their consequences."""
-        metrics.show_heartbeats(lambda: self.sessions.counts)
-        self.collectors = CollectorTree(
-            replica, links, self.observations, clock, timings.collectors, self.sessions.hear
-        )
-        self.sessions.collectors = self.collectors
-        self.probing = Probing(replica, self.collectors.addresses, probe)
-        metrics.show_collectors(
-            lambda: {**self.collectors.counts, **self.probing.counts},
-            lambda: {row.collector: row.members for row in self.collectors.standings()},
-        )
-        self.inventories = Inventories(links, clock, lambda: _stale_after_s(replica))
-        self.sessions.inventories = self.inventories
-        metrics.show_inventories(lambda: self.inventories.counts)
-        self.conformance = Conformance(replica, clock, self.inventories, self.scheduling.wake)
-        self.inventories.subscribe(self.conformance.ring)
-        infrastructure = infrastructure_of(config)
-        self.remediation = None if infrastructure is None else Remediation(replica, clock, infrastructure)
-        metrics.show_conformance(
-            ConformanceFigures(lambda: replica.state, self.inventories.fingerprints, self._conformance_counts)
-        )
-        self.health = HealthRegistry(replica, links, clock, metrics.check_failed)
-        self.sessions.health = self.health
         self.node_watch = NodeWatch(
             replica,
             links,
             self.observations,
             clock,
-            self.sessions.timers,
+            timers,
             moving_s=timings.moving_s,
             why_not_ready=self.health.unfit_because,
-            is_crowded=lambda: self.is_crowded(),
+            is_crowded=is_crowded,
         )
+
+    def _care_for_nodes(self, config: ServerConfig, replica: Replica, clock: Clock, timings: "_Timings") -> None:
+        """What is done about nodes that are not as they should be, by programs and systems of the site."""
+        infrastructure = infrastructure_of(config)
+        self.remediation = None if infrastructure is None else Remediation(replica, clock, infrastructure)
         self.node_hooks = NodeHooks(replica, clock, _event_script(config), timings.hooks)
         self.rebooting = Rebooting(replica, clock, _reboot_program(config))
-        metrics.show_node_script(lambda: self.node_hooks.counts)
         care = config.sensitive
         self.wiping = Wiping(
             replica,
@@ -164,6 +165,18 @@ class Loops:
             ProgramWiper(care.wiper, at_once=care.wipes_at_once) if care.wiper else None,
             timeout_s=care.wipe_timeout,
         )
+
+    def _show(self, metrics: Metrics, replica: Replica) -> None:
+        metrics.show_heartbeats(lambda: self.sessions.counts)
+        metrics.show_collectors(
+            lambda: {**self.collectors.counts, **self.probing.counts},
+            lambda: {row.collector: row.members for row in self.collectors.standings()},
+        )
+        metrics.show_inventories(lambda: self.inventories.counts)
+        metrics.show_conformance(
+            ConformanceFigures(lambda: replica.state, self.inventories.fingerprints, self._conformance_counts)
+        )
+        metrics.show_node_script(lambda: self.node_hooks.counts)
         replica.subscribe(lambda index, envelope, events: metrics.nodes_moved(events))
 
     def _node_opened(self, node: str) -> None:
@@ -212,7 +225,8 @@ class Loops:
 
     def start(self) -> None:
         for loop in self._all():
-            self._tasks.append(asyncio.create_task(loop.run(), name=type(loop).__name__))
+            name = type(loop).__name__
+            self._tasks.append(asyncio.create_task(keep_alive(name, loop.run), name=name))
         _log.debug("this server is the leader: starting %s", ", ".join(task.get_name() for task in self._tasks))
 
     async def stop(self) -> None:
@@ -221,6 +235,11 @@ class Loops:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         self._metrics.hide_loops()
+
+
+def _energy_prices(config: ServerConfig) -> EnergyPrices | None:
+    place = config.scheduling.energy_prices
+    return EnergyPrices(open_prices(place)) if place else None
 
 
 def _event_script(config: ServerConfig) -> SiteProgram | None:
@@ -259,11 +278,8 @@ class _Timings:
         )
         told = config.notifications
         self.notifying = NotifyingSettings(retry_s=told.retry, give_up_after_s=told.give_up_after)
-        self.sessions = SessionSettings(
-            server_name=config.name,
-            epoch=epoch,
-            heartbeat_interval_s=agent.heartbeat_interval_s,
-        )
+        self.sessions = SessionSettings(server_name=config.name, epoch=epoch)
+        self.interval_s = agent.heartbeat_interval_s
         self.collectors = CollectorSettings(interval_s=agent.heartbeat_interval_s, timeout_s=agent.heartbeat_timeout_s)
         # An agent detects a hanging server by its pings, and only then moves to the new leader.
         self.moving_s = KEEPALIVE_S + KEEPALIVE_TIMEOUT_S if config.quorum.kind == "etcd" else 0.0

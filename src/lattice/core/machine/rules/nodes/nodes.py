@@ -86,6 +86,7 @@ def confirm(state: State, command: cmd.ConfirmNode, actor: str = "") -> Events |
 
 
 def fail_boot(state: State, command: cmd.FailBoot, actor: str = "") -> Events | Rejected:
+    """One failed boot is silence, and the node may come back by itself; MAX_BOOTS in a row are Failed, which needs a person."""
     node = state.nodes.get(command.node)
     if node is None or node.state is not NodeState.BOOTING:
         return Rejected(code="stale", message=f"node {command.node} is not Booting")
@@ -115,6 +116,7 @@ def reboot(state: State, command: cmd.RebootNode, actor: str) -> Events | Reject
 
 
 def degrade(state: State, command: cmd.DegradeNode, actor: str = "") -> Events | Rejected:
+    """Silent, or failing a check. A check may also take over a node that silence degraded, never the other way round."""
     node = state.nodes.get(command.node)
     trigger = NodeTrigger.SILENT if command.cause is DegradeCause.SILENCE else NodeTrigger.CHECK_FAILED
     if node is None or next_node_state(node.state, trigger) is None:
@@ -127,6 +129,7 @@ def degrade(state: State, command: cmd.DegradeNode, actor: str = "") -> Events |
 
 
 def recover(state: State, command: cmd.RecoverNode, actor: str = "") -> Events:
+    """Ends only what the same cause began: a heartbeat does not make up for a failed check. Late and repeated ones do nothing."""
     node = state.nodes.get(command.node)
     if node is None or node.state is not NodeState.DEGRADED or node.degrade_cause is not command.cause:
         return ()
@@ -134,6 +137,7 @@ def recover(state: State, command: cmd.RecoverNode, actor: str = "") -> Events:
     return (moved(node, trigger, actor=actor),)
 
 
+# Which trigger a cause stands for. None: that cause has a command of its own, and `down` refuses it.
 _FALLS: dict[DownCause, NodeTrigger | None] = {
     DownCause.SILENCE: NodeTrigger.GIVEN_UP,
     DownCause.HARDWARE: NodeTrigger.HARDWARE_FAILED,
@@ -143,6 +147,7 @@ _FALLS: dict[DownCause, NodeTrigger | None] = {
 
 
 def down(state: State, command: cmd.DownNode, actor: str, at: int) -> Events | Rejected:
+    """Gives the node up, and with it what runs there. A stronger cause may replace silence; no cause replaces a stronger one."""
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
@@ -162,6 +167,7 @@ def down(state: State, command: cmd.DownNode, actor: str, at: int) -> Events | R
 
 
 def disable(state: State, command: cmd.DisableNode, actor: str, at: int) -> Events | Rejected:
+    """From any state and at once. Only `enable` ends it: an operator's order outranks whatever the node says of itself."""
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
@@ -172,6 +178,7 @@ def disable(state: State, command: cmd.DisableNode, actor: str, at: int) -> Even
 
 
 def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | Rejected:
+    """Ends what an operator ended. Not silence, which its agent ends by registering, and not drift, which needs a repair."""
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
@@ -190,6 +197,10 @@ def enable(state: State, command: cmd.EnableNode, actor: str = "") -> Events | R
 
 
 def drain(state: State, command: cmd.DrainNode, actor: str) -> Events | Rejected:
+    """Wanted from now on, whatever becomes of the node meanwhile; work that runs there may end, unless it is urgent.
+
+    A repeated order changes nothing, with one exception: a person takes over a drain that a program ordered.
+    """
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)
@@ -229,6 +240,7 @@ def _ended_urgently(state: State, node: Node) -> tuple[ev.AllocationStopping, ..
 
 
 def undrain(state: State, command: cmd.UndrainNode, actor: str = "") -> Events | Rejected:
+    """Back into service, but never past a wipe or a reboot that is still to come, nor Ready while its agent is not heard."""
     node = state.nodes.get(command.node)
     if node is None:
         return not_found(state, command.node)

@@ -25,6 +25,7 @@ MAX_SIZE = "scheduling.max_dag_size"
 
 
 def submit(state: State, command: cmd.SubmitDag, at: int) -> Events | Rejected:
+    """The DAG takes a number, its members those after it. The first refusal of a member refuses all: nothing was changed yet."""
     refusal = _check_graph(state, command.members)
     if refusal is not None:
         return refusal

@@ -1,5 +1,7 @@
 """Judges the scheduler's proposals: what it saw may be gone. A refusal here is normal operation (code `stale`).
 
+Nothing is taken on trust from the plan, not even what it computed from the same records a moment ago: nodes, limits and quotas are
+checked again, so that a defect in the scheduler, or two leaders for a moment, can delay work but never give a node twice.
 See docs/architecture/core.md.
 """
 
@@ -20,6 +22,7 @@ from lattice.core.model.work.shares import fits, matches, share_of
 
 
 def place(state: State, command: cmd.PlaceAllocation, at: int) -> tuple[ev.AnyEvent, ...] | Rejected:
+    """A task that is still folded into its group becomes a record of its own first, in the same command."""
     found = materialise(state, command.number)
     if found is None:
         return _stale(f"{allocation_id(command.number)} does not exist any more")
@@ -45,6 +48,7 @@ def place(state: State, command: cmd.PlaceAllocation, at: int) -> tuple[ev.AnyEv
 
 
 def _check_allocation(state: State, allocation: Allocation, command: cmd.PlaceAllocation, at: int) -> Rejected | None:
+    """Whether it still waits. The run makes a proposal good for one start: the same one, repeated later, is for a run that was."""
     label = allocation_id(allocation.number)
     if next_allocation_state(allocation.state, AllocationTrigger.PLACE) is None:
         return _stale(f"{label} is {allocation.state}")
@@ -81,6 +85,7 @@ def _check_nodes(state: State, allocation: Allocation, shares: tuple[Share, ...]
 
 
 def _may_take(state: State, allocation: Allocation, vcluster: Vcluster, share: Share) -> bool:
+    """The amounts are computed again: a share that differs from what the request means on this node is not given."""
     node = state.nodes.get(share.node)
     return (
         node is not None

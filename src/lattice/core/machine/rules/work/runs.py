@@ -72,6 +72,7 @@ def _ended_part(allocation: Allocation, part: Part, command: cmd.ReportPart) -> 
 
 
 def lose(state: State, command: cmd.LosePart, at: int) -> Events:
+    """The node is there and does not know the run: it was lost on the way, or with the node's disk. Judged like a lost node."""
     allocation = state.allocations.get(command.number)
     part = _current_part(allocation, command.run, command.node)
     if allocation is None or part is None or part.phase is PartPhase.ENDED:
@@ -80,6 +81,7 @@ def lose(state: State, command: cmd.LosePart, at: int) -> Events:
 
 
 def expire(state: State, command: cmd.ExpireAllocation) -> Events | Rejected:
+    """The server's own check of the walltime. Nodes end work by themselves; this is for those that did not."""
     allocation = state.allocations.get(command.number)
     stale = allocation is None or allocation.run != command.run or allocation.state is not AllocationState.RUNNING
     if stale:
@@ -183,6 +185,7 @@ def _rolled_back(allocation: Allocation, at: int) -> ev.AllocationEnded | ev.All
 
 
 def _fail(allocation: Allocation, cause: Cause, part: Part, at: int) -> ev.AllocationEnded | ev.AllocationRequeued:
+    """The end of a run that did not do its work: again, where the user's policy and the count of tries allow it."""
     again = allocation.requeue is RequeuePolicy.ALWAYS or (
         allocation.requeue is RequeuePolicy.ON_NODE_FAILURE and cause is Cause.NODE
     )
@@ -207,6 +210,10 @@ _END_STATE = {  # partial: the triggers that end an allocation
 
 
 def _end(allocation: Allocation, trigger: AllocationTrigger, cause: Cause, part: Part) -> ev.AllocationEnded:
+    """`part` is the one that stands for all: users see its exit code, signal and message. Amounts are those of all parts.
+
+    A code is shown only where a process ended by itself with it; that of work that was cancelled says nothing.
+    """
     exited = part.cause in (Cause.EXIT, Cause.CANCELLED, Cause.WALLTIME) and not part.signal
     has_code = exited and part.phase is PartPhase.ENDED and cause is not Cause.CANCELLED
     return ev.AllocationEnded(
@@ -264,6 +271,7 @@ def _told(state: State, event: ev.AnyEvent) -> ev.AnyEvent:
 
 
 def _current_part(allocation: Allocation | None, run: int, node: str) -> Part | None:
+    """The part that a report may be about. None for another run: what an earlier one still says is history."""
     if allocation is None or allocation.run != run or not allocation.is_holding:
         return None
     return next((part for part in allocation.parts if part.node == node), None)
@@ -287,6 +295,7 @@ def _has_run(part: Part) -> bool:
 
 
 def _started(allocation: Allocation, elapsed_s: float = 0.0) -> Iterable[ev.AnyEvent]:
+    """It runs when its last part does; a part that ended well before that counts as one that ran."""
     if allocation.state is AllocationState.STARTING and not any(
         part.phase is PartPhase.ASSIGNED for part in allocation.parts
     ):

@@ -1,6 +1,8 @@
 """Judges a submission: known names, limits of the vCluster, quota, and whether the machine could ever run it.
 
-See docs/architecture/core.md.
+Checks come in the order in which a user can do something about them: what is wrong with the request itself, then what the tenant
+and the vCluster do not allow, then room on the machine. The first refusal is the answer. Its words are part of what is
+applied (a repeated command gets the same answer), so changing them needs a level. See docs/architecture/core.md.
 """
 
 from collections.abc import Iterable
@@ -32,13 +34,18 @@ SubmittedEvent = ev.AllocationSubmitted | ev.TaskGroupSubmitted
 
 @dataclass(slots=True)
 class Batch:
-    """What was judged before in the same command and is not in the state yet: other members of a DAG."""
+    """What was judged before in the same command and is not in the state yet: other members of a DAG.
 
-    number: int  # for the next one
-    dag: int = 0
-    pending: int = 0
-    planned: dict[int, TaskGroup | None] = field(default_factory=dict)
-    mutexes: dict[MutexKey, int] = field(default_factory=dict)
+    `judge` alone changes it, and only when it accepts: each member is judged as if those before it had been submitted.
+    """
+
+    number: int  # for the next one; a group takes one for itself and one for each of its tasks
+    dag: int = 0  # 0 = no DAG
+    pending: int = 0  # tasks accepted so far, which count against the user's limit
+    planned: dict[int, TaskGroup | None] = field(
+        default_factory=dict
+    )  # what later members may depend on; None = no group
+    mutexes: dict[MutexKey, int] = field(default_factory=dict)  # the newest holder of each, for the one that comes next
 
 
 def submit(state: State, command: cmd.SubmitAllocation, at: int) -> tuple[ev.AnyEvent, ...] | Rejected:
@@ -78,6 +85,7 @@ def judge(
 def _submitted(
     state: State, command: cmd.SubmitAllocation, record: Allocation, size: int, batch: Batch
 ) -> SubmittedEvent | Rejected:
+    """The event, with what it waits for. Nothing may refuse after the batch was changed."""
     group = _group(command, record, size) if command.tasks else None
     waits = dependencies.open_waits(state, command.depends_on, command.ended, group, batch.planned)
     if isinstance(waits, Rejected):
@@ -119,6 +127,7 @@ def _mutex_clause(state: State, record: Allocation, batch: Batch) -> Clauses:
 
 
 def _check_deadline(record: Allocation, at: int) -> Rejected | None:
+    """Refuses now what the loop of deadlines would end unstarted."""
     earliest = max(at, record.eligible_at) + record.walltime_s * 1000
     if not record.deadline_at or earliest <= record.deadline_at:
         return None
@@ -176,6 +185,7 @@ def _holder_within(state: State, tenant: str, holder: Allocation) -> str:
 
 
 def _record(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster, at: int) -> Allocation:
+    """Defaults of the vCluster are written into the record: changing them later changes nothing that was submitted before."""
     bounded = command.lifecycle is Lifecycle.BOUNDED
     walltime_s = command.walltime_s or ((vcluster.default_walltime_s or vcluster.max_walltime_s) if bounded else 0)
     return Allocation(
@@ -230,6 +240,7 @@ def _check_shape(command: cmd.SubmitAllocation, size: int) -> Rejected | None:
 
 
 def _check_membership(state: State, command: cmd.SubmitAllocation, vcluster: Vcluster) -> Rejected | None:
+    """Who may use the vCluster. A tenant without any project may name any: projects are checked once there are some."""
     if vcluster.tenants and command.tenant not in vcluster.tenants:
         usable = sorted(v.name for v in state.vclusters.values() if not v.tenants or command.tenant in v.tenants)
         return Rejected(
@@ -246,6 +257,7 @@ def _check_membership(state: State, command: cmd.SubmitAllocation, vcluster: Vcl
 def _check_tenant(
     state: State, command: cmd.SubmitAllocation, tenant: Tenant, size: int, also_pending: int
 ) -> Rejected | None:
+    """Limits of the tenant that do not depend on what is in use; `also_pending` is what the same command submits before."""
     if command.preemption_class > tenant.max_class:
         return Rejected(
             code="forbidden",

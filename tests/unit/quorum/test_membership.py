@@ -10,10 +10,10 @@ from typing import cast
 
 import pytest
 
-from lattice.daemons.quorum.membership import QuorumMembership
-from lattice.daemons.quorum.view import QuorumServers
 from lattice.quorum.etcd.client import EtcdClient
 from lattice.quorum.peers.directory import ServerDirectory
+from lattice.quorum.peers.membership import QuorumMembership
+from lattice.quorum.peers.servers import QuorumServers
 from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue
 from tests.unit.quorum.world import until
 

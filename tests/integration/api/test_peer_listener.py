@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import ssl
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +14,9 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from lattice.api.rest.exchange import LeaderLost, Pool
+from lattice.api.rest.peer_client import PeerClient
+from lattice.api.rest.peer_listener import PeerListener
 from lattice.api.rest.peers import PEER, PeerApp
-from lattice.daemons.quorum.peer_listener import PeerListener
-from lattice.daemons.quorum.view import QuorumServers
 from lattice.daemons.server.listening import Address, bind
 from lattice.ports.clock import Clock, SystemClock
 from lattice.ports.quorum.backups import BackupRecord
@@ -24,9 +24,10 @@ from lattice.ports.quorum.leadership import Leadership
 from lattice.ports.quorum.servers import CertificateState, MembershipRefused, ReplicaAt
 from lattice.quorum.peers.clock_skew import SkewWatch
 from lattice.quorum.peers.directory import ServerDirectory, ServerEntry
+from lattice.quorum.peers.servers import QuorumServers
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.trust.certificates import CertificateFolder, create_authority, install, issue, rotate
-from lattice.quorum.trust.tls import PeerTls, joining_context
+from lattice.quorum.trust.tls import PeerTls, joining_context, server_of
 
 HOUR_MS = 3_600_000
 BACKUP = BackupRecord(
@@ -92,7 +93,7 @@ async def listening(folder: CertificateFolder, clock: Clock | None = None) -> As
     app = PeerApp(users, clock or SystemClock())
     app.service = Desk()
     tls = PeerTls(folder)
-    listener = PeerListener(app, tls)
+    listener = PeerListener(app, tls.server, server_of)
     bound = bind(Address("127.0.0.1", 0), "test")
     await listener.start(bound)
     try:
@@ -197,8 +198,13 @@ def test_a_clock_that_is_wrong_shows_in_the_status_and_in_the_log(
             )
             skew = SkewWatch(0.5)
             clock = SystemClock()
-            servers = QuorumServers("s1", directory, leadership, here, made["s1"], tmp_path, clock, skew)
-            servers.pool.tls = PeerTls(made["s1"]).client
+            pool = Pool(PeerTls(made["s1"]).client)
+            nothing = cast("Callable[[], str]", str)
+            servers = QuorumServers(
+                *("s1", directory, leadership, here, made["s1"], tmp_path, clock, skew, PeerClient(pool)),
+                problem=nothing,
+                warning=nothing,
+            )
             with caplog.at_level(logging.WARNING):
                 await servers.measure_clocks()
                 mine, theirs = await servers.ask_all(None)
@@ -208,6 +214,6 @@ def test_a_clock_that_is_wrong_shows_in_the_status_and_in_the_log(
             assert "3600.0 s ahead" in theirs.warning
             assert [record.getMessage() for record in caplog.records] == [f"server s2: {theirs.warning}"]
             assert abs(skew.skews_s["s2"] - 3600) < 5
-            servers.close()
+            pool.close()
 
     run(scenario())

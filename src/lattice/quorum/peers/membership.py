@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import msgspec
 
-from lattice.daemons.quorum.view import QuorumServers, certificate_state
 from lattice.ports.quorum.servers import (
     CertificateState,
     Invited,
@@ -37,6 +36,7 @@ from lattice.quorum.etcd.members import (
 from lattice.quorum.peers import invitations, joining
 from lattice.quorum.peers.directory import ServerDirectory
 from lattice.quorum.peers.invitations import InvitationError
+from lattice.quorum.peers.servers import QuorumServers, certificate_state
 from lattice.quorum.trust.certificates import CertificateError, CertificateFolder, rotate
 
 _LOOK_EVERY_S = 3600.0

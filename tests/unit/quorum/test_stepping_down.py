@@ -2,8 +2,8 @@
 
 import asyncio
 
-from lattice.daemons.quorum.stepping_down import SteppingDown
 from lattice.ports.quorum.servers import ReplicaAt, ServerState
+from lattice.quorum.leadership.stepping_down import SteppingDown
 
 
 class Servers:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lattice.daemons.quorum.backups import AllBackups
 from lattice.ports.quorum.backups import BackupMissing, BackupRecord
+from lattice.quorum.peers.backups import AllBackups
 from lattice.testing import scenario
 
 

@@ -1,11 +1,19 @@
 """uvicorn as the servers use it."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
+from socket import socket
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_LOOK_AGAIN_S = 0.001
+
+
+class NotListening(Exception):
+    """The listener ended before it took a connection; the text says why."""
 
 
 class RestServer(uvicorn.Server):
@@ -14,6 +22,15 @@ class RestServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def begin(self, bound: socket, name: str) -> asyncio.Task[None]:
+        """The task that serves on a bound socket, once it listens. Raises NotListening."""
+        task = asyncio.create_task(self.serve(sockets=[bound]), name=name)
+        while not self.started:
+            if task.done():
+                raise NotListening(f"cannot start the listener: {task.exception()}")
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        return task
 
 
 def server_settings(app: ASGIApp, http: type[HttpToolsProtocol], *, patience_s: int) -> uvicorn.Config:

@@ -5,40 +5,30 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from urllib.parse import quote
 
-import msgspec
-from starlette.types import ASGIApp
-
-from lattice.api.errors import ErrorAnswer
-from lattice.api.rest.exchange import LeaderLost, Pool
-from lattice.api.rest.peers import BACKUPS, RENEW, REPLICA, SNAPSHOT, VERIFY
 from lattice.core.machine.levels import NEWEST
 from lattice.core.model.site.protocols import OURS, Border
 from lattice.ports.clock import Clock
 from lattice.ports.quorum.backups import BackupError, BackupRecord
 from lattice.ports.quorum.leadership import Leadership
+from lattice.ports.quorum.peers import PeerCalls, PeerLost
 from lattice.ports.quorum.servers import CertificateState, MembershipRefused, Renewed, ReplicaAt, ServerState
 from lattice.quorum.peers.clock_skew import SkewWatch
 from lattice.quorum.peers.directory import ServerDirectory
 from lattice.quorum.peers.handover import NothingToHandOver, pack, unpack
 from lattice.quorum.replica import LogReplica
 from lattice.quorum.trust.certificates import CertificateError, CertificateFolder
-from lattice.wire.admin.quorum import ReplicaView, replica_of
 
-ASK_S = 2.0
-RENEW_S = 10.0
-BACKUPS_S = 5.0
-VERIFY_S = 600.0
-# The other server packs all data before it sends the first byte.
-STALLED_S = 60.0
 _PIECE = 1 << 18
 
 _log = logging.getLogger(__name__)
 
 
 class QuorumServers:
-    """Implements `QuorumView`, and `Leader` of the forwarding."""
+    """Implements `QuorumView`, and says where the leader is to those who forward to it.
+
+    `problem` says what keeps this server from being of use though it answers, `warning` what an operator should know of it.
+    """
 
     def __init__(
         self,
@@ -50,6 +40,9 @@ class QuorumServers:
         data_dir: Path,
         clock: Clock,
         skew: SkewWatch,
+        calls: PeerCalls,
+        problem: Callable[[], str],
+        warning: Callable[[], str],
     ) -> None:
         self._name = name
         self._directory = directory
@@ -59,16 +52,16 @@ class QuorumServers:
         self._data_dir = data_dir
         self._clock = clock
         self._skew = skew
-        self.pool = Pool()
-        self.problem: Callable[[], str] = lambda: ""
-        self.warning: Callable[[], str] = lambda: ""
+        self._calls = calls
+        self._problem = problem
+        self._warning = warning
         self._moved: asyncio.Future[None] | None = None
-        self.app: ASGIApp | None = None
-        leadership.on_change(self._on_change)
-        directory.on_change(self._on_change)
+        leadership.on_change(self.wake)
+        directory.on_change(self.wake)
 
     @property
     def url(self) -> str:
+        """Where the leader listens for other servers; empty while there is none, or when it is this server."""
         leader = self._leadership.leader_name
         return "" if leader == self._name else self._url(leader)
 
@@ -77,16 +70,13 @@ class QuorumServers:
         return "" if entry is None or not entry.internal else f"https://{entry.internal}"
 
     def moved(self) -> "asyncio.Future[None]":
+        """Done when the leader changed after this call."""
         if self._moved is None or self._moved.done():
             self._moved = asyncio.get_running_loop().create_future()
         return self._moved
 
-    def lead_by(self, app: ASGIApp | None) -> None:
-        """From now on `app` answers requests that wait for a leader, or they wait for another one."""
-        self.app = app
-        self._on_change()
-
-    def _on_change(self) -> None:
+    def wake(self) -> None:
+        """Everyone who waits for the leader to move looks again."""
         if self._moved is not None and not self._moved.done():
             self._moved.set_result(None)
 
@@ -102,8 +92,8 @@ class QuorumServers:
             applied_index=applied,
             digest=self._replica.digest_at(applied if index is None else index),
             certificate=self._certificate(),
-            problem=self.problem(),
-            warning=self.warning(),
+            problem=self._problem(),
+            warning=self._warning(),
             newest_level=NEWEST,
             newest_protocol=OURS[Border.SERVER].newest,
             oldest_protocol=OURS[Border.SERVER].oldest,
@@ -122,15 +112,14 @@ class QuorumServers:
     async def _ask(self, name: str, index: int | None) -> ServerState:
         if name == self._name:
             return ServerState(name=name, replica=self.replica_at(index))
-        query = "" if index is None else f"?index={index}"
         sent_ms, begin = self._clock.now_ms(), time.monotonic()
         try:
-            view = msgspec.json.decode(await self._asked(name, "GET", f"{REPLICA}{query}", ASK_S), type=ReplicaView)
-        except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
-            return ServerState(name=name, problem=str(error) or "it does not answer")
+            replica, clock_ms = await self._calls.replica(self._reached(name), index)
+        except PeerLost as error:
+            return ServerState(name=name, problem=str(error))
         trip_ms = (time.monotonic() - begin) * 1000
-        skew_ms, warning = self._skew.note(name, view.clock_ms, sent_ms, trip_ms)
-        return ServerState(name=name, replica=replica_of(view), clock_skew_ms=skew_ms, warning=warning)
+        skew_ms, warning = self._skew.note(name, clock_ms, sent_ms, trip_ms)
+        return ServerState(name=name, replica=replica, clock_skew_ms=skew_ms, warning=warning)
 
     async def measure_clocks(self) -> None:
         """Asks the other servers for their time; those that do not answer are left out."""
@@ -141,10 +130,9 @@ class QuorumServers:
     async def ask_to_renew(self, name: str) -> Renewed:
         """Asks another server to renew its certificates."""
         try:
-            answer = await self._asked(name, "POST", RENEW, RENEW_S)
-            return Renewed(name=name, certificate=msgspec.json.decode(answer, type=CertificateState))
-        except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
-            return Renewed(name=name, problem=str(error) or "it does not answer")
+            return Renewed(name=name, certificate=await self._calls.renew(self._reached(name)))
+        except PeerLost as error:
+            return Renewed(name=name, problem=str(error))
 
     @property
     def others(self) -> list[str]:
@@ -153,29 +141,24 @@ class QuorumServers:
     async def backups_of(self, name: str) -> list[BackupRecord]:
         """The backups of another server; empty, with a log message, if it does not answer."""
         try:
-            return msgspec.json.decode(await self._asked(name, "GET", BACKUPS, BACKUPS_S), type=list[BackupRecord])
-        except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
-            _log.warning("cannot list the backups of server %s: %s", name, str(error) or "it does not answer")
+            return await self._calls.backups(self._reached(name))
+        except PeerLost as error:
+            _log.warning("cannot list the backups of server %s: %s", name, error)
             return []
 
     async def verify_backup_of(self, name: str, path: str) -> BackupRecord:
         """Asks another server to verify one of its backups. Raises BackupError."""
         try:
-            answer = await self._asked(name, "POST", f"{VERIFY}?path={quote(path, safe='')}", VERIFY_S)
-            return msgspec.json.decode(answer, type=BackupRecord)
-        except (LeaderLost, TimeoutError, msgspec.MsgspecError) as error:
-            raise BackupError(f"server {name}: {str(error) or 'it does not answer'}") from error
+            return await self._calls.verify_backup(self._reached(name), path)
+        except PeerLost as error:
+            raise BackupError(f"server {name}: {error}") from error
 
-    async def _asked(self, name: str, method: str, target: str, within_s: float) -> bytes:
+    def _reached(self, name: str) -> str:
+        """Where that server listens for others. Raises PeerLost."""
         url = self._url(name)
         if not url:
-            raise LeaderLost("its address is not known yet")
-        async with asyncio.timeout(within_s):
-            exchange = await self.pool.begin(url, _request(method, target))
-            body = await exchange.body()
-        if exchange.status != 200:
-            raise LeaderLost(_why(exchange.status, body))
-        return body
+            raise PeerLost("its address is not known yet")
+        return url
 
     async def resign(self, successor: str) -> None:
         await self._leadership.resign(successor)
@@ -200,41 +183,14 @@ class QuorumServers:
                 continue
             scratch = self._data_dir / f".from-{name}.tar"
             try:
-                status = await self._fetch(url, scratch)
-                if status == 200:
-                    return await asyncio.to_thread(unpack, scratch, self._data_dir)
-                _log.warning("server %s does not provide its state: status %d", name, status)
-            except (LeaderLost, NothingToHandOver, OSError) as error:
-                _log.warning("server %s does not provide its state: %s", name, str(error) or "it does not respond")
+                await self._calls.fetch_state(url, scratch)
+                return await asyncio.to_thread(unpack, scratch, self._data_dir)
+            except (PeerLost, NothingToHandOver, OSError) as error:
+                _log.warning("server %s does not provide its state: %s", name, error)
             finally:
                 scratch.unlink(missing_ok=True)
         return 0
 
-    async def _fetch(self, url: str, target: Path) -> int:
-        """Writes the content of the answer to the file; returns its status. Raises TimeoutError when the data stops."""
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(STALLED_S) as limit:
-            exchange = await self.pool.begin(url, _request("GET", SNAPSHOT))
-            with target.open("wb") as file:
-                async for piece in exchange.pieces():
-                    limit.reschedule(loop.time() + STALLED_S)
-                    file.write(piece)
-        return exchange.status
-
-    def close(self) -> None:
-        self.pool.close()
-
 
 def certificate_state(folder: CertificateFolder) -> CertificateState:
     return CertificateState(serial=folder.serial(), expires_at_ms=int(folder.expires_at().timestamp() * 1000))
-
-
-def _request(method: str, target: str) -> bytes:
-    return f"{method} {target} HTTP/1.1\r\nhost: lattice\r\ncontent-length: 0\r\n\r\n".encode()
-
-
-def _why(status: int, body: bytes) -> str:
-    try:
-        return msgspec.json.decode(body, type=ErrorAnswer).error.message
-    except msgspec.MsgspecError:
-        return f"it answered with status {status}"

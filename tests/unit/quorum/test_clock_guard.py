@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lattice.daemons.quorum import clock_guard
-from lattice.daemons.quorum.clock_guard import ClockGuard
+from lattice.quorum.leadership import clock_guard
+from lattice.quorum.leadership.clock_guard import ClockGuard
 from lattice.quorum.log_clock import LogClock
 from lattice.quorum.peers.clock_skew import SkewWatch
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from lattice.daemons.quorum.outage import OutageWatch
 from lattice.ports.quorum.log import LogUnavailable
+from lattice.quorum.leadership.outage import OutageWatch
 
 
 def test_a_server_without_a_majority_or_a_leader_is_not_healthy_until_both_are_back() -> None:

@@ -1,50 +1,49 @@
 """A server's part in relaying agents: a port where followers relay theirs while it leads, and its own connection to the leader."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 import grpc.aio
 
 from lattice.api.grpc.agents.service import AgentService
 from lattice.api.grpc.agents.session import LocalRegistrar
+from lattice.api.grpc.callers import Callers
 from lattice.api.grpc.operations import OperationServices
 from lattice.api.grpc.relay.client import CHANNEL_OPTIONS, LeaderPlace, Relaying
 from lattice.api.grpc.relay.service import RelayService
-from lattice.api.grpc.server import BindFailed, build_relay_server
-from lattice.daemons.server.listening import Address, ListenFailed
-from lattice.quorum.trust.tls import PeerTls, server_of_pem
+from lattice.api.grpc.server import build_relay_server
 
 
-class KnownCallers:
-    """Implements `Callers`: servers by their certificates, members as the directory shows them."""
+class PeerCredentials(Protocol):
+    """The certificates with which servers show themselves to each other."""
 
-    def __init__(self, is_member: Callable[[str], Awaitable[bool]]) -> None:
-        self._is_member = is_member
+    def grpc_server(self) -> grpc.ServerCredentials:
+        """For a listener that only servers may call; follows rotations by itself."""
+        ...
 
-    def named_by(self, certificate: bytes) -> str:
-        return server_of_pem(certificate)
-
-    async def is_member(self, name: str) -> bool:
-        return await self._is_member(name)
+    def grpc_client(self) -> grpc.ChannelCredentials:
+        """For a channel to another server, with the certificates of now."""
+        ...
 
 
 class AgentRelay:
     """`listen`, `start` once the leader is known, `receive_at` a service while this server leads, `stop`.
 
-    `address` returns where a server of this name accepts relays, `is_member` whether it belongs to the cluster.
+    `address` returns where a server of this name accepts relays, `callers` knows which servers belong to the cluster.
     """
 
     def __init__(
         self,
         agents: AgentService,
-        tls: PeerTls,
+        tls: PeerCredentials,
         leader: LeaderPlace,
         address: Callable[[str], str],
-        is_member: Callable[[str], Awaitable[bool]],
+        callers: Callers,
     ) -> None:
         self._agents = agents
         self._tls = tls
-        self._callers = KnownCallers(is_member)
+        self._callers = callers
         self._service = RelayService(self._callers)
         self._server: grpc.aio.Server | None = None
         self._registrar: LocalRegistrar | None = None
@@ -54,13 +53,10 @@ class AgentRelay:
     def _channel(self, address: str) -> grpc.aio.Channel:
         return grpc.aio.secure_channel(address, self._tls.grpc_client(), options=CHANNEL_OPTIONS)
 
-    def listen(self, address: Address) -> Address:
-        """Binds; returns the address, with the chosen port for 0. Raises ListenFailed."""
-        try:
-            self._server, port = build_relay_server(self._service, str(address), self._tls.grpc_server())
-        except BindFailed as error:
-            raise ListenFailed(f"quorum.relay_listen: {error}") from error
-        return Address(address.host, port)
+    def listen(self, address: str) -> int:
+        """Binds `host:port`; the port, also where a free one was asked for with 0. Raises BindFailed."""
+        self._server, port = build_relay_server(self._service, address, self._tls.grpc_server())
+        return port
 
     def offer(self, operations: OperationServices) -> None:
         """Answers calls forwarded by other servers on the same port."""

@@ -1,7 +1,8 @@
 """The listener for other servers: HTTP over TLS; the application gets the caller's certificate."""
 
 import asyncio
-from collections.abc import MutableMapping
+import ssl
+from collections.abc import Callable, Mapping, MutableMapping
 from socket import socket
 from typing import Any, cast
 
@@ -9,23 +10,25 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lattice.api.rest.peers import PEER
-from lattice.daemons.server.listening import ListenFailed
-from lattice.daemons.server.rest_server import RestServer, server_settings
-from lattice.quorum.trust.tls import PeerTls, server_of
+from lattice.api.rest.server import RestServer, server_settings
 
 PATIENCE_S = 1
 # Connections between servers stay open: a handshake costs milliseconds.
 _IDLE_S = 120
 
+# Which server a verified certificate, as the ssl module shows it, belongs to; None without one.
+ServerOf = Callable[[Mapping[str, Any] | None], str | None]
+
 
 class PeerProtocol(HttpToolsProtocol):
     """One connection of another server; each of its requests carries that server's name."""
 
+    server_of: ServerOf
     _server: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._server = server_of(transport.get_extra_info("peercert"))
+        self._server = type(self).server_of(transport.get_extra_info("peercert"))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -33,22 +36,19 @@ class PeerProtocol(HttpToolsProtocol):
 
 
 class PeerListener:
-    """Start it on a bound socket, stop it at the end."""
+    """Start it on a bound socket, stop it at the end. `tls` requests a certificate from callers."""
 
-    def __init__(self, app: ASGIApp, tls: PeerTls) -> None:
-        settings = server_settings(app, PeerProtocol, patience_s=PATIENCE_S)
+    def __init__(self, app: ASGIApp, tls: ssl.SSLContext, server_of: ServerOf) -> None:
+        protocol = type(PeerProtocol.__name__, (PeerProtocol,), {"server_of": staticmethod(server_of)})
+        settings = server_settings(app, protocol, patience_s=PATIENCE_S)
         settings.timeout_keep_alive = _IDLE_S
-        settings.ssl_context_factory = lambda _config, _default: tls.server
+        settings.ssl_context_factory = lambda _config, _default: tls
         self._server = RestServer(settings)
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, bound: socket) -> None:
-        """Returns when it listens."""
-        self._task = asyncio.create_task(self._server.serve(sockets=[bound]), name="peers")
-        while not self._server.started:
-            if self._task.done():
-                raise ListenFailed(f"quorum.internal_listen: cannot start the listener: {self._task.exception()}")
-            await asyncio.sleep(0.001)
+        """Returns when it listens. Raises NotListening."""
+        self._task = await self._server.begin(bound, "peers")
 
     async def stop(self) -> None:
         self._server.should_exit = True

@@ -1,0 +1,242 @@
+"""The parts of a server, whether it is alone or one of several: what it keeps, where clients come in, what it runs while it leads."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from lattice.api.auditing import refused_login
+from lattice.api.auth.tokens import sign_token
+from lattice.api.grpc.agents.links import AgentLinkTable
+from lattice.api.grpc.agents.session import LocalRegistrar
+from lattice.api.partitions import slurm_names
+from lattice.api.services import Services
+from lattice.api.streams.changes import ChangeRing
+from lattice.config.rules import intent_rules
+from lattice.config.schema import ServerConfig
+from lattice.control.bootstrap import Defaults, begin_at_newest_level, make_defaults, make_safe
+from lattice.control.finalizing import Finalizing
+from lattice.control.loop import failures, repeats
+from lattice.control.nodes.admission import NodeAdmissions
+from lattice.control.settings import seconds_setting
+from lattice.control.work.orders import token_lifetime_s
+from lattice.core.model.nodes.observations import Observations
+from lattice.core.model.work.allocations import Allocation
+from lattice.core.model.work.intent import unknown_targets
+from lattice.daemons.server.debug_flags import DebugFlags
+from lattice.daemons.server.following import NoScheduling
+from lattice.daemons.server.front import Front
+from lattice.daemons.server.guards import begin_auditing, rate_limits, submit_filter
+from lattice.daemons.server.identity import VerifierSet
+from lattice.daemons.server.listening import Address, bind, check_free, parse_listen
+from lattice.daemons.server.loops import Loops
+from lattice.daemons.server.lost_data import note_begun
+from lattice.daemons.server.senders import Senders
+from lattice.daemons.server.storage import ChosenLog, Storage
+from lattice.integrations.directory.store import DirectoryStore
+from lattice.observe.metrics import Metrics
+from lattice.ports.clock import SystemClock
+from lattice.ports.quorum.backups import Backups
+from lattice.ports.quorum.replica import Replica
+from lattice.ports.quorum.servers import Membership, QuorumView, ServerState
+
+_log = logging.getLogger(__name__)
+
+AskServers = Callable[[], Awaitable[Sequence[ServerState]]]
+
+
+class ServerParts:
+    """Made once and held by the process until its end.
+
+    Invariants: `loops` is set exactly while this server may append, and `services` then answer over the same replica
+    as these loops. Only `begin_loops`, `end_loops` and `services_over` change the two.
+    """
+
+    def __init__(self, config: ServerConfig, secret: bytes, chosen: ChosenLog, *, accepts_loss: bool) -> None:
+        self.config = config
+        self._secret = secret  # signs every token of this cluster; equal on all its servers
+        self.clock = SystemClock()  # for tokens and certificates only; all else goes by the log's time, `replica.clock`
+        self.metrics = Metrics()
+        self.metrics.show_loops(lambda: failures, lambda: repeats)
+        # Who a caller is. Runs from `start` to `stop`: it fetches the identity provider's keys.
+        self._verifiers = VerifierSet(config, secret, self.clock)
+        self.verifier = self._verifiers.verifier
+        self._senders = Senders(config, self.clock)
+        self._rules = intent_rules(config.submission)
+        self._filter = submit_filter(config)
+        self.storage = Storage(config, chosen, self.clock, self.metrics, accepts_loss=accepts_loss)
+        self.replica = self.storage.replica
+        # Orders to the agents that have a session here; filled and emptied by the sessions alone.
+        self.links = AgentLinkTable()
+        self.front = Front(config, secret, self.clock, self.verifier, NodeAdmissions(self.replica), self._agent_refused)
+        self.metrics.show_agents(lambda: self.front.agents.count, lambda: self.front.agents.refusals)
+        # The last changes, for watchers. It outlives the services, so that a watcher loses none when the leader changes.
+        self._ring = ChangeRing(self.replica)
+        self.replica.on_loaded(self._ring.begin)
+        self._debug_flags = DebugFlags(self.replica)
+        self.loops: Loops | None = None
+        self.services: Services | None = None
+
+    async def start(
+        self,
+        prepare: Callable[[], Awaitable[None]],
+        serve: Callable[[Address, Address], Awaitable[None]],
+        stop: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Returns when agents and clients are served: `prepare`, load the state, `serve`; `stop` undoes what was begun.
+
+        Raises ListenFailed, LogError and what else keeps it from serving.
+        """
+        api = self.config.api
+        rest = parse_listen(api.rest_listen, "api.rest_listen")
+        grpc = parse_listen(api.grpc_listen, "api.grpc_listen")
+        with contextlib.ExitStack() as undo:
+            rest_socket = undo.enter_context(bind(rest, "api.rest_listen"))
+            check_free(grpc, "api.grpc_listen")
+            rest = Address(rest.host, rest_socket.getsockname()[1])
+            try:
+                await self.front.start_rest(rest_socket)
+                await self._verifiers.start()
+                await prepare()
+                await self.replica.start()
+                await asyncio.to_thread(note_begun, self.storage.folder)
+                self.front.unpublish()  # left behind by a server that was killed
+                await serve(rest, grpc)
+            except BaseException:
+                await stop()
+                raise
+            undo.pop_all()
+
+    # leading
+
+    async def begin_loops(self, replica: Replica, own_url: str, ask_servers: AskServers) -> Loops:
+        """The loops of a server that appends, not running yet; what they rest on is in the log when this returns."""
+        config, defaults = self.config, self.config.defaults
+        wanted = Defaults(tenant=defaults.tenant, vcluster=defaults.vcluster, walltime_s=int(defaults.walltime))
+        if config.upgrade.auto_finalize is not False:
+            await begin_at_newest_level(replica)
+        auditing = await begin_auditing(config, replica, self.replica.clock, self.replica.epoch)
+        await make_defaults(replica, wanted)
+        await make_safe(replica, is_production=config.mode == "production")
+        self.loops = Loops(
+            config,
+            replica,
+            self.links,
+            self.replica.clock,
+            self.metrics,
+            mint=self._mint,
+            api_url=config.api.advertised_url or own_url,
+            senders=self._senders.senders,
+            is_crowded=lambda: self.front.agents.is_crowded,
+            epoch=self.replica.epoch,
+            uploads=self.storage.uploads(),
+            auditing=auditing,
+            finalizing=Finalizing(replica, ask_servers) if config.upgrade.auto_finalize else None,
+        )
+        for problem in unknown_targets(self._rules, self.replica.state.vclusters):
+            _log.warning("submission.rules: %s; the rule is skipped until then", problem)
+        return self.loops
+
+    def registrar(self, loops: Loops) -> LocalRegistrar:
+        """Where agents register while these loops run."""
+        return LocalRegistrar(self.verifier, loops.sessions, self.links)
+
+    async def end_loops(self) -> None:
+        """The other way round; harmless when none run."""
+        loops, self.loops = self.loops, None
+        if loops is not None:
+            await loops.stop()
+
+    def _mint(self, allocation: Allocation) -> str:
+        grace_s = seconds_setting(self.replica.state, "agent.grace_s", self.config.node_agent.stop_grace_s)
+        most_s = self.config.api.allocation_token_lifetime
+        return sign_token(
+            self._secret,
+            user=allocation.user,
+            account=allocation.account,
+            tenants=[allocation.tenant],
+            issued_at_s=self.clock.now_ms() // 1000,
+            lifetime_s=token_lifetime_s(allocation, most_s=most_s, grace_s=grace_s),
+            kind="allocation",
+            allocation=allocation.number,
+            run=allocation.run,
+        )
+
+    # answering
+
+    def services_over(
+        self,
+        replica: Replica,
+        loops: Loops | None,
+        *,
+        is_ready: Callable[[], bool],
+        quorum: QuorumView | None = None,
+        membership: Membership | None = None,
+        before_read: Callable[[], Awaitable[None]] | None = None,
+        backups: Backups | None = None,
+        outage: Callable[[], str] = lambda: "",
+    ) -> Services:
+        """What the operations stand on from now on; without loops those of a server that follows."""
+        config = self.config
+        directory = config.object_store.directory or str(self.storage.folder / "objects")
+        self.services = Services(
+            replica=replica,
+            links=self.links,
+            verifier=self.verifier,
+            clock=self.replica.clock,
+            wall=self.clock,
+            outage=outage,
+            problem=self.storage.problem,
+            warning=self.storage.warning,
+            scheduling=NoScheduling() if loops is None else loops.scheduling,
+            steps=None if loops is None else loops.steps,
+            conformance=None if loops is None else loops.conformance,
+            health=None if loops is None else loops.health,
+            inventories=None if loops is None else loops.inventories,
+            observations=Observations() if loops is None else loops.observations,
+            objects=DirectoryStore(Path(directory)),
+            metrics=self.metrics,
+            is_ready=is_ready,
+            quorum=quorum,
+            membership=membership,
+            before_read=before_read,
+            reboots_nodes=bool(config.node.reboot_program),
+            server_name=config.name,
+            is_production=config.mode == "production",
+            default_tenant=config.defaults.tenant,
+            default_vcluster=config.defaults.vcluster,
+            notifications=self._senders.policy,
+            rules=self._rules,
+            slurm=slurm_names(config.slurm.cluster_name, config.slurm.partitions, config.slurm.qos),
+            ring=self._ring,
+            backups=self.storage.backups if backups is None else backups,
+            audit=None if loops is None else loops.auditing,
+            limits=rate_limits(config, replica),
+            submit_filter=self._filter,
+            discovery=self._verifiers.discovery,
+            revalidate_every_s=config.api.token_revalidation_interval,
+        )
+        return self.services
+
+    def _agent_refused(self, why: str) -> None:
+        if self.services is not None:
+            refused_login(self.services, why, "")
+
+    # the end
+
+    async def failed(self) -> Exception:
+        """Returns when the server can serve no more, with the reason."""
+        await self.replica.wait_stopped()
+        return self.replica.failure or RuntimeError("the replica has ended")
+
+    async def stop(self) -> None:
+        """Ends everything in order; what was acknowledged is durable before, whatever happens here."""
+        self.front.unpublish()
+        await self._verifiers.stop()
+        if self.services is not None:
+            self.services.feed.close()
+        await self.front.refuse()
+        await self.end_loops()
+        await self.front.close()
+        await self.replica.stop()

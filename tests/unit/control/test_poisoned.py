@@ -1,0 +1,419 @@
+"""Every loop of a leader goes on for the others when it fails over one item, again and again, and says so."""
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from lattice.api.grpc.agents.links import AgentLinkTable
+from lattice.config.schema import ApiSection, ServerConfig
+from lattice.control import loop
+from lattice.control.audit.sealing import Auditing
+from lattice.control.collectors.tree import CollectorTree
+from lattice.control.loop import keep_alive
+from lattice.control.nodes.conformance import Conformance
+from lattice.control.nodes.health import HealthRegistry
+from lattice.control.nodes.hooks import NodeHooks
+from lattice.control.nodes.probing import Probing
+from lattice.control.nodes.rebooting import Rebooting
+from lattice.control.nodes.remediation import Remediation
+from lattice.control.nodes.watch import NodeWatch
+from lattice.control.nodes.wiping import Wiping
+from lattice.control.steps import registry as step_registry
+from lattice.control.steps.live import LiveStep
+from lattice.control.work import tracing
+from lattice.control.work.archiving import Archiving
+from lattice.control.work.deadlines import Deadlines
+from lattice.control.work.dispatch import Dispatch, DispatchSettings
+from lattice.control.work.notifying import Notifying, NotifyingSettings
+from lattice.control.work.reconcile import Reconcile, ReconcileSettings
+from lattice.control.work.tracing import TraceCapture
+from lattice.core.machine.commands import DownNode, DrainNode, NoteDrift, RebootNode, SetSetting, SetVcluster
+from lattice.core.model.nodes.health import CheckStanding, Consequence, HealthReport, Verdict
+from lattice.core.model.nodes.nodes import DownCause, NodeState
+from lattice.core.model.site.audit import AuditNote
+from lattice.core.model.site.tenants import SENSITIVE, Vcluster
+from lattice.core.model.work.notifications import Notification, Notify, Occasion
+from lattice.daemons.server.loops import Loops
+from lattice.observe.metrics import Metrics
+from lattice.ports.nodes.agents import StartOrder, TaskEnd
+from lattice.ports.nodes.infrastructure import Flag
+from lattice.ports.nodes.wiper import WipeOrder
+from lattice.ports.quorum.replica import ReplicaStopped
+from lattice.testing import scenario
+from lattice.wire.agents.collecting import Alive
+from lattice.wire.files.traces import TraceLine
+from tests.unit.control.test_auditing import Desk
+from tests.unit.control.test_collectors import Site
+from tests.unit.control.test_conformance import NEW, Watched
+from tests.unit.control.test_health import Book as Checked
+from tests.unit.control.test_node_hooks import watched
+from tests.unit.control.test_node_watch import Watch
+from tests.unit.control.test_steps import Book as Steps
+from tests.unit.control.world import World
+
+
+class Poison(Exception):
+    """What no loop expects."""
+
+
+Patch = pytest.MonkeyPatch
+
+
+def poison(patch: Patch, owner: object, name: str, is_bad: Callable[..., bool]) -> None:
+    """Lets a function of the loop fail for some of its items."""
+    real = getattr(owner, name)
+
+    @functools.wraps(real)
+    def wrapped(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the function has them
+        if is_bad(*args):
+            raise Poison(name)
+        return real(*args, **more)
+
+    @functools.wraps(real)
+    async def awaited(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the function has them
+        return await wrapped(*args, **more)
+
+    patch.setattr(owner, name, awaited if inspect.iscoroutinefunction(real) else wrapped)
+
+
+async def dispatch(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    made = Dispatch(world.replica, world.links, world.clock, DispatchSettings(), lambda allocation: "token")
+    bad, good = await world.submit(), await world.submit()
+    poison(patch, Dispatch, "_send_start", lambda self, allocation: allocation.number == bad)
+    await world.place(bad, "n1")
+    await world.place(good, "n2")
+    await made.send_due()
+    assert [order.key.number for _, order in world.links.take() if isinstance(order, StartOrder)] == [good]
+
+
+async def reconcile(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    await world.running("n1", walltime_s=1)
+    good = await world.running("n2", walltime_s=1)
+    made = Reconcile(world.replica, world.links, world.clock, ReconcileSettings(), lambda node: None)
+    poison(patch, Reconcile, "_running_on", lambda self, node: node == "n1")
+    world.clock.pass_s(1000)
+    await made.compare()
+    assert [command.number for command in world.replica.proposed if hasattr(command, "number")][-1] == good
+
+
+async def deadlines(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1")
+    made = Deadlines(world.replica, world.clock)
+    soon = world.clock.now_ms() + 1000
+    bad, good = [await world.submit(walltime_s=60, deadline_at=soon + 60_000) for _ in range(2)]
+    poison(patch, Deadlines, "_due_at", lambda self, number: number == bad)
+    world.clock.pass_s(10)
+    await made.enforce_due()
+    assert (world.allocation(good).cause, world.allocation(bad).is_terminal) == ("deadline", False)
+    patch.undo()
+    await made.enforce_due()
+    assert world.allocation(bad).is_terminal  # it was not forgotten
+
+
+async def node_watch(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    watch = Watch(world)
+    poison(patch, NodeWatch, "_verdict", lambda self, node, now: node.id == "n1")
+    await watch.pass_s(35)
+    assert (world.node("n1").state, world.node("n2").state) == (NodeState.READY, NodeState.DEGRADED)
+    patch.undo()
+    await watch.pass_s(3)
+    assert world.node("n1").state is NodeState.DEGRADED  # it was not forgotten
+
+
+class OneDeafReader:
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def send(self, notification: Notification) -> None:
+        self.sent.append(notification.to)
+
+
+async def notifications(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    mail = OneDeafReader()
+    made = Notifying(world.replica, world.clock, {"mail": mail}, NotifyingSettings())
+    poison(patch, Notifying, "_send_first", lambda self, lane: lane.destination == "mail:bad")
+    poison(patch, Notifying, "_passed_percent", lambda self, number, run, now: number == bad)
+    told = Notify(on=(Occasion.BEGIN, Occasion.TIME_LIMIT_80), to=("mail:bad", "mail:good"))
+    bad, good = [await world.submit(walltime_s=100, notify=told) for _ in range(2)]
+    for number, node in ((bad, "n1"), (good, "n2")):
+        await world.place(number, node)
+        await world.started(number, node)
+    world.clock.pass_s(85)
+    task = asyncio.create_task(made.run())
+    async with asyncio.timeout(10):
+        while len(mail.sent) < 3:  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0)
+    task.cancel()
+    assert mail.sent == ["mail:good"] * 3  # both began, one is near its limit
+
+
+async def archive(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    made = Archiving(world.replica, world.clock, after_s=10)
+    bad, good = await world.running("n1"), await world.running("n2")
+    await world.ended(bad, "n1")
+    await world.ended(good, "n2")
+    poison(patch, Archiving, "_may_leave", lambda self, number: number == bad)
+    world.clock.pass_s(20)
+    assert await made.archive_due() == 1
+    assert list(world.state.allocations) == [bad]
+    patch.undo()
+    assert await made.archive_due() == 1  # it was not forgotten
+
+
+async def wiping(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    await world.do(SetVcluster(vcluster=Vcluster(name="default", scheduler=SENSITIVE, default_walltime_s=60)))
+    await world.do(SetSetting(key="sensitive.require_wipe", value="true"))
+    for node in ("n1", "n2"):
+        await world.ended(await world.running(node), node)
+
+    class Wiper:
+        async def wipe(self, order: WipeOrder, timeout_s: float) -> str:
+            if order.node == "n1":
+                raise Poison
+            return "wiped"
+
+    made = Wiping(world.replica, world.clock, Wiper())
+    await made.look()
+    await asyncio.gather(*(task for _, task in made._under_way.values()))
+    assert (world.node("n1").state, world.node("n2").state) == (NodeState.DRAINED, NodeState.BOOTING)
+
+
+async def probing(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    for node in ("n1", "n2"):
+        await world.do(DownNode(node=node, cause=DownCause.HARDWARE, reason="test"))
+
+    async def ask(address: str, within_s: float) -> Alive | None:
+        if address == "n1":
+            raise Poison
+        return Alive(address, False)
+
+    assert await Probing(world.replica, {"n1": "n1", "n2": "n2"}, ask).probe() == {"n2"}
+
+
+async def remediation(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    told: list[str] = []
+
+    class Manager:
+        async def flag(self, node: str, flag: Flag, message: str) -> None:
+            if node == "n1":
+                raise Poison
+            told.append(node)
+
+    made = Remediation(world.replica, world.clock, Manager())
+    for node in ("n1", "n2"):
+        await world.do(NoteDrift(node=node, vcluster="default", expected="a" * 64, actual="b" * 64))
+    await made.tell()
+    assert (told, made.counts) == (["n2"], {"told": 1, "failed": 1})
+
+
+async def conformance(patch: Patch, folder: Path) -> None:
+    names = ("n1", "n2", "n3", "n4", "n5")
+    seen = await Watched(*names).begin()
+    poison(patch, Conformance, "_noted", lambda self, node, verdict, actual: node == "n1")
+    for node in ("n1", "n2"):
+        seen.reports.say(node, NEW)
+    await seen.loop.look()
+    assert seen.drifted == ["n2"]
+
+
+async def health(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    checked = Checked(world)
+    poison(patch, HealthRegistry, "_decide", lambda self, node, known: node.id == "n1")
+    failed = CheckStanding(name="disk", verdict=Verdict.FAILED, consequence=Consequence.DEGRADE)
+    for node in ("n1", "n2"):
+        checked.registry.take(node, HealthReport(checks=(failed,)))
+    await checked.registry.settle()
+    assert (world.node("n1").state, world.node("n2").state) == (NodeState.READY, NodeState.DEGRADED)
+    patch.undo()
+    await checked.registry.settle()
+    assert world.node("n1").state is NodeState.DEGRADED  # it was not forgotten
+
+
+async def node_hooks(patch: Patch, folder: Path) -> None:
+    world = World()
+    hooks, program = await watched(world)
+    moves = [event for node in ("n1", "n2") for event in (await world.do(DrainNode(node=node))).events]
+    hooks._waiting.clear()
+    poison(patch, NodeHooks, "_moved", lambda self, event, at: event.node == "n1")
+    hooks._note(1, cast("Any", type("Envelope", (), {"at": 1})), moves)
+    await hooks.tell()
+    assert {event["node"] for event in program.events} == {"n2"}
+
+
+async def rebooting(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1", "n2")
+    for node in ("n1", "n2"):
+        await world.do(DrainNode(node=node))
+        await world.do(RebootNode(node=node))
+    documents: list[bytes] = []
+
+    class Program:
+        async def tell(self, document: bytes) -> None:
+            documents.append(document)
+
+    made = Rebooting(world.replica, world.clock, Program())
+    poison(patch, Rebooting, "_take_up", lambda self, name, node, since: name == "n1")
+    made.reset()
+    await made.perform()
+    assert [(b"n1" in document, b"n2" in document) for document in documents] == [(False, True)]
+
+
+async def collectors(patch: Patch, folder: Path) -> None:
+    site = Site("c1", "c1")
+    poison(patch, type(site.links), "order_collecting", lambda self, node, order: node == "n1")
+    site.open("n1", "n2")
+    site.tree.plan()
+    assert site.told("n2").collector == "c1"
+    assert all(node != "n1" for node, _ in site.links.sent)
+    patch.undo()
+    site.tree.plan()
+    assert site.told("n1").collector == "c1"  # it was not forgotten
+
+
+async def steps(patch: Patch, folder: Path) -> None:
+    made = Steps(World())
+    await made.begin()
+    bad, good = await made.launch(tasks=2), await made.launch(tasks=2)
+
+    def is_bad(live: LiveStep) -> bool:
+        return live.step == bad
+
+    poison(patch, step_registry, "record_of", is_bad)
+    for step in (bad, good):
+        made.report("n1", step, TaskEnd(rank=0))
+        made.report("n2", step, TaskEnd(rank=1))
+    await made.registry.record()
+    assert [step for step, _, _ in made.records()] == [good]
+    patch.undo()
+    await made.registry.record()
+    assert [step for step, _, _ in made.records()] == [bad, good]  # it was not forgotten
+
+
+async def audit(patch: Patch, folder: Path) -> None:
+    desk = Desk(folder)
+    await desk.auditing.begin()
+    poison(patch, Auditing, "seal_due", lambda self: True)
+    patch.setattr("lattice.control.audit.sealing.EVERY_S", 0.0)
+    looked: list[Auditing] = []
+
+    async def forget_old(self: Auditing) -> None:
+        looked.append(self)
+
+    patch.setattr(Auditing, "forget_old", forget_old)
+    desk.auditing.tell(AuditNote(kind="login"))
+    await desk.auditing.turn()
+    assert [entry.entry.kind for entry in desk.replica.state.audit.entries.values()][-1] == "login"
+    assert looked == [desk.auditing]
+
+
+async def traces(patch: Patch, folder: Path) -> None:
+    world = World()
+    await world.prepare("n1")
+    made = TraceCapture(world.replica, world.clock, folder / "traces")
+    await world.do(SetSetting(key="scheduler.trace_capture", value="true"))
+
+    def is_bad(line: TraceLine) -> bool:
+        return getattr(getattr(line, "alloc", None), "id", "") == f"a{bad}"
+
+    poison(patch, tracing, "encode_trace_line", is_bad)
+    bad, good = await world.submit(), await world.submit()
+    await made.flush()
+    (file,) = (folder / "traces").iterdir()
+    assert (f'"a{good}"' in file.read_text(), f'"a{bad}"' in file.read_text()) == (True, False)
+
+
+Case = Callable[[Patch, Path], Coroutine[Any, Any, None]]
+
+# By the loop's class: its name in logs and metrics, and what it does for one good and one bad item.
+CASES: dict[str, tuple[str, Case]] = {
+    Dispatch.__name__: ("dispatch", dispatch),
+    Reconcile.__name__: ("reconcile", reconcile),
+    Deadlines.__name__: ("deadlines", deadlines),
+    NodeWatch.__name__: ("node_watch", node_watch),
+    Notifying.__name__: ("notifications", notifications),
+    Archiving.__name__: ("archive", archive),
+    Wiping.__name__: ("wiping", wiping),
+    Probing.__name__: ("probing", probing),
+    Remediation.__name__: ("remediation", remediation),
+    Conformance.__name__: ("conformance", conformance),
+    HealthRegistry.__name__: ("health", health),
+    NodeHooks.__name__: ("node hooks", node_hooks),
+    Rebooting.__name__: ("rebooting", rebooting),
+    CollectorTree.__name__: ("collectors", collectors),
+    "StepRegistry": ("steps", steps),
+    Auditing.__name__: ("audit", audit),
+    TraceCapture.__name__: ("tracing", traces),
+}
+# A turn of these is one thing: a plan over the whole queue, the cluster's level, the prices, a snapshot.
+WHOLE = {"Scheduling", "Finalizing", "EnergyPrices", "SnapshotUploads"}
+
+
+@pytest.mark.parametrize("name", CASES)
+@scenario
+async def test_one_poisoned_item_does_not_stop_the_others(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    says, case = CASES[name]
+    before = loop.failures[says]
+    await case(monkeypatch, tmp_path)
+    assert loop.failures[says] > before
+
+
+@scenario
+async def test_every_loop_of_a_leader_is_tried_here(tmp_path: Path) -> None:
+    world = World()
+    config = ServerConfig(data_dir=str(tmp_path), api=ApiSection(hmac_secret=""))
+    loops = Loops(
+        config,
+        world.replica,
+        cast("AgentLinkTable", world.links),
+        world.clock,
+        Metrics(),
+        mint=lambda allocation: "token",
+        api_url="",
+        senders={},
+        is_crowded=lambda: False,
+    )
+    assert {type(each).__name__ for each in loops._all()} <= CASES.keys() | WHOLE
+
+
+@scenario
+async def test_a_loop_that_breaks_outside_of_its_turns_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "PAUSE_AFTER_FAILURE_S", 0.0)
+    ends: list[Exception] = [Poison(), Poison(), ReplicaStopped()]
+    runs = 0
+
+    async def run() -> None:
+        nonlocal runs
+        runs += 1
+        raise ends[runs - 1]
+
+    before = loop.failures["broken"], loop.repeats["broken"]
+    await keep_alive("broken", run)
+    assert runs == 3
+    assert (loop.failures["broken"] - before[0], loop.repeats["broken"] - before[1]) == (2, 1)
