@@ -99,7 +99,7 @@ def test_a_vault_that_is_not_there_or_not_safe_is_named(monkeypatch: pytest.Monk
     monkeypatch.setenv("PLANTED", TOKEN)
     with pytest.raises(SecretError, match="cannot be reached"):
         fetch("http://127.0.0.1:1", "vault://lattice/one")
-    with pytest.raises(SecretError, match="has to be https"):
+    with pytest.raises(SecretError, match="must be https"):
         fetch("http://127.0.0.1:1", "vault://lattice/one", mode="production")
     with pytest.raises(SecretError, match=r"vault\.token: a secret may not stand in the file"):
         fetch("https://127.0.0.1:1", "vault://lattice/one", token=TOKEN, mode="production")

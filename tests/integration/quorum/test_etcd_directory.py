@@ -84,7 +84,7 @@ async def test_an_invitation_is_bound_to_the_first_keys_that_show_it(etcd: Etcd)
                 await invitations.redeem(client, wrong.id, wrong.secret, b"keys")
         first = await invitations.redeem(client, token.id, token.secret, b"keys")
         assert first == await invitations.redeem(client, token.id, token.secret, b"keys")
-        with pytest.raises(InvitationError, match="was used already"):
+        with pytest.raises(InvitationError, match="was already used"):
             await invitations.redeem(client, token.id, token.secret, b"other keys")
 
 

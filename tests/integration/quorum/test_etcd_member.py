@@ -82,7 +82,7 @@ async def test_a_member_whose_data_are_gone_does_not_begin_an_empty_cluster(
     async with stopping(member):
         await member.bootstrap()
     (settings.data / "member").rename(tmp_path / "lost")
-    with pytest.raises(MemberFailed, match="data of member s1 are gone"):
+    with pytest.raises(MemberFailed, match="data of member s1 is missing"):
         await EtcdMember(settings).restart()
 
 
@@ -186,7 +186,7 @@ async def test_a_name_is_taken_only_once(tmp_path: Path, certificates: Certifica
     twin = EtcdMember(settings_for(tmp_path / "elsewhere", "s1", certificates))
     async with stopping(twin, first):
         await first.bootstrap()
-        with pytest.raises(MemberFailed, match="called s1"):
+        with pytest.raises(MemberFailed, match="member s1 already exists"):
             await twin.join([first.settings.client_endpoint])
         async with first.client() as client:
             assert len(await client.members()) == 1

@@ -2,8 +2,7 @@
 
 What holds: a node gets a step's order until it is known to have it; a step's tasks on a node are over when the node said so, or
 when the node itself is lost; a step is over when all its nodes are; and its nodes are ordered to forget it only after its record was
-committed. So the next leader finds everything that is not recorded yet on the nodes, and nothing is kept but here and there.
-No work is started on a node where a step lingers whose allocation has gone (`lingering`).
+committed. So the next leader finds unrecorded steps on the nodes. A node gets no work while a step of a gone allocation lingers there.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What one connection, one address and all of them together may take of a listener.
+"""Limits of a listener per connection, per address and in total.
 
 A head has limits for its size, its number of headers and its time; a body that stalls is aborted; connections are counted per address
 and in total, so that descriptors are left for the log, the snapshots and the agents. At the limit, the connection that has been
@@ -16,7 +16,7 @@ from lattice.config.schema import ConnectionLimits
 SWEEP_S = 1.0
 # Parts of the descriptors that are left to connections; together they are all of them.
 REST_SHARE, LOCAL_SHARE, GRPC_SHARE, AGENT_SHARE = 0.25, 0.125, 0.125, 0.5
-MOST_DESCRIPTORS = 1 << 20
+MAX_DESCRIPTORS = 1 << 20
 # The whole body may take this many times its idle time-out.
 _WHOLE_BODY = 10
 _STATUS = {
@@ -49,7 +49,7 @@ def descriptors(share: float, kept: int) -> int:
     """How many of this process's descriptors a listener may use, after `kept` of them."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:
-        most = MOST_DESCRIPTORS
+        most = MAX_DESCRIPTORS
     return max(1, int((most - kept) * share))
 
 
@@ -61,7 +61,7 @@ def grpc_shares(*, has_agent_port: bool) -> tuple[float, float]:
 def use_all_descriptors() -> None:
     """Raises the limit of this process as far as it may go."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
