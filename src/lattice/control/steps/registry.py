@@ -105,18 +105,15 @@ class StepRegistry:
         self._settings = settings
         self._mint = mint
         self._on_cleared = on_cleared
-        # Every step that is not recorded, by number and step, and the same by allocation. `_keep` and `_forget` change both
-        # together; an allocation without steps has no entry in `_of`.
+        # Every step that is not recorded, by number and step, and by allocation; `_keep` and `_forget` alone change both.
         self._live: dict[tuple[int, int], LiveStep] = {}
         self._of: dict[int, dict[int, LiveStep]] = {}
-        # The next free number of each allocation, as far as it is known here: never less than what the state says, and kept as
-        # long as the allocation, so that no number is given twice.
+        # The next free number of each allocation, kept as long as the allocation, so that no number is given twice.
         self._next: dict[int, int] = {}
         # (until when, node, step): nodes of an adopted step that have not reported it. Each leaves when its node reports, when the
         # client repeats the request and the node gets its order, or when the time is over and its tasks count as lost.
         self._missing: list[tuple[float, str, tuple[int, int]]] = []
-        # Steps that are over and wait to be recorded. Still in `_live`, so that a repeated report finds them.
-        self._over: list[LiveStep] = []
+        self._over: list[LiveStep] = []  # wait to be recorded; still in `_live`, where a repeated report finds them
         self._alarm = Alarm()
         self._guard = Guard(ACTOR)
         self.counts: Counter[str] = Counter()
@@ -543,15 +540,13 @@ class StepRegistry:
 
     async def _turn(self) -> None:
         due = min((when for when, _, _ in self._missing), default=None)
-        await self._alarm.wait(None if due is None and not self._over else self._pause_s(due))
+        pause_s = None if due is None else due - self._clock.monotonic_s()
+        await self._alarm.wait(0.0 if self._over else pause_s)
         self._give_up_missing()
         if self._over:
             if len(self._over) < MAX_GATHER or self._guard:
                 await asyncio.sleep(GATHER_S)
             await self.record()
-
-    def _pause_s(self, due: float | None) -> float:
-        return 0.0 if self._over or due is None else due - self._clock.monotonic_s()
 
     def _give_up_missing(self) -> None:
         now = self._clock.monotonic_s()
