@@ -37,7 +37,7 @@ class Witness:
             *self._allocations(envelope),
             *self._operators(envelope),
             *self._wipes(envelope),
-            *self._drifts(),
+            *self._drifts(envelope),
             *self._quotas(),
         ]
         self._remember()
@@ -117,12 +117,19 @@ class Witness:
                 findings.append(f"{name} was given away before it was wiped")
         return findings
 
-    def _drifts(self) -> list[str]:
-        """A node that only an operator brings back is not back before it is right, and its work is never taken away by drift."""
+    def _drifts(self, envelope: cmd.Envelope) -> list[str]:
+        """A node that only an operator brings back is not back before it is right, and its work is never taken away by drift.
+
+        What an operator approves is right from then on.
+        """
         findings = []
         for name, drift in self.drifts.items():
             old, new = self.nodes[name], self.state.nodes[name]
             if drift.verified_at or not (drift.is_sensitive or drift.escalated_at):
+                continue
+            accepted = self.state.drift.accepted.get(name)
+            is_approved = isinstance(envelope.command, cmd.ApproveNode) and envelope.command.node == name
+            if is_approved and accepted is not None and accepted.by and accepted.fingerprint == drift.actual:
                 continue
             if name not in self.state.drift.drifts:
                 findings.append(f"the drift of {name} was forgotten before it was right")
