@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 import msgspec
 import yaml
@@ -98,7 +98,7 @@ class _Reader:
             found = _AT_PATH.match(str(error))
             what, path = (found["what"], found["path"] or "") if found else (str(error), "")
             key = path.lstrip(".")
-            raise ConfigError(f"{self._place(path)}: {_plain(what, key)}") from None
+            raise ConfigError(f"{self._place(path)}: {_plain(what, key)}{_known_values(what, schema, key)}") from None
 
     def _compose(self, text: str) -> yaml.Node | None:
         try:
@@ -203,3 +203,16 @@ def _plain(what: str, key: str) -> str:
         full = f"{key}.{missing[1]}" if key else missing[1]
         return f'"{full}" is missing'
     return f'"{key}": {what[:1].lower()}{what[1:]}' if key else what
+
+
+def _known_values(what: str, schema: object, key: str) -> str:
+    """The values that a key takes, where it got another one."""
+    if not what.startswith("Invalid enum value"):
+        return ""
+    for name in key.removesuffix("[...]").split("."):
+        fields = msgspec.structs.fields(schema) if _is_struct(schema) else ()
+        schema = next((field.type for field in fields if field.encode_name == name), None)
+    if get_origin(schema) is list:
+        (schema,) = get_args(schema)
+    values = get_args(schema) if get_origin(schema) is Literal else ()
+    return f"; known values: {', '.join(value or '(empty)' for value in values)}" if values else ""

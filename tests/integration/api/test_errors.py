@@ -72,6 +72,8 @@ async def test_body_in_pieces_is_put_together(world: World) -> None:
 async def test_nothing_here_and_wrong_method_are_said_in_the_same_shape(world: World) -> None:
     missing = await world.call("GET", "/jobs")
     assert (missing.status, missing.error["code"]) == (404, "not_found")
+    assert missing.error["message"] == "nothing at /api/v1/jobs"
+    assert missing.error["hint"] == "/api/v1/openapi.json lists the addresses"
     assert (await world.call("GET", "/", prefix="")).status == 404
     assert (await world.call("GET", "/allocations/")).status == 404
     wrong = await world.call("PUT", "/allocations")

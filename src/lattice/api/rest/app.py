@@ -174,7 +174,12 @@ class _Application:
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
-    problem = ApiError("not_found", f"nothing at {scope['path'][:80]}", hint="addresses start with /api/v1/")
+    path: str = scope["path"]
+    if path.startswith(f"{_PREFIX}/"):  # also what began with /api before the router saw it
+        path, hint = f"/api{path}", "/api/v1/openapi.json lists the addresses"
+    else:
+        hint = "addresses start with /api/v1/"
+    problem = ApiError("not_found", f"nothing at {path[:80]}", hint=hint)
     await send_error(send, problem, Headers(scope).request_id, "unknown")
 
 
