@@ -1,9 +1,11 @@
 """Servers that come and go: invited, joined, promoted, removed; certificates renewed under load; mistakes told plainly."""
 
+import asyncio
 import contextlib
 import itertools
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -18,7 +20,10 @@ import pytest
 import yaml
 
 from lattice.api.auth.tokens import sign_token
+from lattice.quorum.etcd.client import EtcdClient, EtcdDenied
+from lattice.quorum.trust.certificates import CLIENT_NAME, CertificateFolder, create_authority, install, issue
 from lattice.testing import LocalCluster, eventually
+from lattice.wire.pb import etcd_pb2 as pb
 from lattice_sdk import Client, LatticeError, Submission
 from tests.conftest import require_program
 from tests.integration.quorum.etcd_world import free_address
@@ -26,6 +31,7 @@ from tests.integration.quorum.etcd_world import free_address
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 SERVER = Path(sys.executable).with_name("lattice-server")
+LATTICE = [str(Path(sys.executable).with_name("lattice"))]
 JOIN_WITHIN_S = 60
 
 
@@ -199,18 +205,25 @@ def test_an_invitation_is_good_for_one_server_with_the_right_name_and_secret(
     assert (unknown.returncode, "known: s1, s2, s3" in unknown.stderr) == (4, True)
 
 
-def test_a_cluster_grows_from_one_server_as_the_guide_says(tmp_path: Path) -> None:
-    require_program("etcd")
-    secret, token_file = tmp_path / "secret", tmp_path / "token"
+def lone_server(folder: Path) -> tuple[NewServer, tuple[str, ...]]:
+    """The first server of a new cluster, and the words with which an administrator reaches it."""
+    secret, token_file = folder / "secret", folder / "token"
     for path, text in ((secret, b"0123456789abcdef" * 2), (token_file, b"")):
         path.write_bytes(text)
         path.chmod(0o600)
     token_file.write_text(
         sign_token(secret.read_bytes(), user="root", scope="admin", issued_at_s=int(time.time()), lifetime_s=600)
     )
-    first, second = (NewServer(name, tmp_path, secret=secret, objects=tmp_path / "objects") for name in ("s1", "s2"))
-    reach = ("--api-url", first.url, "--token-file", str(token_file))
-    program = [str(Path(sys.executable).with_name("lattice")), "admin", "raft"]
+    server = NewServer("s1", folder, secret=secret, objects=folder / "objects")
+    return server, ("--api-url", server.url, "--token-file", str(token_file))
+
+
+def test_a_cluster_grows_from_one_server_as_the_guide_says(tmp_path: Path) -> None:
+    require_program("etcd")
+    first, reach = lone_server(tmp_path)
+    token_file = tmp_path / "token"
+    second = NewServer("s2", tmp_path, secret=tmp_path / "secret", objects=tmp_path / "objects")
+    program = [*LATTICE, "admin", "raft"]
     try:
         first.start("--bootstrap")
         first.wait_serving()
@@ -232,6 +245,99 @@ def test_a_cluster_grows_from_one_server_as_the_guide_says(tmp_path: Path) -> No
     finally:
         first.end()
         second.end()
+
+
+def let_in(certificates: CertificateFolder, endpoint: str) -> bool:
+    """Whether one member of etcd lets the holder of these certificates read and write; it may not do just one of them."""
+
+    async def ask() -> bool:
+        answers = []
+        async with EtcdClient([endpoint], certificates) as client:
+            for ask in (
+                lambda: client.range(pb.RangeRequest(key=b"lattice/", range_end=b"lattice0", limit=1)),
+                lambda: client.put(pb.PutRequest(key=b"intruder", value=b"was here")),
+            ):
+                try:
+                    await ask()
+                    answers.append(True)
+                except EtcdDenied:
+                    answers.append(False)
+        assert len(set(answers)) == 1, answers
+        return answers[0]
+
+    return asyncio.run(ask())
+
+
+def endpoints(cluster: LocalCluster) -> dict[str, str]:
+    """The client ports of the members, by their servers."""
+    configured = (
+        yaml.safe_load((cluster.directory / "servers" / name / "server.yaml").read_text()) for name in cluster.urls
+    )
+    return {peer["name"]: peer["client"] for config in configured for peer in config["quorum"]["peers"]}
+
+
+def test_a_removed_server_reads_and_writes_the_log_no_more(servers: LocalCluster, tmp_path: Path) -> None:
+    with machine(servers, "s4", tmp_path) as fresh:
+        invite(servers, fresh)
+        fresh.start("--join", "--join-token-file", str(fresh.token))
+        fresh.wait_serving()
+        wait_agreeing(servers, ["s1", "s2", "s3", "s4"])
+        own = CertificateFolder(fresh.data / "certificates")
+        assert all(let_in(own, endpoint) for endpoint in endpoints(servers).values())
+        # Also the one that leads, and that removes itself.
+        servers.cli("admin", "raft", "transfer-leader", "s4")
+        servers.cli("admin", "raft", "members", "remove", "s4")
+        assert [let_in(own, endpoint) for endpoint in endpoints(servers).values()] == [False] * 3
+        assert fresh.wait_end() == 3
+        kept = CertificateFolder(tmp_path / "kept")
+        shutil.copytree(own.path, kept.path, symlinks=True)
+        for path in fresh.data.iterdir():
+            if path.is_dir() and path != own.path:
+                shutil.rmtree(path)
+            elif path != own.path:
+                path.unlink()
+        fresh.token.unlink()
+        servers.run("true")
+        # Its successor of the same name is let in, with new certificates, though the former ones were left behind.
+        invite(servers, fresh)
+        fresh.start("--join", "--join-token-file", str(fresh.token))
+        fresh.wait_serving()
+        wait_agreeing(servers, ["s1", "s2", "s3", "s4"])
+        servers.cli("admin", "raft", "rotate-certificates")
+        assert all(let_in(own, endpoint) for endpoint in endpoints(servers).values())
+        assert not any(let_in(kept, endpoint) for endpoint in endpoints(servers).values())
+        servers.cli("admin", "raft", "members", "remove", "s4")
+        assert fresh.wait_end() == 3
+    servers.run("true")
+
+
+def test_users_of_etcd_are_required_after_an_upgrade_is_finalized(tmp_path: Path) -> None:
+    require_program("etcd")
+    server, reach = lone_server(tmp_path)
+    # As the release before made them: no certificate names a user.
+    folder, former = CertificateFolder(server.data / "certificates"), CertificateFolder(tmp_path / "former")
+    server.data.mkdir(mode=0o700)
+    create_authority(folder)
+    install(folder, issue(folder, ["127.0.0.1"], name="s1", user=CLIENT_NAME))
+    install(former, issue(folder, ["127.0.0.1"], name="s1", user=CLIENT_NAME))
+    endpoint = yaml.safe_load(server.config.read_text())["quorum"]["peers"][0]["client"]
+    try:
+        server.start("--bootstrap", "--set", "upgrade.auto_finalize=false")
+        server.wait_serving()
+        assert folder.user().startswith("s1:")
+        assert let_in(former, endpoint)
+        subprocess.run([*LATTICE, "admin", "upgrade", "finalize", *reach], check=True)
+        eventually(lambda: not let_in(former, endpoint), "certificates without a user are refused", within_s=30)
+        assert let_in(folder, endpoint)
+        assert server.process is not None
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait_end() == 0
+        server.start()
+        server.wait_serving()
+        assert not let_in(former, endpoint)
+        subprocess.run([*LATTICE, "submit", *reach, "--", "true"], check=True)
+    finally:
+        server.end()
 
 
 class Load:
@@ -298,7 +404,7 @@ def test_a_server_that_the_majority_needs_is_not_removed() -> None:
         cluster.kill("server", gone)
         refused = cluster.cli("admin", "raft", "members", "remove", other, check=False)
         assert refused.returncode == 1
-        assert f"without {other} only 1 of 2 members would answer, 2 are needed" in refused.stderr
+        assert f"without {other} only 1 of 2 members would answer, but 2 are needed" in refused.stderr
         assert cluster.leader() == leader
         # The one that is lost may go, and leadership moves away from one that is removed.
         cluster.cli("admin", "raft", "members", "remove", gone)

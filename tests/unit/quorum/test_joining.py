@@ -40,7 +40,7 @@ def test_a_new_server_gets_certificates_for_the_keys_it_made(cluster: Certificat
     question = ask(fresh, token_of(cluster), NEW, SECRET)
     assert not fresh.exists()
     check(question, invitation(), SECRET)
-    answer = admit(cluster, question, [NEW])
+    answer = admit(cluster, question, "s4:01", [NEW])
     accept(fresh, answer)
     assert fresh.exists()
     assert fresh.authority_key.read_bytes() == cluster.authority_key.read_bytes()
@@ -70,7 +70,7 @@ def test_a_request_that_is_not_signed_with_its_own_key_is_refused(cluster: Certi
     question = ask(CertificateFolder(tmp_path / "fresh"), token_of(cluster), NEW, SECRET)
     forged = msgspec.structs.replace(question, member_request=b"-----BEGIN CERTIFICATE REQUEST-----\n")
     with pytest.raises(InvitationError, match="invalid certificate request"):
-        admit(cluster, forged, [])
+        admit(cluster, forged, "s4:01", [])
 
 
 def test_a_token_survives_being_copied_and_nothing_else_is_taken_for_one(cluster: CertificateFolder) -> None:

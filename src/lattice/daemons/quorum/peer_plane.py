@@ -27,15 +27,16 @@ from lattice.ports.quorum.leadership import Leadership
 from lattice.quorum.etcd.client import EtcdError
 from lattice.quorum.etcd.settings import MemberSettings
 from lattice.quorum.etcd.start_mode import StartMode
+from lattice.quorum.peers.access import Access
 from lattice.quorum.peers.answers import KnownServers, PeerAnswers
 from lattice.quorum.peers.clients import MemberClients
 from lattice.quorum.peers.clock_skew import SkewWatch
 from lattice.quorum.peers.directory import ServerEntry
-from lattice.quorum.peers.enrolment import fetch_certificates
+from lattice.quorum.peers.enrolment import fetch_certificates, read_token
 from lattice.quorum.peers.membership import QuorumMembership
 from lattice.quorum.peers.servers import QuorumServers
 from lattice.quorum.replica import LogReplica
-from lattice.quorum.trust.certificates import CertificateError, create_authority, install, issue
+from lattice.quorum.trust.certificates import CertificateError, create_authority, install, issue, rotate, user_for
 from lattice.quorum.trust.tls import PeerTls, server_of
 
 _PUBLISH_TRIES = 20
@@ -66,6 +67,7 @@ class PeerPlane:
     ) -> None:
         self._config = config
         self._certificates = member.certificates
+        self._was_started = member.origin.exists
         self._clients = clients
         self._secret = secret
         self._clock = clock
@@ -95,6 +97,7 @@ class PeerPlane:
             self._hosts(),
             self._renewed,
         )
+        self.access = Access(clients.new(), self._certificates)
         self._known = KnownServers(clients.directory)
         self._answers = PeerAnswers(self._known, self.servers, self.membership, backups)
         self._entry = entry_of(self._me)  # what `publish` tells the others; `secure` and `open_relay` add their ports
@@ -137,20 +140,34 @@ class PeerPlane:
 
     async def _see_to_certificates(self, start_mode: StartMode, token_file: Path | None) -> None:
         folder = self._certificates
-        if folder.exists():
-            return
-        if start_mode == "bootstrap":
-            create_authority(folder)
-            install(folder, issue(folder, self._hosts(), name=self._me.name))
-        elif start_mode == "join" and token_file is not None:
+        if start_mode == "join" and token_file is not None and self._needs_invitation(token_file):
             others = await fetch_certificates(folder, token_file, self._entry, self._secret, show_invitation)
             self._clients.directory.learn(others)
+            self._name_user()
+        elif folder.exists():
+            self._name_user()
+        elif start_mode == "bootstrap":
+            create_authority(folder)
+            install(folder, issue(folder, self._hosts(), name=self._me.name))
         else:
             raise CertificateError(
                 f"no certificates in {folder.path}; "
                 f"`lattice admin raft members add {self._me.name}` on the cluster makes an invitation, "
                 "and --join --join-token-file FILE takes it up"
             )
+
+    def _needs_invitation(self, token_file: Path) -> bool:
+        """Whether this server has no certificates, or only those of an earlier time as a member, whose user is gone."""
+        if not self._certificates.exists():
+            return True
+        user = self._certificates.user()
+        return bool(user) and not self._was_started() and user != user_for(self._me.name, read_token(token_file).id)
+
+    def _name_user(self) -> None:
+        """Certificates of the release before name no user of etcd."""
+        folder = self._certificates
+        if not folder.user() and folder.authority_key.exists():
+            rotate(folder, self._hosts(), name=self._me.name)
 
     def open_relay(self, agents: AgentService) -> AgentRelay:
         """The port where the others bring their agents; listens, and is announced with `publish`."""
@@ -193,10 +210,11 @@ class PeerPlane:
     # among the others
 
     async def publish(self) -> None:
-        """Tells the others where this server is, and follows where they are."""
+        """Takes its place among the others: its user, where it is, and where they are."""
         directory = self._clients.directory
         for left in reversed(range(_PUBLISH_TRIES)):
             try:
+                await self.access.enter()
                 await directory.publish(self._entry)
                 break
             except EtcdError:

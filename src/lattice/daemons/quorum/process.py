@@ -223,6 +223,7 @@ class QuorumProcess:
         self._while_leading = [
             asyncio.create_task(self._give_way(), name="clocks"),
             asyncio.create_task(stepping.run(), name="stepping down"),
+            asyncio.create_task(self._plane.access.keep(lambda: parts.replica.state.level), name="users of etcd"),
         ]
 
     async def _ask_servers(self) -> Sequence[ServerState]:

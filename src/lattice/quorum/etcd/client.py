@@ -4,6 +4,7 @@ Errors of this boundary::
 
     EtcdError
     +- EtcdUnavailable   no answer, or one that does not say whether the request took effect
+    |  +- EtcdDenied     this server's user may do nothing: it was removed, or does not belong to the cluster yet
     +- EtcdFull          the database has reached its quota
     +- EtcdCorrupt       members disagree about their data: writing is not allowed
     +- EtcdCompacted     the requested revision is gone
@@ -30,6 +31,12 @@ _LOOK_HOME_EVERY_S = 5.0
 _NEEDS_LEADER = grpc.aio.Metadata(("hasleader", "true"))
 # A member closes connections that ping more often than every 5 s.
 _OPTIONS = server_channel(ping_every_s=7.0, give_up_s=3.0, max_message_bytes=MAX_MESSAGE_BYTES)
+# etcd's answers if its users changed between the arrival of a request and its execution, which then does not happen.
+_OLD_USERS = ("revision in header is old", "revision of auth store is old")
+# A member that lags answers so until it has caught up.
+_USERS_CHANGED_PAUSES_S = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+# Its answers to a certificate that names no user, in requests about data, about the cluster, and about one member.
+_NO_SUCH_USER = ("permission denied", "user name not found", "user not found")
 _T = TypeVar("_T")
 
 
@@ -39,6 +46,10 @@ class EtcdError(Exception):
 
 class EtcdUnavailable(EtcdError):
     """No answer, or none that says whether the request took effect."""
+
+
+class EtcdDenied(EtcdUnavailable):
+    """This server's user may do nothing: it was removed, or does not belong to the cluster yet."""
 
 
 class EtcdFull(EtcdError):
@@ -57,6 +68,10 @@ class EtcdRefused(EtcdError):
     """Refused; nothing happened."""
 
 
+class _UsersChanged(EtcdUnavailable):
+    """Users changed while the request was on its way; it had no effect."""
+
+
 class _Connection:
     """One endpoint with all services."""
 
@@ -68,6 +83,7 @@ class _Connection:
         self.lease = stubs.LeaseStub(self.channel)
         self.cluster = stubs.ClusterStub(self.channel)
         self.maintenance = stubs.MaintenanceStub(self.channel)
+        self.auth = stubs.AuthStub(self.channel)
 
 
 class EtcdClient:
@@ -236,7 +252,42 @@ class EtcdClient:
         request = pb.MoveLeaderRequest(targetID=member_id)
         await self._call(lambda c: c.maintenance.MoveLeader(request, timeout=10.0))
 
+    # users
+
+    async def users(self) -> Sequence[str]:
+        answer = await self._call(lambda c: c.auth.UserList(pb.AuthUserListRequest(), timeout=CALL_TIMEOUT_S))
+        return list(answer.users)
+
+    async def add_user(self, name: str) -> None:
+        """A user without a password, who comes with a certificate of that name."""
+        request = pb.AuthUserAddRequest(name=name, options=pb.UserAddOptions(no_password=True))
+        await self._call(lambda c: c.auth.UserAdd(request, timeout=CALL_TIMEOUT_S))
+
+    async def delete_user(self, name: str) -> None:
+        request = pb.AuthUserDeleteRequest(name=name)
+        await self._call(lambda c: c.auth.UserDelete(request, timeout=CALL_TIMEOUT_S))
+
+    async def add_role(self, name: str) -> None:
+        await self._call(lambda c: c.auth.RoleAdd(pb.AuthRoleAddRequest(name=name), timeout=CALL_TIMEOUT_S))
+
+    async def grant_role(self, user: str, role: str) -> None:
+        """Idempotent."""
+        request = pb.AuthUserGrantRoleRequest(user=user, role=role)
+        await self._call(lambda c: c.auth.UserGrantRole(request, timeout=CALL_TIMEOUT_S))
+
+    async def enable_users(self) -> None:
+        """From now on only users are let in. Idempotent."""
+        await self._call(lambda c: c.auth.AuthEnable(pb.AuthEnableRequest(), timeout=CALL_TIMEOUT_S))
+
     async def _call(self, method: Callable[[_Connection], Awaitable[_T]]) -> _T:
+        for pause_s in _USERS_CHANGED_PAUSES_S:
+            try:
+                return await self._call_once(method)
+            except _UsersChanged:
+                await asyncio.sleep(pause_s)
+        return await self._call_once(method)
+
+    async def _call_once(self, method: Callable[[_Connection], Awaitable[_T]]) -> _T:
         connection = self._connection()
         try:
             return await method(connection)
@@ -259,7 +310,9 @@ class EtcdClient:
     def _failed(self, connection: _Connection, error: Exception) -> EtcdError:
         failure = _translated(connection.endpoint, error)
         # The first caller to notice switches endpoints; the others find the new connection.
-        if isinstance(failure, EtcdUnavailable) and connection is self._open and len(self._endpoints) > 1:
+        # All members have the same users: another one would say the same.
+        may_help = isinstance(failure, EtcdUnavailable) and not isinstance(failure, EtcdDenied | _UsersChanged)
+        if may_help and connection is self._open and len(self._endpoints) > 1:
             self._at = (self._at + 1) % len(self._endpoints)
             self._leave()
         return failure
@@ -303,6 +356,12 @@ def _translated(endpoint: str, error: Exception) -> EtcdError:
     code: Any = error.code()
     text = f"{endpoint}: {error.details() or code.name.lower()}"
     match code:
+        case _ if any(sign in text for sign in _OLD_USERS):
+            return _UsersChanged(text)
+        case _ if any(sign in text for sign in _NO_SUCH_USER):
+            return EtcdDenied(
+                f"{text}: this server is not a member of the cluster; it was removed, or its invitation has expired"
+            )
         case grpc.StatusCode.RESOURCE_EXHAUSTED if "space exceeded" in text:
             return EtcdFull(text)
         case grpc.StatusCode.DATA_LOSS:
@@ -315,7 +374,6 @@ def _translated(endpoint: str, error: Exception) -> EtcdError:
             | grpc.StatusCode.NOT_FOUND
             | grpc.StatusCode.ALREADY_EXISTS
             | grpc.StatusCode.OUT_OF_RANGE
-            | grpc.StatusCode.PERMISSION_DENIED
             | grpc.StatusCode.UNIMPLEMENTED
         ):
             return EtcdRefused(text)

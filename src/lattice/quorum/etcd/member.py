@@ -21,7 +21,7 @@ import msgspec
 
 from lattice.quorum.durable import create_private
 from lattice.quorum.etcd import launch as etcd_launch
-from lattice.quorum.etcd.client import EtcdClient, EtcdError, EtcdRefused, EtcdUnavailable
+from lattice.quorum.etcd.client import EtcdClient, EtcdDenied, EtcdError, EtcdRefused, EtcdUnavailable
 from lattice.quorum.etcd.damage import compare, is_served, remedy
 from lattice.quorum.etcd.keys import EPOCH
 from lattice.quorum.etcd.settings import (
@@ -269,8 +269,9 @@ class EtcdMember:
             while True:
                 for _ in self.others:
                     with contextlib.suppress(EtcdError):
-                        # Each member lists the members it knows: this one has to catch up first.
-                        await client.range(pb.RangeRequest(key=EPOCH))
+                        # Each member lists the members it knows: this one has to catch up first. Then it denies a removed server.
+                        with contextlib.suppress(EtcdDenied):
+                            await client.range(pb.RangeRequest(key=EPOCH))
                         return self._note_removal(await client.members())
                 if time.monotonic() > deadline:
                     return False
@@ -306,6 +307,11 @@ class EtcdMember:
             if not is_member:
                 members = await self._add_learner(seed)
                 _check_joinable(settings, members)
+        except EtcdDenied as error:
+            raise MemberFailed(
+                f"server {settings.name} has no valid invitation: run `lattice admin raft members add {settings.name}`, "
+                "and start it with --join --join-token-file FILE"
+            ) from error
         except EtcdRefused as error:
             raise MemberFailed(f"the cluster did not accept member {settings.name}: {error}") from error
         except EtcdUnavailable as error:
@@ -319,7 +325,11 @@ class EtcdMember:
         deadline = time.monotonic() + _ADD_WITHIN_S
         while True:
             try:
+                # A member that lags may not know this server's user yet: a read waits until it has caught up.
+                await seed.range(pb.RangeRequest(key=EPOCH))
                 return list((await seed.add_learner(self.settings.peer_url)).members)
+            except EtcdDenied:
+                raise
             except EtcdUnavailable as error:
                 if time.monotonic() > deadline:
                     if _UNHEALTHY in str(error):

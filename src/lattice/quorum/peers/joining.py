@@ -102,8 +102,8 @@ def check(request: JoinRequest, invitation: Invitation, api_secret: bytes) -> No
         )
 
 
-def admit(folder: CertificateFolder, request: JoinRequest, servers: list[ServerEntry]) -> JoinAnswer:
-    """The answer to a validated request."""
+def admit(folder: CertificateFolder, request: JoinRequest, user: str, servers: list[ServerEntry]) -> JoinAnswer:
+    """The answer to a validated request; `user` is the new server's user of etcd."""
     server = request.server
     hosts = [address.rpartition(":")[0].strip("[]") for address in (server.client, server.peer, server.internal)]
     member, client = sign(
@@ -112,6 +112,7 @@ def admit(folder: CertificateFolder, request: JoinRequest, servers: list[ServerE
         _public(request.client_request),
         [host for host in hosts if host],
         name=server.name,
+        user=user,
     )
     return JoinAnswer(
         trusted=folder.trusted.read_bytes(),

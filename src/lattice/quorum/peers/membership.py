@@ -18,8 +18,9 @@ from lattice.ports.quorum.servers import (
     ServerInfo,
     ServerState,
 )
+from lattice.quorum.etcd import users
 from lattice.quorum.etcd.change_lock import only_one
-from lattice.quorum.etcd.client import EtcdClient, EtcdError, EtcdUnavailable
+from lattice.quorum.etcd.client import EtcdClient, EtcdDenied, EtcdError, EtcdUnavailable
 from lattice.quorum.etcd.members import (
     MembersError,
     MemberStatus,
@@ -37,7 +38,7 @@ from lattice.quorum.peers import invitations, joining
 from lattice.quorum.peers.directory import ServerDirectory
 from lattice.quorum.peers.invitations import InvitationError
 from lattice.quorum.peers.servers import QuorumServers, certificate_state
-from lattice.quorum.trust.certificates import CertificateError, CertificateFolder, rotate
+from lattice.quorum.trust.certificates import CertificateError, CertificateFolder, rotate, user_for
 
 _LOOK_EVERY_S = 3600.0
 _SETTLE_S = 8.0
@@ -145,7 +146,9 @@ class QuorumMembership:
         try:
             found = await _answered(lambda: invitations.redeem(self._client, asked.id, asked.secret, asked.keys))
             joining.check(asked, found, self._api_secret)
-            answer = joining.admit(self._certificates, asked, list(self._directory.entries.values()))
+            user = user_for(found.name, asked.id)
+            answer = joining.admit(self._certificates, asked, user, list(self._directory.entries.values()))
+            await _answered(lambda: users.replace(self._client, found.name, user))
         except (InvitationError, CertificateError) as error:
             _log.warning("server %s was not admitted: %s", asked.server.name[:80], error)
             raise MembershipRefused("conflict", str(error)) from error
@@ -170,7 +173,17 @@ class QuorumMembership:
             except (MembersError, EtcdError) as error:
                 raise MembershipRefused("unavailable", str(error), "try again") from error
             await _answered(lambda: self._directory.forget(name))
+            # Last: a server that removes itself can do nothing afterwards.
+            await _answered(lambda: self._shut_out(name))
         _log.info("server %s was removed", name)
+
+    async def _shut_out(self, name: str) -> None:
+        """From here on the certificates of the removed server open nothing."""
+        try:
+            await users.revoke(self._client, name)
+        except EtcdDenied:
+            if name != self._name:
+                raise
 
     async def _remove(self, name: str, request_id: str) -> None:
         invited = [each for each in await _answered(lambda: invitations.pending(self._client)) if each.name == name]

@@ -1,8 +1,10 @@
 """The quorum's own certificates: an authority created at bootstrap, the certificates it issues, and their rotation.
 
 Members trust only this authority, in both directions and on both ports. Each issue has its own directory, and
-`current` points to the newest one: a rotation is one rename, and etcd re-reads the pair at every handshake. The authority itself
-lives as long as its cluster: a server is excluded permanently by a restore into a new one, with a new authority.
+`current` points to the newest one: a rotation is one rename, and etcd re-reads the pair at every handshake. A client certificate
+names the server's etcd user (`quorum/etcd/users.py`), which stays the same through rotations and ends with the server's removal.
+The authority itself lives as long as its cluster, and every server has its key: a server that kept a copy is excluded permanently by
+a restore into a new one, with a new authority.
 ::
 
     FOLDER/            0700
@@ -13,8 +15,10 @@ lives as long as its cluster: a server is excluded permanently by a restore into
 """
 
 import contextlib
+import hashlib
 import ipaddress
 import os
+import secrets
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +38,10 @@ LIFETIME = timedelta(days=365)
 # Servers whose clocks differ must accept each other's new certificates.
 _CLOCK_SKEW = timedelta(hours=1)
 MEMBER_NAME = "lattice-member"
+# The common name of client certificates that belong to no particular server, as all did before 0.2.
 CLIENT_NAME = "lattice-client"
+_USER_BYTES = 6
+_LONGEST_NAME = 48
 _SERVER = ExtendedKeyUsageOID.SERVER_AUTH
 _CLIENT = ExtendedKeyUsageOID.CLIENT_AUTH
 _OLDER_KEPT = 2
@@ -100,6 +107,12 @@ class CertificateFolder:
         """The serial number of this server's current certificate, as shown to users."""
         return f"{_load_certificate(self.member_certificate).serial_number:x}"
 
+    def user(self) -> str:
+        """The etcd user of this server, which its client certificate names; empty if it names none."""
+        subject = _load_certificate(self.client_certificate).subject
+        names = [str(part.value) for part in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        return next((name for name in names if name != CLIENT_NAME), "")
+
     def needs_renewal(self, now: datetime) -> bool:
         """Whether less than a third of the lifetime is left."""
         certificate = _load_certificate(self.member_certificate)
@@ -120,12 +133,31 @@ def create_authority(folder: CertificateFolder) -> None:
     _replace(folder.trusted, _pem(certificate))
 
 
+def user_prefix(server: str) -> str:
+    """What the etcd users of a server begin with, however often it is removed and joins again. A common name is short."""
+    if len(server) > _LONGEST_NAME:
+        server = hashlib.sha256(server.encode()).hexdigest()[:_LONGEST_NAME]
+    return f"{server}:"
+
+
+def user_for(server: str, mark: str = "") -> str:
+    """The etcd user of a server from its joining to its removal; without a `mark`, a new one each time."""
+    return user_prefix(server) + (mark or secrets.token_hex(_USER_BYTES))[: 2 * _USER_BYTES]
+
+
 def issue(
-    folder: CertificateFolder, hosts: Sequence[str], *, name: str = "", lifetime: timedelta = LIFETIME
+    folder: CertificateFolder,
+    hosts: Sequence[str],
+    *,
+    name: str = "",
+    user: str = "",
+    lifetime: timedelta = LIFETIME,
 ) -> Credentials:
-    """New credentials for the server `name`, reachable at `hosts`; needs the authority's key."""
+    """New credentials for the server `name`, reachable at `hosts`, and its etcd user; needs the authority's key."""
     member_key, client_key = new_key(), new_key()
-    member, client = sign(folder, member_key.public_key(), client_key.public_key(), hosts, name=name, lifetime=lifetime)
+    user = user or (user_for(name) if name else "")
+    keys = (member_key.public_key(), client_key.public_key())
+    member, client = sign(folder, *keys, hosts, name=name, user=user, lifetime=lifetime)
     return Credentials(
         trusted=_read(folder.trusted),
         member_certificate=member,
@@ -142,13 +174,14 @@ def sign(
     hosts: Sequence[str],
     *,
     name: str = "",
+    user: str = "",
     lifetime: timedelta = LIFETIME,
 ) -> tuple[bytes, bytes]:
     """Certificates for two keys of one server, whose private halves need not be here; needs the authority's key."""
     key, certificate = _load_authority(folder)
     names = _alternative_names(hosts)
     made = _sign(key, certificate, member, _name(MEMBER_NAME, name), (_SERVER, _CLIENT), names, lifetime)
-    other = _sign(key, certificate, client, _name(CLIENT_NAME, name), (_CLIENT,), names, lifetime)
+    other = _sign(key, certificate, client, _name(user or CLIENT_NAME, name), (_CLIENT,), names, lifetime)
     return _pem(made), _pem(other)
 
 
@@ -182,8 +215,8 @@ def install(folder: CertificateFolder, credentials: Credentials) -> None:
 
 
 def rotate(folder: CertificateFolder, hosts: Sequence[str], *, name: str = "", lifetime: timedelta = LIFETIME) -> None:
-    """New keys and certificates for this server, from the same authority; nothing has to be restarted."""
-    install(folder, issue(folder, hosts, name=name, lifetime=lifetime))
+    """New keys and certificates for this server and its user, from the same authority; nothing has to be restarted."""
+    install(folder, issue(folder, hosts, name=name, user=folder.user(), lifetime=lifetime))
 
 
 def _issued(folder: CertificateFolder) -> list[int]:
@@ -252,7 +285,7 @@ def _builder(
 
 
 def _name(common_name: str, server: str = "") -> x509.Name:
-    """Members check the common name; the unit names the server."""
+    """Members check the common name, of a client as that of a user; the unit names the server."""
     unit = [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, server)] if server else []
     return x509.Name(
         [
