@@ -153,24 +153,24 @@ def test_a_sensitive_node_drains_is_recorded_and_returns_by_approval_alone(machi
 
 def test_a_sensitive_node_that_changes_without_a_baseline_drains_until_its_change_is_approved(machine: Machine) -> None:
     cluster = machine.cluster
-    cluster.cli("admin", "vcluster", "create", "ward", "--scheduler=sensitive-reservation", "--nodes=n4")
-    eventually(lambda: "conformance.accepted" in machine.audited("n4"), "n4 was taken in as it is", within_s=LONG_S)
-    machine.change("n4")
-    drift = machine.wait_drift("n4")
+    cluster.cli("admin", "vcluster", "create", "ward", "--scheduler=sensitive-reservation", "--nodes=n3")
+    eventually(lambda: "conformance.accepted" in machine.audited("n3"), "n3 was taken in as it is", within_s=LONG_S)
+    machine.change("n3")
+    drift = machine.wait_drift("n3")
     assert (drift["vcluster"], drift["is_sensitive"]) == ("ward", True)
-    cluster.wait_node("n4", "Drained", within_s=LONG_S)
-    assert "conformance.drift" in machine.audited("n4")
-    refused = cluster.cli("node", "undrain", "n4", check=False)
+    cluster.wait_node("n3", "Drained", within_s=LONG_S)
+    assert "conformance.drift" in machine.audited("n3")
+    refused = cluster.cli("node", "undrain", "n3", check=False)
     assert (refused.returncode, "base_image 2.0 (expected 1.0)" in refused.stderr) == (1, True)
-    cluster.cli("admin", "node", "approve", "n4")
-    cluster.wait_node("n4", "Ready", within_s=LONG_S)
-    assert machine.drift("n4") is None
-    assert machine.audited("n4")[-2:].count("conformance.accepted") == 1
+    cluster.cli("admin", "node", "approve", "n3")
+    cluster.wait_node("n3", "Ready", within_s=LONG_S)
+    assert machine.drift("n3") is None
+    assert machine.audited("n3")[-2:].count("conformance.accepted") == 1
     # What it was before is a change as well now.
-    machine.change("n4", "1.0")
-    cluster.wait_node("n4", "Drained", within_s=LONG_S)
-    cluster.cli("admin", "node", "approve", "n4")
-    cluster.wait_node("n4", "Ready", within_s=LONG_S)
+    machine.change("n3", "1.0")
+    cluster.wait_node("n3", "Drained", within_s=LONG_S)
+    cluster.cli("admin", "node", "approve", "n3")
+    cluster.wait_node("n3", "Ready", within_s=LONG_S)
 
 
 def test_a_node_not_remedied_in_time_is_down_until_an_operator_takes_it_back(machine: Machine) -> None:

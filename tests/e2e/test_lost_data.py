@@ -107,7 +107,7 @@ def test_an_archive_that_is_gone_comes_back_from_the_object_store() -> None:
         remove(data, "archive.db")
         assert not (data / "backups").exists()
         started_again(cluster, server)
-        assert "the archive comes from from-object-store" in server.log.read_text()
+        assert "restoring the archive from from-object-store" in server.log.read_text()
         assert unknown(cluster, all_of_them) == set()
         assert warning(cluster) == ""
 

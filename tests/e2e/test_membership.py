@@ -193,7 +193,7 @@ def test_an_invitation_is_good_for_one_server_with_the_right_name_and_secret(
             assert (code, "api.hmac_secret" in said) == (2, True), said
         # The refused one has bound the invitation to its keys: nobody else can use it any more.
         code, said = second.run("--join", "--join-token-file", str(fresh.token))
-        assert (code, "was used already" in said) == (2, True), said
+        assert (code, "was already used" in said) == (2, True), said
         code, said = second.run("--join")
         assert (code, "members add s5" in said) == (2, True), said
         servers.cli("admin", "raft", "members", "remove", "s5")

@@ -48,11 +48,14 @@ def test_runs_on_one_node_do_not_see_the_temporary_files_of_each_other(cluster: 
     assert not Path("/dev/shm/mine").exists()
 
 
-def test_steps_of_a_run_see_its_temporary_files(cluster: LocalCluster) -> None:
-    script = "#!/bin/sh\necho shared > /tmp/mine\nlattice launch -n 1 cat /tmp/mine\n"
-    body = {"script": script, "resources": SHARE, "cwd": "/"}
-    done = cluster.wait_end(cluster.post("/allocations", body)["id"])
-    assert (done["state"], cluster.logs(done["id"])) == ("Completed", "shared\n")
+def test_steps_of_a_run_see_its_temporary_files(cluster: LocalCluster, place: Path) -> None:
+    write = f"echo shared > /tmp/mine; touch {place}/ready; exec sleep 300"
+    run = cluster.submit(write, resources=SHARE, cwd="/")
+    eventually(lambda: (place / "ready").exists() or None, "the run to write")
+    step = cluster.cli("launch", "--alloc", run["id"], "-n", "1", "cat", "/tmp/mine")
+    assert step.stdout == "shared\n"
+    cluster.delete(f"/allocations/{run['id']}")
+    cluster.wait_end(run["id"])
 
 
 def test_nothing_is_left_when_a_run_has_ended(cluster: LocalCluster, place: Path) -> None:
