@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 SLICE_S = 0.004
 _SORTED_TOGETHER = 2_000
+_FREED_TOGETHER = 500
 
 T = TypeVar("T")
 
@@ -42,6 +43,16 @@ async def in_thread(work: Callable[..., T], *arguments: object) -> T:
     A thread hands the interpreter over every half a millisecond, but not within one call of a C function.
     """
     return await asyncio.get_running_loop().run_in_executor(_thread, work, *arguments)
+
+
+async def free_in_slices(*lists: list[Any]) -> None:
+    """Empties the lists. A hundred thousand records that go out of use at once hold the loop for longer than it took to make one."""
+    pace = Pace()
+    for items in lists:
+        while items:
+            del items[-_FREED_TOGETHER:]
+            if pace.is_due():
+                await pace.rest()
 
 
 async def sorted_in_slices(

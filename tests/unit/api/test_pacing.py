@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lattice.api import pacing
 from lattice.api.answers import is_long
 from lattice.api.find.cursors import Page
-from lattice.api.pacing import Pace, in_thread, sorted_in_slices
+from lattice.api.pacing import Pace, free_in_slices, in_thread, sorted_in_slices
 from lattice.api.rest.encoding import PIECE_BYTES, encode, encode_long
 from lattice.wire.slurm.commands import SlurmAnswer
 
@@ -65,3 +65,21 @@ def test_a_long_text_reads_the_same_as_one_encoded_at_once() -> None:
     assert is_long(answer)
     assert b"".join(encode_long(answer)) == encode(answer)
     assert msgspec.json.decode(b"".join(encode_long(answer)), type=SlurmAnswer) == answer
+
+
+def test_long_list_goes_out_of_use_in_slices_with_turns_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "SLICE_S", 0.0)
+    rows, turns = [[number] for number in range(5_000)], 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while rows:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def both() -> None:
+        await asyncio.gather(free_in_slices(rows), count_turns())
+
+    asyncio.run(both())
+    assert rows == []
+    assert turns > 1

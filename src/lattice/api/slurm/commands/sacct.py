@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lattice.api.auth.rbac import Permission, Reach
 from lattice.api.context import Context
-from lattice.api.pacing import Pace, in_thread, sorted_in_slices
+from lattice.api.pacing import Pace, free_in_slices, in_thread, sorted_in_slices
 from lattice.api.slurm.accounts import named
 from lattice.api.slurm.answering import Measure, printed, require
 from lattice.api.slurm.helping import asks_for_help, helped
@@ -46,23 +46,25 @@ async def run(context: Context, command: SlurmCommand) -> SlurmAnswer:
         return printed()
     ids = await _job_ids(query)
     rows = await _rows(context, query, ids, now)
-    if query.document:
-        return SlurmAnswer(stdout=encoded(accounting_document(rows, now, own), query.document))
-    lines = await _written(_selected(rows, query, _steps(ids)), query, now, own)
-    return await in_thread(printed, *lines)
+    lines: list[str] = []
+    try:
+        if query.document:
+            return SlurmAnswer(stdout=encoded(accounting_document(rows, now, own), query.document))
+        await _write(lines, _selected(rows, query, _steps(ids)), query, now, own)
+        return await in_thread(printed, *lines)
+    finally:
+        await free_in_slices(rows, lines)
 
 
-async def _written(lines: Iterator[sacct.Line], query: Query, now: float, cluster: str) -> list[str]:
+async def _write(written: list[str], lines: Iterator[sacct.Line], query: Query, now: float, cluster: str) -> None:
     writer = sacct.Writer(now, cluster, query.time_form)
     values = (writer.value_of(line) for line in lines)
-    written = []
     measure, pace = Measure("sacct"), Pace()
     for text in table_lines(query.fields, sacct.COLUMNS, values, style_of(query.line)):
         written.append(text)
         measure.add(len(text))
         if pace.is_due():
             await pace.rest()
-    return written
 
 
 async def _job_ids(query: Query) -> list[JobId]:
@@ -98,9 +100,11 @@ def _selected(rows: list[JobRow], query: Query, steps: Steps) -> Iterator[sacct.
 
 async def _rows(context: Context, query: Query, ids: list[JobId], now: float) -> list[JobRow]:
     rows: dict[tuple[bool, int], JobRow] = {}
-    async for row in JobRows(context, Depth.FULL).rows(await _entries(context, query, ids)):
+    entries = await _entries(context, query, ids)
+    async for row in JobRows(context, Depth.FULL).rows(entries):
         if _keeps(query, row):
             rows[bool(row.waiting), row.number] = row
+    await free_in_slices(entries)
     return await sorted_in_slices(rows.values(), lambda row: row.number, Pace())
 
 

@@ -1,11 +1,11 @@
 """`scontrol show`: one record after the other."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 
 from lattice.api.auth.rbac import Permission
 from lattice.api.context import Context
 from lattice.api.limits import MAX_READ_HERE
-from lattice.api.pacing import Pace, in_thread
+from lattice.api.pacing import Pace, free_in_slices, in_thread
 from lattice.api.slurm.answering import Measure, complained, printed, require
 from lattice.api.slurm.rows.cluster_config import config_values
 from lattice.api.slurm.rows.finding import (
@@ -72,28 +72,39 @@ async def _jobs(context: Context, command: SlurmCommand, line: ListingLine, want
     if not rows:
         return printed("No jobs in the system")
     form = command.environment.get("SLURM_TIME_FORMAT", "")
-    texts, measure, pace = [], Measure("scontrol"), Pace()
+    texts: list[str] = []
+    try:
+        await _write(texts, rows, now, line, form)
+        return await in_thread(_records, texts, line)
+    finally:
+        await free_in_slices(rows, texts)
+
+
+async def _write(texts: list[str], rows: list[JobRow], now: float, line: ListingLine, form: str) -> None:
+    measure, pace = Measure("scontrol"), Pace()
+    is_detailed, is_short = line.has("details", "verbose"), line.has("oneliner")
     for row in rows:
-        is_detailed = line.has("details", "verbose")
-        texts.append(scontrol.job_text(row, now, one_line=line.has("oneliner"), in_detail=is_detailed, form=form))
+        texts.append(scontrol.job_text(row, now, one_line=is_short, in_detail=is_detailed, form=form))
         measure.add(len(texts[-1]))
         if pace.is_due():
             await pace.rest()
-    return await in_thread(_records, texts, line)
 
 
 async def _job_rows(context: Context, wanted: str, now: float) -> list[JobRow] | None:
     since_ms = int((now - MIN_JOB_AGE_S) * 1000)
     job = parse_job_id(wanted) if wanted else None
-    entries: Sequence[Entry] | None
+    entries: list[Entry] | None
     if job is not None:
-        entries = await behind(context, job, since_ms=since_ms)
+        found = await behind(context, job, since_ms=since_ms)
+        entries = None if found is None else list(found)
     else:
         everything = JobFilter(scope=context.scope(Permission.READ), since_ms=since_ms)
         entries = [entry async for entry in matching(context, everything, with_archive=True)]
     if entries is None:
         return None
-    return [row async for row in JobRows(context, Depth.FULL).rows(entries)]
+    rows = [row async for row in JobRows(context, Depth.FULL).rows(entries)]
+    await free_in_slices(entries)
+    return rows
 
 
 async def _steps(context: Context, command: SlurmCommand, line: ListingLine, wanted: str) -> SlurmAnswer:
