@@ -30,6 +30,7 @@ SUFFIX = ".bin"
 _TIME = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(rf"{re.escape(PREFIX)}(\d{{8}}T\d{{6}}Z){re.escape(SUFFIX)}")
 _PIECE_BYTES = 8 << 20
+_REST_BYTES = 1 << 16
 _LEVEL = 3
 _RETRY_S = 60.0
 
@@ -209,6 +210,9 @@ def unpack(packed: Path, target: Path) -> None:
                     raise BackupError(f"{packed.name} contains more than plain files: {member.name[:80]}")
                 (target / name.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
                 tar.extract(member, target, set_attrs=False, filter="data")
+            # The archive ends before the stream does: what is left holds the checksum of all.
+            while plain.read(_REST_BYTES):
+                pass
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
         raise BackupError(f"{packed} is damaged: {error}") from error
     except OSError as error:
