@@ -34,7 +34,9 @@ def run_revoke(options: Options, context: Context) -> int:
 
 def _told(judged: NodeAdmission) -> str:
     where = f", {judged.state}" if judged.state else ", not seen yet"
-    return f"{judged.node} is {judged.standing}{where}"
+    told = f"{judged.node} is {judged.standing}{where}"
+    # A revocation ends what was issued before it: without this the node waits, and only the log of its agent says why.
+    return f"{told}; its agent needs credentials issued after {judged.valid_from}" if judged.valid_from else told
 
 
 ADMIT = Command(
