@@ -134,6 +134,7 @@ class Driver:
         self._feeding = False
         self._shim: ShimClient | None = None
         self._shim_id = ""
+        self._can_mount = False
         self._early_ends: list[ShimMessage] = []
         self._outbox: Outbox | None = None
         self._readers: Readers | None = None
@@ -448,6 +449,10 @@ class Driver:
     # Runs.
 
     @property
+    def can_mount(self) -> bool:
+        return self._can_mount
+
+    @property
     def shim_id(self) -> str:
         return self._shim_id if self._shim is not None else ""
 
@@ -560,6 +565,7 @@ class Driver:
                 on_disk[run.key] = end
         self._shim = client
         self._shim_id = shim_client.identity(self._settings.state_dir, listing)
+        self._can_mount = listing.mounts
         self.feed(judge(self.state, listing.runs, on_disk, lost_message))
         self._steps.table.shim_answers(listing.steps, lost_message)
         early, self._early_ends = self._early_ends, []

@@ -39,6 +39,11 @@ class Surroundings(Protocol):
         """Which shim answers now; empty while none does."""
         ...
 
+    @property
+    def can_mount(self) -> bool:
+        """Whether that shim gives runs a file system of their own."""
+        ...
+
     def ask_shim(self, body: dict[str, object], on_answer: Callable[[ShimMessage], None] | None) -> None: ...
 
     def fail_disk(self, why: str) -> Awaitable[None]:
@@ -79,6 +84,11 @@ class Launcher:
                 loop = asyncio.get_running_loop()
                 request = await loop.run_in_executor(self._pool, self._prepare, order, shim_id, devices)
             await self._hooks.prepare(order, request)
+            if request.get("mounts") and not self._agent.can_mount:
+                await self._hooks.undo(order.key, order.allocation_id)
+                raise HookFailed(
+                    "the shim of this node cannot mount for a run: it is older than the agent, or not root"
+                )
         except HookFailed as failure:
             self._agent.feed(RunRefused(key=order.key, message=str(failure), cause=EndCause.PROLOGUE))
             return

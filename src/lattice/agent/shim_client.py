@@ -77,6 +77,7 @@ class ShimMessage(ShimRecord, frozen=True, kw_only=True):
     runs: tuple[ShimRecord, ...] = ()
     steps: tuple[StepStatus, ...] = ()
     cgroup: bool = False
+    mounts: bool = False  # whether it gives runs a file system of their own; an older one would ignore that
     pid: int = 0
     step: int = 0
     upto: int = 0  # input that a step has taken

@@ -12,6 +12,7 @@ import pytest
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, open_root
 from lattice.agent.shim.hierarchies import Hierarchies, find_hierarchies, parse_mountinfo, read_key
 from lattice.agent.shim.limits import Limits
+from tests.conftest import missing
 
 HYBRID = """\
 25 20 0:22 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -170,7 +171,7 @@ def test_memory_limit_is_set_where_the_kernel_keeps_it(root: CgroupRoot) -> None
 def test_share_of_the_cpus_is_not_exceeded(root: CgroupRoot) -> None:
     group = root.create("alloc-1.1", Limits(cpus=0.2))
     if "cpu" not in group.held:
-        pytest.skip("this kernel has no cpu controller")
+        missing("the cpu controller")
     spin = "echo go; exec python3 -c 'import time\nwhile time.process_time() < 0.3: pass'"
     with start_in(group, spin) as process:
         assert process.stdout is not None
@@ -200,7 +201,7 @@ def test_processes_beyond_the_limit_are_refused_and_counted(root: CgroupRoot) ->
 def test_work_stays_on_the_cpus_it_was_given(root: CgroupRoot) -> None:
     group = root.create("alloc-1.1", Limits(cpuset=(0,)))
     if "cpuset" not in group.held:
-        pytest.skip("this kernel has no cpuset controller")
+        missing("the cpuset controller")
     escape = "exec python3 -c 'import os\ntry: os.sched_setaffinity(0, {0, 1})\nexcept OSError: pass\nprint(os.sched_getaffinity(0))'"
     with start_in(group, escape) as process:
         assert process.stdout is not None
