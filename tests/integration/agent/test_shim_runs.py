@@ -113,14 +113,15 @@ def test_repeated_start_runs_once_and_answers_the_present_phase(shim: ShimProces
     first, *others = [{**agent.answer(request), "id": 0} for request in ids]
     assert first["ok"]
     assert all(other == first for other in others)
-    wait_for((shim.scratch / "count").exists, "the workload to work")
+    count = shim.scratch / "count"
+    wait_for(lambda: count.exists() and count.read_text(), "the workload to work")
     agent.ask("stop", number=1, run=1, grace_s=0, why="cancelled")
     agent.ended(1)
     again = agent.ask("start", **fields)
     assert (again["ok"], again["phase"], again["cause"]) == (True, "ended", "stopped")
     assert agent.ask("forget", number=1, run=1)["ok"]
     assert not agent.ask("start", **fields)["ok"]
-    assert (shim.scratch / "count").read_text() == "once\n"
+    assert count.read_text() == "once\n"
 
 
 def test_stop_lets_the_workload_finish_within_its_grace(shim: ShimProcess, agent: Client) -> None:
