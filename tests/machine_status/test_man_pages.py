@@ -1,12 +1,10 @@
 """Man pages for all components: there for every command, every daemon and every file, and good to render."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from lattice.cli.registry import leaves
+from tests.conftest import require_program
 
 PAGES = Path(__file__).resolve().parents[2] / "share" / "man"
 
@@ -23,8 +21,7 @@ def test_every_command_daemon_and_file_has_a_page() -> None:
 
 
 def test_the_pages_render_without_a_warning() -> None:
-    if shutil.which("groff") is None:
-        pytest.skip("no groff on this machine: nothing renders man pages here")
+    require_program("groff")
     pages = sorted(map(str, PAGES.rglob("*.[15]")))
     outcome = subprocess.run(
         ["groff", "-man", "-Tutf8", "-ww", "-z", *pages], capture_output=True, text=True, check=False
@@ -33,8 +30,7 @@ def test_the_pages_render_without_a_warning() -> None:
 
 
 def test_man_shows_what_a_command_takes() -> None:
-    if shutil.which("man") is None:
-        pytest.skip("no man on this machine")
+    require_program("man")
     words = ["man", "--warnings", "-l", str(PAGES / "man1" / "lattice-nodes.1")]
     environment = {"PATH": "/usr/bin:/bin", "MANWIDTH": "100", "LC_ALL": "C.UTF-8"}
     outcome = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
