@@ -12,6 +12,7 @@ import pytest
 from lattice.agent.shim.cgroups import Cgroup, CgroupRoot, open_root
 from lattice.agent.shim.hierarchies import Hierarchies, find_hierarchies, parse_mountinfo, read_key
 from lattice.agent.shim.limits import Limits
+from lattice.agent.shim.step import StepCgroup
 from tests.conftest import missing
 
 HYBRID = """\
@@ -119,6 +120,15 @@ def test_limits_of_pure_v2_land_in_the_same_folder(tmp_path: Path, monkeypatch: 
     assert group.folder == str(folder)
     assert group.join_files == ()
     assert [(folder / name).read_text() for name in V2_FILES] == [str(100 << 20), "0", "150000 100000", "64", "0,2"]
+
+
+def test_process_with_one_thread_joins_v1_groups_without_the_lock_of_all_forks() -> None:
+    twins = {"cpu": "/c/cpu,cpuacct/a", "pids": "/c/pids/a", "memory": "/c/memory/a", "cpuset": "/c/cpu,cpuacct/a"}
+    group = Cgroup("/c/unified/a", twins)
+    assert group.folders == ("/c/unified/a", "/c/cpu,cpuacct/a", "/c/pids/a", "/c/memory/a")
+    assert group.join_files == ("/c/cpu,cpuacct/a/tasks", "/c/pids/a/tasks", "/c/memory/a/tasks")
+    assert group.all_join_files == (*group.join_files, "/c/unified/a/cgroup.procs")
+    assert StepCgroup(group, "s1").join_files[-1] == "/c/memory/a/s1/tasks"
 
 
 @pytest.fixture

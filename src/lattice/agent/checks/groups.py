@@ -37,8 +37,8 @@ class Fence:
         """Puts a process, which has no children yet, inside. Raises OSError."""
         if self._group is None:
             return
-        for path in self._group.all_join_files:
-            write_text(path, str(pid))
+        for folder in self._group.folders:
+            write_text(f"{folder}/cgroup.procs", str(pid))
 
     def members(self) -> list[int]:
         return self._group.pids() if self._group is not None else marked(self.mark)

@@ -99,9 +99,18 @@ class Cgroup:
         return self.path
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        """All of its folders, each once: controllers may share a hierarchy."""
+        return (self.path, *dict.fromkeys(self.twins.values()))
+
+    @property
     def join_files(self) -> tuple[str, ...]:
-        """Files into which a process born in `folder` writes 0 to become a full member."""
-        return tuple(f"{folder}/cgroup.procs" for folder in dict.fromkeys(self.twins.values()))
+        """Files into which a process born in `folder`, as long as it has one thread, writes 0 to become a full member.
+
+        A thread that moves itself takes no lock; a process that moves (cgroup.procs) stops every fork and exit of the machine for
+        an RCU grace period, some 10 ms.
+        """
+        return tuple(f"{folder}/tasks" for folder in dict.fromkeys(self.twins.values()))
 
     @property
     def all_join_files(self) -> tuple[str, ...]:
@@ -183,7 +192,7 @@ class Cgroup:
     def remove(self) -> bool:
         """True when no folder is left. Never kills."""
         self.close_namespace()
-        gone = [remove_folders(folder) for folder in (self.path, *dict.fromkeys(self.twins.values()))]
+        gone = [remove_folders(folder) for folder in self.folders]
         return all(gone)
 
 
@@ -244,7 +253,7 @@ class CgroupRoot:
         twins = {controller: f"{self.roots[controller]}/{name}" for controller in held if controller in self.roots}
         group = Cgroup(f"{self.unified_root}/{name}", twins, held)
         try:
-            for folder in dict.fromkeys((group.path, *twins.values())):
+            for folder in group.folders:
                 self._make(folder)
             for controller in held:
                 if controller in twins:
@@ -293,7 +302,7 @@ class CgroupRoot:
             _wait_until_empty(group, until)
             while not group.remove() and time.monotonic() < until:
                 time.sleep(0.005)
-            if any(os.path.isdir(folder) for folder in (group.path, *group.twins.values())):
+            if any(os.path.isdir(folder) for folder in group.folders):
                 left.append(os.path.basename(group.path))
         return left
 

@@ -24,7 +24,8 @@ from lattice.agent.shim.tree import ProcessTree
 
 # A process that moves itself by writing to cgroup.procs takes a lock that stops every fork and exit of the machine for an RCU grace
 # period: some 10 ms when moves are rare. A child that is born in its cgroup (clone3 with CLONE_INTO_CGROUP, Linux 5.7) costs nothing
-# of the kind. Where clone3 is missing or forbidden, fork as usual and let the child move.
+# of the kind. Where clone3 is missing or forbidden, fork as usual and let the child move. v1 hierarchies have no such birth, but let a
+# single thread move itself without the lock (`join_files` of a group).
 CLONE_INTO_CGROUP = 0x2_0000_0000
 SYS_CLONE3 = 435
 UNAVAILABLE = {errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG, errno.EOPNOTSUPP}

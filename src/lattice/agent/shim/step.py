@@ -41,7 +41,7 @@ class StepCgroup(Cgroup):
     @property
     def join_files(self) -> tuple[str, ...]:
         folders = {**self._parent.twins, **self.twins}
-        return tuple(f"{folder}/cgroup.procs" for folder in dict.fromkeys(folders.values()))
+        return tuple(f"{folder}/tasks" for folder in dict.fromkeys(folders.values()))
 
     def make(self) -> None:
         for folder in (self.path, *self.twins.values()):
