@@ -18,7 +18,7 @@ from lattice.ports.site.identity import Identity
 
 
 class NoParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request that says nothing."""
+    """A request without parameters."""
 
 
 @dataclass(slots=True)

@@ -14,12 +14,12 @@ class AdministrationCalls:
 
     @operation
     def get_tenant(self, name: str) -> Steps[Tenant]:
-        """One tenant with its limits and what it holds now."""
+        """Get one tenant with its limits and current use."""
         return read(at("tenants", name), Tenant)
 
     @operation
     def create_tenant(self, fields: Mapping[str, object], *, request_id: str = "") -> Steps[Tenant]:
-        """A new tenant."""
+        """Create a tenant."""
         return write("POST", "/tenants", Tenant, fields, request_id)
 
     @operation
@@ -44,12 +44,12 @@ class AdministrationCalls:
 
     @operation
     def get_vcluster(self, name: str) -> Steps[Vcluster]:
-        """One vCluster with its limits and what is in it."""
+        """Get one vCluster with its limits, nodes and current use."""
         return read(at("vclusters", name), Vcluster)
 
     @operation
     def create_vcluster(self, fields: Mapping[str, object], *, request_id: str = "") -> Steps[Vcluster]:
-        """A new vCluster."""
+        """Create a vCluster."""
         return write("POST", "/vclusters", Vcluster, fields, request_id)
 
     @operation
@@ -69,7 +69,7 @@ class AdministrationCalls:
 
     @operation
     def create_project(self, fields: Mapping[str, object], *, request_id: str = "") -> Steps[Project]:
-        """A new project of a tenant."""
+        """Create a project in a tenant."""
         return write("POST", "/projects", Project, fields, request_id)
 
     @operation
@@ -86,7 +86,7 @@ class AdministrationCalls:
 
     @operation
     def get_reservation(self, name: str) -> Steps[Reservation]:
-        """One reservation."""
+        """Get one reservation."""
         return read(at("reservations", name), Reservation)
 
     @operation
@@ -101,12 +101,12 @@ class AdministrationCalls:
 
     @operation
     def list_settings(self) -> Steps[list[Setting]]:
-        """All settings with their values in force."""
+        """List all settings with their current values."""
         return everything("/settings", Page[Setting])
 
     @operation
     def get_setting(self, key: str) -> Steps[Setting]:
-        """One setting."""
+        """Get one setting."""
         return read(at("settings", key), Setting)
 
     @operation

@@ -63,7 +63,7 @@ class AllocationCalls:
 
     @operation
     def count_allocations(self, wanted: AllocationFilter = EVERYTHING) -> Steps[Counts]:
-        """How many there are in each state."""
+        """Count allocations by state."""
         return read("/allocations/count", Counts, wanted.query())
 
     @operation

@@ -63,7 +63,7 @@ class ClusterCalls:
 
     @operation_named("renew_certificates")
     def rotate_certificates(self, *, request_id: str = "") -> Steps[list[RenewedCertificate]]:
-        """New keys and certificates for every server; nothing is restarted."""
+        """Renew the keys and certificates of every server without a restart."""
         return items_of(write("POST", "/raft/rotate-certificates", Page[RenewedCertificate], {}, request_id))
 
     @operation

@@ -15,7 +15,7 @@ class ConformanceCalls:
 
     @operation
     def diff_nodes(self, node_id: str, other: str) -> Steps[NodeDiff]:
-        """What differs between two nodes."""
+        """Compare two nodes."""
         return read(at("nodes", node_id, "diff", other), NodeDiff)
 
     @operation

@@ -21,7 +21,7 @@ class DagCalls:
 
     @operation
     def get_dag(self, dag_id: str) -> Steps[Dag]:
-        """One DAG with its allocations, archived or not."""
+        """Get one DAG with its allocations, active or archived."""
         return read(at("dags", dag_id), Dag)
 
     @operation_named("get_dag")
@@ -52,5 +52,5 @@ class DagCalls:
 
     @operation
     def cancel_dag(self, dag_id: str, *, request_id: str = "") -> Steps[Dag]:
-        """Ends everything of the DAG that has not ended."""
+        """Cancel every allocation of the DAG that has not ended."""
         return write("DELETE", at("dags", dag_id), Dag, None, request_id)

@@ -24,7 +24,7 @@ class MachineStatusCalls:
 
     @operation
     def node_summary(self, *, filter: Sequence[str] = (), nodes: str = "") -> Steps[list[NodeSummary]]:
-        """How many nodes are in which state, and which."""
+        """Count nodes by state, with their names."""
         return items_of(read("/node-summary", Page[NodeSummary], [*given(nodes=nodes), *_conditions(filter)]))
 
     @operation

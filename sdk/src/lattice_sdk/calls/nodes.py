@@ -31,7 +31,7 @@ class NodeCalls:
 
     @operation
     def get_node(self, node_id: str) -> Steps[Node]:
-        """One node."""
+        """Get one node."""
         return read(at("nodes", node_id), Node)
 
     @operation
@@ -66,7 +66,7 @@ class NodeCalls:
 
     @operation
     def reboot_node(self, node_id: str, reason: str = "", *, request_id: str = "") -> Steps[Node]:
-        """Reboot it; it is Booting from now on."""
+        """Reboot a node; it is Booting until it registers again."""
         return _order(node_id, "reboot", reason, request_id)
 
     @operation
@@ -103,7 +103,7 @@ class NodeCalls:
 
     @operation
     def reboot_node_set(self, nodes: NodeSet, reason: str = "", *, request_id: str = "") -> Steps[list[NodeOutcome]]:
-        """Reboot these nodes; they are Booting from now on."""
+        """Reboot nodes; they are Booting until they register again."""
         return _order_set("reboot", nodes, reason, request_id)
 
     @operation

@@ -22,7 +22,7 @@ class NotificationCalls:
 
     @operation
     def clear_notify_default(self, *, request_id: str = "") -> Steps[NotifySettings]:
-        """Nothing by default any more."""
+        """Delete the caller's default notifications."""
         return write("DELETE", "/notifications", NotifySettings, None, request_id)
 
     @operation

@@ -16,7 +16,7 @@ class Backup(Struct, frozen=True, kw_only=True):
 
 
 class RestoreOrder(Struct, frozen=True, kw_only=True):
-    """What the next start of the server begins with."""
+    """The backup that the server restores at its next start."""
 
     path: str
     index: int = 0

@@ -61,7 +61,7 @@ class Conformance(Struct, frozen=True, kw_only=True):
 
 
 class NodeDiff(Struct, frozen=True, kw_only=True):
-    """Two nodes side by side: `expected` is what the first has, `actual` what the second has."""
+    """Two nodes compared: `expected` is the first node's value, `actual` the second's."""
 
     first: str
     second: str
@@ -72,7 +72,7 @@ class NodeDiff(Struct, frozen=True, kw_only=True):
 
 
 class Refreshed(Struct, frozen=True, kw_only=True):
-    """Which nodes were asked to look at themselves again, and which could not be."""
+    """The nodes that were asked to take their inventory again, and those that could not be asked."""
 
     asked: list[str] = []
     unreachable: list[str] = []

@@ -140,7 +140,7 @@ class Inventory(Struct, frozen=True, kw_only=True):
 
 
 class NodeInventory(Struct, frozen=True, kw_only=True):
-    """`components` is what the fingerprint is made of; a stale one counts as not known."""
+    """`components` are the parts of the fingerprint; a stale fingerprint counts as unknown."""
 
     node: str
     fingerprint: str = ""

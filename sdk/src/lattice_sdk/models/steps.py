@@ -8,7 +8,7 @@ StepState = Literal["waiting", "running", "ended"]
 
 
 class NodeRanks(Struct, frozen=True, kw_only=True):
-    """The tasks of one node; `ranks` as `0-3,7`."""
+    """The tasks on one node; `ranks` as `0-3,7`."""
 
     node: str = ""
     tasks: int = 0
@@ -16,7 +16,7 @@ class NodeRanks(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """`codes` counts the tasks of a step that is over by what a shell would say of each."""
+    """`codes` counts the tasks of an ended step by exit code, as a shell would report it."""
 
     id: str
     allocation: str
@@ -39,7 +39,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class StepProgram(Struct, frozen=True, kw_only=True):
-    """What some ranks run: `ranks` as `0-3,7`; `%t` in an argument stands for the rank."""
+    """The program of some ranks: `ranks` as `0-3,7`; `%t` in an argument stands for the rank."""
 
     ranks: str
     argv: list[str]

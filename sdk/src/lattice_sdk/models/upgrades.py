@@ -13,7 +13,7 @@ class ServerLevels(Struct, frozen=True, kw_only=True):
 
 
 class AgentProtocols(Struct, frozen=True, kw_only=True):
-    """How many connected agents speak this version of the protocol."""
+    """The number of connected agents that use this protocol version."""
 
     protocol: int
     nodes: int = 0

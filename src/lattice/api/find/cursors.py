@@ -16,7 +16,7 @@ MAX_NUMBER = 2**63 - 1
 
 
 class Page(Struct, Generic[_T], frozen=True, kw_only=True):
-    """A part of a list; `next_cursor` is None at its end."""
+    """One page of a list; `next_cursor` is None on the last page."""
 
     items: list[_T]
     next_cursor: str | None = None

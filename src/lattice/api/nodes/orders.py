@@ -48,7 +48,7 @@ class NodeOrder(StrEnum):
 
 
 class NodeAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of an order for one node: the state it led to, or why it was refused and the state it left.
+    """The outcome for one node: its new state, or the refusal and its unchanged state.
 
     `note`: what is left to do by hand.
     """

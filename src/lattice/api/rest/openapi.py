@@ -42,7 +42,7 @@ def document() -> Json:
         "components": {
             "schemas": components,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-            "responses": {"refused": {"description": "Refused", "content": _json(shown[ErrorAnswer])}},
+            "responses": {"refused": {"description": "The request was refused", "content": _json(shown[ErrorAnswer])}},
         },
         "security": [{"bearer": []}],
     }
@@ -120,15 +120,18 @@ def _responses(operation: Operation, response: Response, shown: dict[Any, Json])
     schemas = [shown[record] for record in response.records]
     match response.kind:
         case "text":
-            answers[status] = {"description": "Bytes as they are", "content": {"text/plain": {"schema": {}}}}
+            answers[status] = {
+                "description": "The bytes as they were written",
+                "content": {"text/plain": {"schema": {}}},
+            }
         case "events":
             content = {"text/event-stream": {"schema": {"anyOf": schemas}}}
-            answers[status] = {"description": "Server-sent events, the data of each as JSON", "content": content}
+            answers[status] = {"description": "Server-sent events with JSON data", "content": content}
         case "record":
-            answers[status] = {"description": "Done", "content": _json(schemas[0])}
+            answers[status] = {"description": "OK", "content": _json(schemas[0])}
         case "choice":
-            answers[status] = {"description": "Done", "content": _json(schemas[0])}
-            answers["200"] = {"description": "What would be", "content": _json(schemas[-1])}
+            answers[status] = {"description": "OK", "content": _json(schemas[0])}
+            answers["200"] = {"description": "The prediction of a dry run", "content": _json(schemas[-1])}
     refused = {"$ref": "#/components/responses/refused"}
     failures = sorted(status for status in set(STATUS.values()) if status > 500)
     return {**answers, "4XX": refused, **{str(status): refused for status in failures}}

@@ -17,7 +17,7 @@ AGAIN_S = 0.1
 
 
 class StepOutput(Struct, frozen=True, kw_only=True):
-    """Whole records of a node's journal, base64; `next` is the place behind them, `node` counts from 0."""
+    """Whole records of a node's journal, base64; `next` is the position after them, `node` counts from 0."""
 
     node: int
     next: int
@@ -25,7 +25,7 @@ class StepOutput(Struct, frozen=True, kw_only=True):
 
 
 class StepGap(Struct, frozen=True, kw_only=True):
-    """This many bytes of a node's journal are gone: they were not read in time."""
+    """The number of bytes of a node's journal that were overwritten before they were read."""
 
     node: int
     next: int

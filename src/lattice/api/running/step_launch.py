@@ -13,7 +13,7 @@ from lattice.wire.work.steps import StepInfo, StepSubmission, launch_request, st
 
 
 async def launch(context: Context, request: StepSubmission) -> StepInfo:
-    """Starts tasks on the nodes of a running allocation, or lets them wait for room there."""
+    """Start tasks on the nodes of a running allocation, or queue them until there is room."""
     allocation = own(context, await find(context, request.id), request.id)
     if allocation.state not in (AllocationState.RUNNING, AllocationState.STARTING):
         raise _not_running(allocation)

@@ -87,7 +87,7 @@ class SettingView(Struct, frozen=True, kw_only=True):
 
 
 class TenantFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a request says of a tenant; what it does not name stays as it is."""
+    """The fields of a tenant to set; the others stay as they are."""
 
     name: str
     request_id: str = ""
@@ -107,7 +107,7 @@ class TenantFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a request says of a vCluster; what it does not name stays as it is."""
+    """The fields of a vCluster to set; the others stay as they are."""
 
     name: str
     request_id: str = ""
@@ -128,7 +128,7 @@ class VclusterFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ProjectFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a request says of a project; what it does not name stays as it is."""
+    """The fields of a project to set; the others stay as they are."""
 
     name: str
     tenant: str = ""

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class BackupView(Struct, frozen=True, kw_only=True):
-    """A backup: the state right after log entry `index` of the history `epoch`, in a folder of `server`."""
+    """A backup of the state after log entry `index` of history `epoch`, stored on `server`."""
 
     path: str
     created_at: str
@@ -16,7 +16,7 @@ class BackupView(Struct, frozen=True, kw_only=True):
 
 
 class RestoreView(Struct, frozen=True, kw_only=True):
-    """What the next start of the server begins with."""
+    """The backup that the server restores at its next start."""
 
     path: str
     index: int

@@ -41,7 +41,7 @@ class MemberView(Struct, frozen=True, kw_only=True):
 
 
 class QuorumStatusView(Struct, frozen=True, kw_only=True):
-    """`leader` is the name of a member, empty while none leads; the digests are those at `digest_index`."""
+    """`leader` is the name of a member, empty while there is none; the digests are those at `digest_index`."""
 
     leader: str
     server: str
@@ -50,7 +50,7 @@ class QuorumStatusView(Struct, frozen=True, kw_only=True):
 
 
 class ServerView(Struct, frozen=True, kw_only=True):
-    """One server as a member; `role` says whether it leads, votes, still learns, or is only invited."""
+    """One member of the quorum; `role` is leader, voter, learner or invited."""
 
     name: str
     role: Literal["leader", "voter", "learner", "invited"]

@@ -16,7 +16,7 @@ MAX_REASON = 1024
 
 
 class ReservationView(Struct, frozen=True, kw_only=True):
-    """`start` and `end` are as they were asked for, `next_start` and `next_end` those of the present or next window."""
+    """`start` and `end` as requested; `next_start` and `next_end` are those of the current or next window."""
 
     name: str
     start: str | None

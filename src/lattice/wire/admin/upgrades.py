@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class ServerLevels(Struct, frozen=True, kw_only=True):
-    """What one server supports; `newest_level` is None when it does not answer, and `problem` says why."""
+    """The levels that one server supports; `newest_level` is None if it does not answer, and `problem` says why."""
 
     name: str
     newest_level: int | None = None
@@ -13,14 +13,14 @@ class ServerLevels(Struct, frozen=True, kw_only=True):
 
 
 class AgentProtocols(Struct, frozen=True, kw_only=True):
-    """How many connected agents speak this version of the protocol."""
+    """The number of connected agents that use this protocol version."""
 
     protocol: int
     nodes: int
 
 
 class UpgradeView(Struct, frozen=True, kw_only=True):
-    """`next_level` is what `finalize` would raise the level to, None when there is none; `blocked_by` why it cannot."""
+    """`next_level` is the level that `finalize` would raise to, None if there is none; `blocked_by` says why it cannot."""
 
     level: int
     next_level: int | None

@@ -36,7 +36,7 @@ def checks_of(message: pb.HealthReport) -> HealthReport:
 
 
 class VitalsView(Struct, frozen=True, kw_only=True, gc=False):
-    """What the last heartbeat said of the node's health; `temperature_c` is None where no sensor shows one."""
+    """The node's health at its last heartbeat; `temperature_c` is None without a sensor."""
 
     gpus: int
     temperature_c: float | None
@@ -54,7 +54,7 @@ def vitals_view(beat: Beat) -> VitalsView:
 
 
 class CheckView(Struct, frozen=True, kw_only=True):
-    """One check of a node; `since_s` = how long ago it ran."""
+    """One health check of a node; `since_s` is its age in seconds."""
 
     name: str
     verdict: Verdict

@@ -14,7 +14,7 @@ NOT_SHOWN = "not shown"
 
 
 class DifferenceView(Struct, frozen=True, kw_only=True):
-    """An empty text = the component is not there."""
+    """An empty string means that the component is missing."""
 
     component: str
     expected: str
@@ -22,7 +22,7 @@ class DifferenceView(Struct, frozen=True, kw_only=True):
 
 
 class ConformanceGroupView(Struct, frozen=True, kw_only=True):
-    """Nodes of one fingerprint. `differences` are those from the largest group, as `expected`; `baseline_of` names vClusters."""
+    """Nodes with the same fingerprint. `differences` compares them with the largest group (`expected`); `baseline_of` lists vClusters."""
 
     fingerprint: str
     size: int
@@ -32,7 +32,7 @@ class ConformanceGroupView(Struct, frozen=True, kw_only=True):
 
 
 class BaselineView(Struct, frozen=True, kw_only=True):
-    """What the nodes of a vCluster should be. `kind` says which nodes of it a majority is of; a declared one is for all."""
+    """The baseline of a vCluster. `kind` is the kind of node that a majority baseline covers; a declared one covers all."""
 
     vcluster: str
     source: Literal["declared", "majority", "none"]
@@ -45,7 +45,7 @@ class BaselineView(Struct, frozen=True, kw_only=True):
 
 
 class DriftView(Struct, frozen=True, kw_only=True):
-    """A node that differs. `given_up_at` is when it is taken down if nothing happens; `verified_at` = right again, waits for approval."""
+    """A node that has drifted. `given_up_at` is when it goes Down unless repaired; `verified_at` is set once it matches again and waits for approval."""
 
     node: str
     state: NodeState
@@ -61,7 +61,7 @@ class DriftView(Struct, frozen=True, kw_only=True):
 
 
 class ConformanceView(Struct, frozen=True, kw_only=True):
-    """`unknown` are nodes that have told nothing, or nothing fresh."""
+    """`unknown` lists nodes without a current inventory."""
 
     nodes: int
     groups: tuple[ConformanceGroupView, ...]
@@ -71,7 +71,7 @@ class ConformanceView(Struct, frozen=True, kw_only=True):
 
 
 class NodeDiffView(Struct, frozen=True, kw_only=True):
-    """Two nodes side by side: `expected` is what the first has, `actual` what the second has."""
+    """Two nodes compared: `expected` is the first node's value, `actual` the second's."""
 
     first: str
     second: str
@@ -82,7 +82,7 @@ class NodeDiffView(Struct, frozen=True, kw_only=True):
 
 
 class RefreshView(Struct, frozen=True, kw_only=True):
-    """Which nodes were asked to look at themselves again, and which could not be."""
+    """The nodes that were asked to take their inventory again, and those that could not be asked."""
 
     asked: tuple[str, ...]
     unreachable: tuple[str, ...]

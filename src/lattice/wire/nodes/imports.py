@@ -8,7 +8,7 @@ from lattice.wire.bounds import WholeText
 
 
 class ConfFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file with its text or, where it could not be read, why."""
+    """A file with its text, or the reason why it could not be read."""
 
     path: Annotated[str, Meta(min_length=1, max_length=4096)]
     text: WholeText | None = None
@@ -16,7 +16,7 @@ class ConfFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class NodeImport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A SlurmConf and the files that it names, or a NodeSpecConf alone. The first file is where reading begins."""
+    """A SlurmConf with the files it includes, or a NodeSpecConf alone. Reading starts with the first file."""
 
     files: list[ConfFile]
     dry_run: bool = False
@@ -24,7 +24,7 @@ class NodeImport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ImportChange(Struct, frozen=True, kw_only=True):
-    """One change, of one thing or of several nodes that change alike."""
+    """One change to one object, or to several nodes that change alike."""
 
     what: str  # "node", "vcluster" or "setting"
     name: str
@@ -32,7 +32,7 @@ class ImportChange(Struct, frozen=True, kw_only=True):
 
 
 class NodeImportView(Struct, frozen=True, kw_only=True):
-    """`needs` are further files without which nothing can be said; as long as there are any, nothing was done."""
+    """`needs` lists included files that are missing; while there are any, nothing was changed."""
 
     needs: tuple[str, ...]
     dry_run: bool

@@ -10,11 +10,11 @@ from lattice.wire.text.times import rfc3339
 
 
 class InventoryDocument(Inventory, frozen=True, kw_only=True, omit_defaults=True):
-    """The document as the node sent it, under a name of its own among the messages."""
+    """The inventory document as the node sent it."""
 
 
 class NodeInventoryView(Struct, frozen=True, kw_only=True):
-    """`components` is what the fingerprint is made of; a stale one counts as not known."""
+    """`components` are the parts of the fingerprint; a stale fingerprint counts as unknown."""
 
     node: str
     fingerprint: str

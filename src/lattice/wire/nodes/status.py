@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 
 class NodeStatus(Struct, frozen=True, kw_only=True, gc=False):
-    """One node; only the fields that were asked for."""
+    """One node with the requested fields."""
 
     Name: str | UnsetType = UNSET
     OS: str | UnsetType = UNSET
@@ -34,7 +34,7 @@ class NodeStatus(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class NodeSummary(Struct, frozen=True, kw_only=True):
-    """Nodes in one state; `nodes` folded."""
+    """The nodes in one state; `nodes` is a host list such as `n[1-4]`."""
 
     State: str
     NodeState: str

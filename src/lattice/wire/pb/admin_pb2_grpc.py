@@ -301,154 +301,154 @@ class AdminServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def SlurmCommand(self, request, context):
-        """Carries out a command of Slurm's. What it refuses is an answer too, with the text and the exit code of Slurm's own.
+        """Run a Slurm command. A refusal is a normal answer with Slurm's text and exit code.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ConformanceStatus(self, request, context):
-        """Groups of like nodes, the largest first, what separates them from it, and who differs from the baseline.
+        """Group nodes by configuration, largest group first, with the differences from it and from the baseline.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RefreshConformance(self, request, context):
-        """Asks nodes to look at themselves again; what they find comes with their next report.
+        """Ask nodes to take their inventory again; the result arrives with their next report.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetBaseline(self, request, context):
-        """What the nodes of a vCluster should be: what was declared, else the majority of its largest kind of node.
+        """Get the baseline of a vCluster: the declared one, otherwise the majority of its largest kind of node.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetBaseline(self, request, context):
-        """Declares what the nodes of a vCluster should be.
+        """Declare the baseline of a vCluster.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UnsetBaseline(self, request, context):
-        """Lets the majority count again.
+        """Delete the declared baseline; the majority counts again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListTenants(self, request, context):
-        """The caller's tenants, or all of them.
+        """List the caller's tenants; all tenants for administrators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateTenant(self, request, context):
-        """A new tenant.
+        """Create a tenant.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetTenant(self, request, context):
-        """One tenant with its limits and what it holds now.
+        """Get one tenant with its limits and current use.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateTenant(self, request, context):
-        """Changes the limits that the request names.
+        """Change the limits that the request contains.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def TenantUsage(self, request, context):
-        """What one tenant used, user by user, and how much of its budgets that is.
+        """Get a tenant's usage by user, and the fraction of its budgets used.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UserUsage(self, request, context):
-        """What one user used in the tenants that the caller may see.
+        """Get a user's usage in the tenants that the caller may see.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UsageReport(self, request, context):
-        """Sums over what ended, in rows by user, project or tenant; as much of it as the caller may see.
+        """Report the usage of ended work by user, project or tenant, as far as the caller may see it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListVclusters(self, request, context):
-        """The vClusters that the caller's tenants may use, or all.
+        """List the vClusters that the caller's tenants may use; all of them for administrators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateVcluster(self, request, context):
-        """A new vCluster.
+        """Create a vCluster.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetVcluster(self, request, context):
-        """One vCluster with its limits and what is in it.
+        """Get one vCluster with its limits, nodes and current use.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateVcluster(self, request, context):
-        """Changes what the request names.
+        """Change the fields that the request contains.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def VclusterQueue(self, request, context):
-        """What waits in a vCluster, in the order in which it is considered; what no cycle has seen yet comes last.
+        """List the queue of a vCluster in scheduling order; submissions that no cycle has seen yet come last.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListProjects(self, request, context):
-        """Projects of the caller's tenants, of one of them, or all.
+        """List the projects of the caller's tenants, or of one tenant.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateProject(self, request, context):
-        """A new project of a tenant.
+        """Create a project in a tenant.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateProject(self, request, context):
-        """Changes the limits that the request names.
+        """Change the limits that the request contains.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListReservations(self, request, context):
-        """Reservations that concern the caller, those that come first at the top.
+        """List the reservations that concern the caller, earliest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -462,7 +462,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetReservation(self, request, context):
-        """One reservation.
+        """Get one reservation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -476,189 +476,189 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListSettings(self, request, context):
-        """All settings with their values in force.
+        """List all settings with their current values.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSetting(self, request, context):
-        """One setting.
+        """Get one setting.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetSetting(self, request, context):
-        """Changes one setting.
+        """Change one setting.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SchedulerStatus(self, request, context):
-        """What the scheduling loop did last, and what it has before it.
+        """Get the scheduler's last cycle and its current queue.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RaftStatus(self, request, context):
-        """All servers, with the digests of those that answer at an index that all of them have.
+        """Get the status of all servers, with state digests compared at a common log index.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def TransferLeader(self, request, context):
-        """Hands leadership to the server named, or to whichever is first; answered by the leader.
+        """Transfer leadership to the named server, or to the first one that can take it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListServers(self, request, context):
-        """The servers as members: who votes, who still learns, who is invited, and how each is.
+        """List the members of the quorum: voters, learners and invited servers, each with its health.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def InviteServer(self, request, context):
-        """A single-use token by which a new server gets its certificates and joins.
+        """Create a single-use token with which a new server gets its certificates and joins.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RemoveServer(self, request, context):
-        """Takes a server out for good, or withdraws an invitation; refused where a majority would be lost.
+        """Remove a server for good, or withdraw an invitation; refused if the quorum would lose its majority.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PromoteServer(self, request, context):
-        """Gives a server that has caught up its vote.
+        """Promote a server that has caught up to a voter.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RenewCertificates(self, request, context):
-        """New keys and certificates for every server; nothing is restarted.
+        """Renew the keys and certificates of every server without a restart.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpgradeStatus(self, request, context):
-        """The level of the cluster, what each server supports, and which protocol versions the agents speak.
+        """Get the level of the cluster, the levels each server supports, and the protocol versions of the agents.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FinalizeUpgrade(self, request, context):
-        """Raises the level by one when every server supports the next; there is no way back.
+        """Raise the level by one once every server supports it; this cannot be undone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateBackup(self, request, context):
-        """A backup of the state as it is now.
+        """Create a backup of the current state.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListBackups(self, request, context):
-        """The backups of all servers, each in its own folder, oldest first.
+        """List the backups on all servers, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def VerifyBackup(self, request, context):
-        """A backup of which every byte was checked and whose state can be loaded.
+        """Verify a backup: check every byte and load its state.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RestoreBackup(self, request, context):
-        """Lets the next start of this server begin with a backup, which is checked now.
+        """Verify a backup and restore it at the next start of this server.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def QueryAudit(self, request, context):
-        """Entries of the chain, oldest first, as far as the caller may see them.
+        """List the audit entries that the caller may see, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExportAudit(self, request, context):
-        """The chain as lines of JSON with its seals and a signature over all of it; a selection of it is signed alone.
+        """Export the audit chain as JSON lines with its seals and a signature; a selection carries only the signature.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListAuditKeys(self, request, context):
-        """The public keys that seal or have sealed the chain.
+        """List the public keys of the audit chain, current and retired.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RotateAuditKey(self, request, context):
-        """Give the leader a new key; seals of the old key still verify with the old key.
+        """Rotate the leader's audit key; older seals still verify with the old key.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def History(self, request, context):
-        """A page of finished allocations, newest first.
+        """List finished allocations, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def NotifySettings(self, request, context):
-        """The caller's default notifications, and the channels of the site.
+        """Get the caller's default notifications and the site's channels.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetNotifyDefault(self, request, context):
-        """What to tell the caller of allocations that do not say it themselves.
+        """Set the caller's default notifications, for allocations that request none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ClearNotifyDefault(self, request, context):
-        """Nothing by default any more.
+        """Delete the caller's default notifications.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WebhookKey(self, request, context):
-        """With what the caller's own webhooks are signed.
+        """Get the key that signs the caller's webhooks.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Whoami(self, request, context):
-        """What the token says of its bearer.
+        """Get the identity and roles in the caller's token.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -200,154 +200,154 @@ class AllocationServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def Submit(self, request, context):
-        """A new allocation or task group, durable and visible before the answer; or what would become of it.
+        """Submit an allocation or a task group; it is durable and visible when the call returns. With `dry_run`, only predict the outcome.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SubmitBatch(self, request, context):
-        """New allocations or task groups, all durable and visible before the answer; a refusal of one spoils no other.
+        """Submit several allocations or task groups; each is accepted or refused on its own, and all accepted ones are durable when the call returns.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """A page of what the caller may see, newest first.
+        """List the allocations that the caller may see, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Count(self, request, context):
-        """How many there are in each state.
+        """Count allocations by state.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CancelMany(self, request, context):
-        """Cancel by id, or all of the caller's own in some states; reports the outcome of each.
+        """Cancel allocations by ID, or all of the caller's own that match the filters; returns the outcome of each.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """One allocation, task or task group, wherever it lies.
+        """Get one allocation, task or task group, active or archived.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Explanation(self, request, context):
-        """Why one allocation, task or group waits, how it is ranked, when and where it will start as things are.
+        """Explain why an allocation, task or group is waiting, how it ranks, and when and where it is predicted to start.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Wait(self, request, context):
-        """Answers when the allocation has ended, or with its present state when the time is over.
+        """Wait until the allocation has ended; returns its current state when the timeout expires first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Logs(self, request, context):
-        """What was written so far, node after node.
+        """Get the output written so far, node by node.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StreamLogs(self, request, context):
-        """What was written and what will be, until the allocation has ended.
+        """Stream the output, from its beginning until the allocation has ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def LaunchStep(self, request, context):
-        """Starts tasks on the nodes of a running allocation, or lets them wait for room there.
+        """Start tasks on the nodes of a running allocation, or queue them until there is room.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSteps(self, request, context):
-        """The steps of an allocation, those that are over and those that are not, by number.
+        """List the steps of an allocation, active and ended, by number.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetStep(self, request, context):
-        """One step.
+        """Get one step.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FollowStep(self, request, context):
-        """What the tasks write, until they have ended, and how they ended.
+        """Stream the output of the tasks until they end, then their result.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FeedStep(self, request, context):
-        """Input for the tasks; answers how much was taken, which may be less than was sent.
+        """Send input to the tasks; returns how much was accepted, which may be less than was sent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SignalStep(self, request, context):
-        """Sends a signal to all tasks of a step.
+        """Send a signal to all tasks of a step.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResizeStep(self, request, context):
-        """Tells a step's terminal its size.
+        """Set the size of a step's terminal.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EndStep(self, request, context):
-        """Ends a step: its tasks get SIGTERM, after the grace period SIGKILL.
+        """Stop a step: its tasks get SIGTERM, then SIGKILL after the grace period.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Cancel(self, request, context):
-        """Ends it; the answer may still say Stopping.
+        """Cancel an allocation; the returned state may still be Stopping.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Signal(self, request, context):
-        """Sends a signal to what an allocation runs; never repeated, and lost when its node is.
+        """Send a signal to the processes of an allocation; delivered at most once, and lost if the node is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Hold(self, request, context):
-        """Keeps a pending allocation from starting.
+        """Keep a pending allocation from starting.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Release(self, request, context):
-        """Takes a hold away.
+        """Release a held allocation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -361,63 +361,63 @@ class AllocationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Resume(self, request, context):
-        """Resume it.
+        """Resume a suspended allocation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Requeue(self, request, context):
-        """Ends the present run and runs again under the same id.
+        """Stop the current run and queue the allocation again under the same ID.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Update(self, request, context):
-        """Changes walltime, priority or name, within the limits of tenant and vCluster.
+        """Change walltime, priority or name, within the limits of the tenant and the vCluster.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SubmitDag(self, request, context):
-        """A new DAG, all its allocations or none; durable and visible before the answer.
+        """Submit a DAG, all of its allocations or none; it is durable and visible when the call returns.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListDags(self, request, context):
-        """DAGs, newest first, running and ended.
+        """List DAGs, active and ended, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetDag(self, request, context):
-        """One DAG with its allocations, archived or not.
+        """Get one DAG with its allocations, active or archived.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetDagGraph(self, request, context):
-        """Allocations and edges; with `format` a drawing of them.
+        """Get the allocations and edges of a DAG; with `format`, a drawing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CancelDag(self, request, context):
-        """Ends everything of the DAG that has not ended.
+        """Cancel every allocation of the DAG that has not ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Changes of what the caller may see, from `since` or from now on.
+        """Stream changes of everything the caller may see, starting at `since` or now.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

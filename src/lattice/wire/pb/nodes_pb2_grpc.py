@@ -170,84 +170,84 @@ class NodeServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def Status(self, request, context):
-        """Chosen fields of chosen nodes, in the order of the file they were imported from or as asked.
+        """Get selected fields of selected nodes, in the order of the imported file or of `sort`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Summary(self, request, context):
-        """How many nodes are in which state, and which.
+        """Count nodes by state, with their names.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Import(self, request, context):
-        """Declares the nodes of the files with what each must have, their partitions as vClusters, and their settings.
+        """Import nodes, partitions (as vClusters) and settings from Slurm configuration files.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """Nodes in the order of the file they were imported from, then by name; or filtered and sorted by fields of their status.
+        """List nodes in the order of the imported file, then by name; or filtered and sorted by status fields.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """One node.
+        """Get one node.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetInventory(self, request, context):
-        """The node's hardware, firmware and software, its fingerprint, and what that is made of.
+        """Get the node's hardware, firmware and software, its fingerprint, and the components of the fingerprint.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Events(self, request, context):
-        """What happened to a node, oldest first; the last entries are kept.
+        """List the latest events of a node, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Drain(self, request, context):
-        """Lets its work end and starts nothing more there.
+        """Drain a node: running work finishes, nothing new starts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Undrain(self, request, context):
-        """Takes a drain back.
+        """Undrain a node.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Disable(self, request, context):
-        """Take it out of service immediately; its work is lost.
+        """Disable a node immediately; its work is lost.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Enable(self, request, context):
-        """Brings a disabled node back.
+        """Enable a disabled node.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Reboot(self, request, context):
-        """Reboot it; it is Booting from now on.
+        """Reboot a node; it is Booting until it registers again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -261,42 +261,42 @@ class NodeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Wipe(self, request, context):
-        """Has everything erased that sensitive work may have left on it.
+        """Wipe a node: erase everything that sensitive work may have left on it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DrainSet(self, request, context):
-        """Lets the work of these nodes end and starts nothing more there.
+        """Drain nodes: running work finishes, nothing new starts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UndrainSet(self, request, context):
-        """Takes drains back.
+        """Undrain nodes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DisableSet(self, request, context):
-        """Take these nodes out of service immediately; their work is lost.
+        """Disable nodes immediately; their work is lost.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EnableSet(self, request, context):
-        """Brings disabled nodes back.
+        """Enable disabled nodes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RebootSet(self, request, context):
-        """Reboot these nodes; they are Booting from now on.
+        """Reboot nodes; they are Booting until they register again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -310,42 +310,42 @@ class NodeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WipeSet(self, request, context):
-        """Has everything erased that sensitive work may have left on these nodes.
+        """Wipe nodes: erase everything that sensitive work may have left on them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Check(self, request, context):
-        """Runs the node's checks now and says how they stand.
+        """Run the node's health checks now and return their results.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Diff(self, request, context):
-        """What differs between two nodes.
+        """Compare two nodes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Approve(self, request, context):
-        """Takes back a node whose drift was remedied and that waits for an operator's word, or a sensitive one as it has become.
+        """Approve a node whose drift was repaired, or accept the current configuration of a sensitive node.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Admit(self, request, context):
-        """Lets in a node that waits for admission, or whose credentials were revoked; or a name before its node comes.
+        """Admit a node that waits for admission or whose credentials were revoked, or admit a name in advance.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Revoke(self, request, context):
-        """Ends all credentials of a node at once: its session is closed, what ran there is lost, what it shows is refused.
+        """Revoke all credentials of a node: its session is closed, its work is lost, and its credentials are refused from now on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

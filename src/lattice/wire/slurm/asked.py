@@ -6,7 +6,7 @@ from lattice.core.model.work.asked import Asked
 
 
 class AskedView(Struct, frozen=True, kw_only=True, gc=False):
-    """In the words of the command; figures of 0 and empty texts were not asked for."""
+    """The request as it was submitted; zeros and empty strings mean that nothing was requested."""
 
     program: str
     partition: str
@@ -26,7 +26,7 @@ class AskedView(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AskedDetailsView(Struct, frozen=True, kw_only=True, gc=False):
-    """What of that only the owner and a SystemAdmin may read. Files are patterns, not names."""
+    """Details of the request that only the owner and a SystemAdmin may read. Files are patterns, not names."""
 
     comment: str
     command: str

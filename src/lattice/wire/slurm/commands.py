@@ -10,7 +10,7 @@ MAX_WORDS = 32_768
 
 
 class SlurmCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`argv` is without the program's name; `environment` what the program may pass on.
+    """`argv` without the program's name; `environment` holds the variables that the command may pass on.
 
     `script` is the text behind `script_path`, or what came on stdin when there is no path. `resume` is the answer's, when it asked for that.
     """
@@ -30,7 +30,7 @@ class SlurmCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SlurmStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A step that the program attends to until it has ended: shows its output, forwards input and signals.
+    """A step that the command follows to its end: it shows output and forwards input and signals.
 
     `stdout`, `stderr` are files that the program writes; empty = its own streams.
     """
@@ -49,7 +49,7 @@ class SlurmStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SlurmProgram(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A program that is run where the command was typed; an empty `argv` means a shell."""
+    """A program to run on the caller's machine; an empty `argv` means a shell."""
 
     argv: list[str] = []
     environment: dict[str, str] = {}
@@ -57,7 +57,7 @@ class SlurmProgram(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SlurmAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Printed as it is, then the program ends with `code`, unless there is more to do.
+    """The command prints this output unchanged and exits with `code`, unless there is more to do.
 
     With `needs` nothing was done yet: `script` asks for the file `path`, `stdin` for what is piped in, and the same command is sent
     again with it. With `resume` the command is asked again with that word, for what takes longer. With `attend` or `spawn` the program

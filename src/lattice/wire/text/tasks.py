@@ -29,7 +29,7 @@ Blocks = tuple[tuple[int, int, int], ...]
 
 
 class TaskRange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same as an object, its ends included."""
+    """A range of task indices as an object; both ends are included."""
 
     start: int = 0
     end: int

@@ -108,7 +108,7 @@ class ConstraintsView(Struct, frozen=True, kw_only=True):
 
 
 class DetailsView(Struct, frozen=True, kw_only=True):
-    """What only the owner and a SystemAdmin may read."""
+    """Details that only the owner and a SystemAdmin may read."""
 
     entrypoint: tuple[str, ...]
     script: str
@@ -181,7 +181,7 @@ class AllocationView(Struct, frozen=True, kw_only=True):
 
 
 class CancelAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one id of a bulk cancel."""
+    """The outcome for one ID of a bulk cancel."""
 
     id: str
     ok: bool

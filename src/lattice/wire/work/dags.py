@@ -19,7 +19,7 @@ from lattice.wire.work.submissions import Submission, check_together
 
 
 class DagAllocation(Submission, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One member: a submission with a name in the DAG (`id`, or else its name). `nodes` and `walltime` are short forms."""
+    """One member: a submission with an ID in the DAG (`id`, otherwise its name). `nodes` and `walltime` are short forms."""
 
     id: str = ""
     nodes: int | Short | None = None
@@ -27,7 +27,7 @@ class DagAllocation(Submission, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class DagSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /dags. Tenant, project, vCluster and directory hold for members that do not say theirs."""
+    """The body of POST /dags. Tenant, project, vCluster and directory are defaults for members that set none."""
 
     allocations: list[DagAllocation]
     name: str = ""
@@ -65,7 +65,7 @@ class DagMemberView(Struct, frozen=True, kw_only=True):
 
 
 class DagView(Struct, frozen=True, kw_only=True):
-    """`allocations` is not part of lists."""
+    """`allocations` is left out of lists."""
 
     id: str
     number: int
@@ -90,7 +90,7 @@ class DagNode(Struct, frozen=True, kw_only=True):
 
 
 class DagEdge(Struct, frozen=True, kw_only=True):
-    """From a predecessor to its successor. Edges with the same `clause` of one successor are alternatives."""
+    """An edge from a predecessor to its successor. Edges of one successor with the same `clause` are alternatives."""
 
     source: str
     target: str

@@ -22,7 +22,7 @@ class AlternativeFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class DependencyFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One dependency, or with `any_of` several of which one is enough."""
+    """One dependency, or with `any_of` several of which one suffices."""
 
     ref: str = ""
     condition: Short = "success"

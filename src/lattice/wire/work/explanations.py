@@ -9,7 +9,7 @@ _DIGITS = 6
 
 
 class ExplanationView(Struct, frozen=True, kw_only=True):
-    """`rank` 1 = the next of its vCluster; null when it does not wait. `scores` has each factor by name and "total"."""
+    """`rank` 1 is the next in its vCluster; null if the allocation is not waiting. `scores` maps each factor, and "total", to its value."""
 
     id: str | None
     state: str

@@ -30,7 +30,7 @@ _HINT = f"of {', '.join(Occasion)}, time-limit-near, all, none; tasks = of each 
 
 
 class NotifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Events, and destinations: `mail:ADDRESS`, `webhook:URL`; none = those of the user's default."""
+    """Events, and destinations: `mail:ADDRESS`, `webhook:URL`; without destinations, those of the user's default."""
 
     on: list[str] | str = []
     to: list[str] = []

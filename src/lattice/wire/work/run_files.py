@@ -17,7 +17,7 @@ OpenMode = Literal["truncate", "append"]
 
 
 class OutputFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Names with patterns: `%j` number, `%x` name, `%a` index, `%N` node ... An empty `stderr` joins `stdout`."""
+    """File name patterns: `%j` number, `%x` name, `%a` index, `%N` node and so on. An empty `stderr` goes to `stdout`."""
 
     stdout: str = ""
     stderr: str = ""

@@ -27,14 +27,14 @@ StepState = Literal["waiting", "running", "ended"]
 
 
 class ProgramFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What some ranks run: `ranks` as `0-3,7`; `%t` in an argument stands for the rank."""
+    """The program of some ranks: `ranks` as `0-3,7`; `%t` in an argument stands for the rank."""
 
     ranks: TaskList
     argv: list[Argument]
 
 
 class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A launch. `input`: `none`, `all`, a rank, or a file; `output`, `error`: files written on the nodes, with `%t` and the like."""
+    """A step to launch. `input`: `none`, `all`, a rank, or a file; `output`, `error`: files written on the nodes, with patterns such as `%t`."""
 
     id: str
     request_id: str = ""
@@ -63,7 +63,7 @@ class StepSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class NodeRanks(Struct, frozen=True, kw_only=True):
-    """The tasks of one node; `ranks` as `0-3,7`."""
+    """The tasks on one node; `ranks` as `0-3,7`."""
 
     node: str
     tasks: int
@@ -71,7 +71,7 @@ class NodeRanks(Struct, frozen=True, kw_only=True):
 
 
 class StepInfo(Struct, frozen=True, kw_only=True):
-    """`codes` counts the tasks of a step that is over by what a shell would say of each."""
+    """`codes` counts the tasks of an ended step by exit code, as a shell would report it."""
 
     id: str
     allocation: str

@@ -38,7 +38,7 @@ DEFAULT_SPAN_MS = 30 * 86_400_000
 
 
 class AuditQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`user` is who acted or whose it is; without `since` and `allocation` the last 30 days are looked through."""
+    """`user` is the actor or the owner; without `since` and `allocation`, the last 30 days."""
 
     user: Word = ""
     allocation: Word = ""
@@ -52,7 +52,7 @@ class AuditQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class AuditExportQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Without any of them, and for an administrator of the system: the whole chain with its seals."""
+    """Without a filter, a SystemAdmin gets the whole chain with its seals."""
 
     user: Word = ""
     allocation: Word = ""
@@ -92,7 +92,7 @@ class _Filter:
 
 
 async def query_audit(context: Context, request: AuditQuery) -> Page[AuditView]:
-    """Entries of the chain, oldest first, as far as the caller may see them."""
+    """List the audit entries that the caller may see, oldest first."""
     limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
     after = read_cursor(request.cursor, tuple[int])[0] if request.cursor else 0
     wanted = _wanted(context, request, default_span=True)
@@ -110,7 +110,7 @@ async def query_audit(context: Context, request: AuditQuery) -> Page[AuditView]:
 
 
 async def export_audit(context: Context, request: AuditExportQuery) -> TextAnswer:
-    """The chain as lines of JSON with its seals and a signature over all of it; a selection of it is signed alone."""
+    """Export the audit chain as JSON lines with its seals and a signature; a selection carries only the signature."""
     service = _service(context)
     wanted = _wanted(context, request, default_span=False)
     said = {name: value for name, value in _said(request).items() if value}
@@ -128,12 +128,12 @@ async def export_audit(context: Context, request: AuditExportQuery) -> TextAnswe
 
 
 async def list_audit_keys(context: Context, request: NoParameters) -> Page[AuditKeyView]:
-    """The public keys that seal or have sealed the chain."""
+    """List the public keys of the audit chain, current and retired."""
     return Page(items=[audit_key_view(key) for key in context.state.audit.keys.values()])
 
 
 async def rotate_audit_key(context: Context, request: RotateAuditKey) -> AuditKeyView:
-    """Give the leader a new key; seals of the old key still verify with the old key."""
+    """Rotate the leader's audit key; older seals still verify with the old key."""
     try:
         return audit_key_view(await _service(context).rotate(context.user))
     except AuditError as error:

@@ -13,7 +13,7 @@ from lattice.wire.admin.backups import BackupView, RestoreView
 
 
 class CreateBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`path` is a new directory on the leader; empty: the leader chooses one in its backup directory."""
+    """`path` is a new directory on the leader; if empty, the leader creates one in its backup directory."""
 
     path: str = ""
     request_id: str = ""
@@ -29,7 +29,7 @@ class RestoreBackup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 async def create_backup(context: Context, request: CreateBackup) -> BackupView:
-    """A backup of the state as it is now."""
+    """Create a backup of the current state."""
     await record(context, "backup.create", request.path, outcome=AuditOutcome.BEGUN)
     try:
         return _view(await _service(context).create(request.path, request.request_id or context.request_id))
@@ -38,12 +38,12 @@ async def create_backup(context: Context, request: CreateBackup) -> BackupView:
 
 
 async def list_backups(context: Context, request: NoParameters) -> Page[BackupView]:
-    """The backups of all servers, each in its own folder, oldest first."""
+    """List the backups on all servers, oldest first."""
     return Page(items=[_view(found) for found in await _service(context).list()])
 
 
 async def verify_backup(context: Context, request: VerifyBackup) -> BackupView:
-    """A backup of which every byte was checked and whose state can be loaded."""
+    """Verify a backup: check every byte and load its state."""
     try:
         return _view(await _service(context).verify(request.path))
     except BackupError as error:
@@ -51,7 +51,7 @@ async def verify_backup(context: Context, request: VerifyBackup) -> BackupView:
 
 
 async def restore_backup(context: Context, request: RestoreBackup) -> RestoreView:
-    """Lets the next start of this server begin with a backup, which is checked now."""
+    """Verify a backup and restore it at the next start of this server."""
     await record(context, "backup.restore", request.path, outcome=AuditOutcome.BEGUN)
     try:
         found = await _service(context).restore_at_start(request.path, context.user)

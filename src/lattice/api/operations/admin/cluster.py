@@ -54,17 +54,17 @@ class SelfView(Struct, frozen=True, kw_only=True):
 
 
 async def list_settings(context: Context, request: NoParameters) -> Page[SettingView]:
-    """All settings with their values in force."""
+    """List all settings with their current values."""
     return Page(items=[_setting(context, key) for key in sorted(SETTINGS) if SETTINGS[key].is_read])
 
 
 async def get_setting(context: Context, request: GetSetting) -> SettingView:
-    """One setting."""
+    """Get one setting."""
     return _setting(context, request.key)
 
 
 async def set_setting(context: Context, request: SetSettingRequest) -> SettingView:
-    """Changes one setting."""
+    """Change one setting."""
     known = SETTINGS.get(request.key)
     if known is not None and not known.is_read:
         raise _not_yet(request.key)
@@ -81,7 +81,7 @@ async def set_setting(context: Context, request: SetSettingRequest) -> SettingVi
 
 
 async def scheduler_status(context: Context, request: NoParameters) -> SchedulerView:
-    """What the scheduling loop did last, and what it has before it."""
+    """Get the scheduler's last cycle and its current queue."""
     services, state = context.services, context.state
     status = services.scheduling.status()
     counts = state.state_counts
@@ -104,7 +104,7 @@ async def scheduler_status(context: Context, request: NoParameters) -> Scheduler
 
 
 async def whoami(context: Context, request: NoParameters) -> SelfView:
-    """What the token says of its bearer."""
+    """Get the identity and roles in the caller's token."""
     identity = context.identity
     tenant = context.tenant or (identity.tenants[0] if identity.tenants else "")
     if context.tenant:

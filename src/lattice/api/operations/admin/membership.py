@@ -32,12 +32,12 @@ class RenewCertificates(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 async def list_servers(context: Context, request: NoParameters) -> Page[ServerView]:
-    """The servers as members: who votes, who still learns, who is invited, and how each is."""
+    """List the members of the quorum: voters, learners and invited servers, each with its health."""
     return await _page(_membership(context))
 
 
 async def invite_server(context: Context, request: InviteServer) -> InvitationView:
-    """A single-use token by which a new server gets its certificates and joins."""
+    """Create a single-use token with which a new server gets its certificates and joins."""
     membership = _membership(context)
     await record(context, "server.invite", request.name, outcome=AuditOutcome.BEGUN)
     try:
@@ -48,7 +48,7 @@ async def invite_server(context: Context, request: InviteServer) -> InvitationVi
 
 
 async def promote_server(context: Context, request: NamedServer) -> Page[ServerView]:
-    """Gives a server that has caught up its vote."""
+    """Promote a server that has caught up to a voter."""
     membership = _membership(context)
     await _check_known(membership, request.name)
     await record(context, "server.promote", request.name, outcome=AuditOutcome.BEGUN)
@@ -60,7 +60,7 @@ async def promote_server(context: Context, request: NamedServer) -> Page[ServerV
 
 
 async def remove_server(context: Context, request: NamedServer) -> Page[ServerView]:
-    """Takes a server out for good, or withdraws an invitation; refused where a majority would be lost."""
+    """Remove a server for good, or withdraw an invitation; refused if the quorum would lose its majority."""
     membership = _membership(context)
     await record(context, "server.remove", request.name, outcome=AuditOutcome.BEGUN)
     try:
@@ -75,7 +75,7 @@ async def remove_server(context: Context, request: NamedServer) -> Page[ServerVi
 
 
 async def renew_certificates(context: Context, request: RenewCertificates) -> Page[RenewedView]:
-    """New keys and certificates for every server; nothing is restarted."""
+    """Renew the keys and certificates of every server without a restart."""
     membership = _membership(context)
     await record(context, "server.renew", outcome=AuditOutcome.BEGUN)
     return Page(items=[renewed_view(renewed) for renewed in await membership.renew_all()])

@@ -24,7 +24,7 @@ class ClearNotifyDefault(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class NotifySettingsView(Struct, frozen=True, kw_only=True):
-    """`channels` are those that the site has; `waiting` is how many of the caller's are not sent yet."""
+    """`channels` are those of the site; `waiting` counts the caller's notifications that are not yet sent."""
 
     user: str
     on: tuple[str, ...]
@@ -43,12 +43,12 @@ class WebhookKeyView(Struct, frozen=True, kw_only=True):
 
 
 async def notify_settings(context: Context, request: NoParameters) -> NotifySettingsView:
-    """The caller's default notifications, and the channels of the site."""
+    """Get the caller's default notifications and the site's channels."""
     return _view(context)
 
 
 async def set_notify_default(context: Context, request: NotifyDefaultRequest) -> NotifySettingsView:
-    """What to tell the caller of allocations that do not say it themselves."""
+    """Set the caller's default notifications, for allocations that request none."""
     notify = parse_notify(NotifyRequest(on=request.on, to=request.to, each_task=request.each_task), "")
     own = context.services.notifications.own_address(context.user)
     if notify.on and not notify.to:
@@ -60,13 +60,13 @@ async def set_notify_default(context: Context, request: NotifyDefaultRequest) ->
 
 
 async def clear_notify_default(context: Context, request: ClearNotifyDefault) -> NotifySettingsView:
-    """Nothing by default any more."""
+    """Delete the caller's default notifications."""
     await _set(context, Notify(), request.request_id)
     return _view(context)
 
 
 async def webhook_key(context: Context, request: NoParameters) -> WebhookKeyView:
-    """With what the caller's own webhooks are signed."""
+    """Get the key that signs the caller's webhooks."""
     key = context.services.notifications.key_of(context.user)
     if not key:
         raise ApiError("not_found", "this site has not enabled webhooks")

@@ -18,7 +18,7 @@ _TRANSFER_S = 8.0
 
 
 async def raft_status(context: Context, request: NoParameters) -> QuorumStatusView:
-    """All servers, with the digests of those that answer at an index that all of them have."""
+    """Get the status of all servers, with state digests compared at a common log index."""
     services = context.services
     if services.quorum is None:
         return _alone(context)
@@ -38,7 +38,7 @@ class TransferRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 async def transfer_leader(context: Context, request: TransferRequest) -> QuorumStatusView:
-    """Hands leadership to the server named, or to whichever is first; answered by the leader."""
+    """Transfer leadership to the named server, or to the first one that can take it."""
     quorum = context.services.quorum
     if quorum is None:
         raise ApiError("conflict", "this is the only server: no other can lead")

@@ -33,7 +33,7 @@ Axis = Literal["user", "project", "tenant"]
 
 
 class ReportQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who is looked at and since when; without `since` the last 30 days."""
+    """Whose usage to report and since when; by default the last 30 days."""
 
     by: Axis = "user"
     since: Short = ""
@@ -46,7 +46,7 @@ class ReportQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class ReportRow(Struct, frozen=True, kw_only=True):
-    """Waits are in seconds, from when it could have started to when it did; efficiency is in percent."""
+    """Waits are in seconds, from the earliest possible start to the actual one; efficiency is in percent."""
 
     name: str
     tenant: str
@@ -119,7 +119,7 @@ class _Sum:
 
 
 async def usage_report(context: Context, request: ReportQuery) -> UsageReport:
-    """Sums over what ended, in rows by user, project or tenant; as much of it as the caller may see."""
+    """Report the usage of ended work by user, project or tenant, as far as the caller may see it."""
     wanted = _selection(context, request)
     sums: dict[tuple[str, str], _Sum] = {}
     total = _Sum()

@@ -26,13 +26,13 @@ class Deleted(Struct, frozen=True, kw_only=True):
 
 
 async def list_reservations(context: Context, request: NoParameters) -> Page[ReservationView]:
-    """Reservations that concern the caller, those that come first at the top."""
+    """List the reservations that concern the caller, earliest first."""
     records = sorted(visible_reservations(context).values(), key=lambda record: (record.start_at, record.name))
     return Page(items=[_view(context, record) for record in records])
 
 
 async def get_reservation(context: Context, request: GetReservation) -> ReservationView:
-    """One reservation."""
+    """Get one reservation."""
     return _view(context, _find(context, request.name))
 
 

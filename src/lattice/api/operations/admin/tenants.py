@@ -32,24 +32,24 @@ class ProjectQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 async def list_tenants(context: Context, request: NoParameters) -> Page[TenantView]:
-    """The caller's tenants, or all of them."""
+    """List the caller's tenants; all tenants for administrators."""
     return Page(items=[_view(context, tenant) for tenant in _visible(context)])
 
 
 async def get_tenant(context: Context, request: GetTenant) -> TenantView:
-    """One tenant with its limits and what it holds now."""
+    """Get one tenant with its limits and current use."""
     return _view(context, find_tenant(context, request.name))
 
 
 async def create_tenant(context: Context, request: TenantFields) -> TenantView:
-    """A new tenant."""
+    """Create a tenant."""
     tenant = changed_tenant(Tenant(name=request.name), request)
     await context.carry_out(SetTenant(tenant=tenant, create=True), request.request_id)
     return _view(context, context.state.tenants[request.name])
 
 
 async def update_tenant(context: Context, request: TenantFields) -> TenantView:
-    """Changes the limits that the request names."""
+    """Change the limits that the request contains."""
     # One at a time: each builds on what it read.
     async with context.services.administration:
         old = find_tenant(context, request.name)
@@ -60,7 +60,7 @@ async def update_tenant(context: Context, request: TenantFields) -> TenantView:
 
 
 async def list_projects(context: Context, request: ProjectQuery) -> Page[ProjectView]:
-    """Projects of the caller's tenants, of one of them, or all."""
+    """List the projects of the caller's tenants, or of one tenant."""
     tenants = context.visible_tenants(Permission.READ_PROJECTS)
     if request.tenant:
         tenants = (context.chosen_tenant(Permission.READ_PROJECTS, request.tenant),)
@@ -69,7 +69,7 @@ async def list_projects(context: Context, request: ProjectQuery) -> Page[Project
 
 
 async def create_project(context: Context, request: ProjectFields) -> ProjectView:
-    """A new project of a tenant."""
+    """Create a project in a tenant."""
     tenant = _own_tenant(context, request.tenant)
     project = changed_project(Project(tenant=tenant, name=request.name), request)
     check_project_change(context, tenant, project)
@@ -78,7 +78,7 @@ async def create_project(context: Context, request: ProjectFields) -> ProjectVie
 
 
 async def update_project(context: Context, request: ProjectFields) -> ProjectView:
-    """Changes the limits that the request names."""
+    """Change the limits that the request contains."""
     tenant = _own_tenant(context, request.tenant)
     async with context.services.administration:
         old = context.state.projects.get((tenant, request.name))

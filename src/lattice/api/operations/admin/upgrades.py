@@ -17,12 +17,12 @@ class FinalizeUpgrade(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 async def upgrade_status(context: Context, request: NoParameters) -> UpgradeView:
-    """The level of the cluster, what each server supports, and which protocol versions the agents speak."""
+    """Get the level of the cluster, the levels each server supports, and the protocol versions of the agents."""
     return await _view(context)
 
 
 async def finalize_upgrade(context: Context, request: FinalizeUpgrade) -> UpgradeView:
-    """Raises the level by one when every server supports the next; there is no way back."""
+    """Raise the level by one once every server supports it; this cannot be undone."""
     view = await _view(context)
     if view.next_level is None or view.blocked_by:
         reason = view.blocked_by or f"this release supports no level above {view.level}"

@@ -46,7 +46,7 @@ class UserUse(Struct, frozen=True, kw_only=True):
 
 
 class UsageView(Struct, frozen=True, kw_only=True):
-    """`running` = allocations that hold nodes now. A fraction is what is used of a budget, 1 = all of it."""
+    """`running` counts allocations that hold nodes now. Fractions are shares of a budget: 1 means all of it is used."""
 
     tenant: str | None
     user: str | None
@@ -74,7 +74,7 @@ class _Sum:
 
 
 async def tenant_usage(context: Context, request: TenantUsageQuery) -> UsageView:
-    """What one tenant used, user by user, and how much of its budgets that is."""
+    """Get a tenant's usage by user, and the fraction of its budgets used."""
     tenant = find_tenant(context, request.name)
     if not context.covers_tenant(Permission.READ_USAGE, tenant.name) and (request.user != context.user):
         raise ApiError(
@@ -100,7 +100,7 @@ async def tenant_usage(context: Context, request: TenantUsageQuery) -> UsageView
 
 
 async def user_usage(context: Context, request: UserUsageQuery) -> UsageView:
-    """What one user used in the tenants that the caller may see."""
+    """Get a user's usage in the tenants that the caller may see."""
     user = request.user or context.user
     tenants = context.visible_tenants(Permission.READ_USAGE)
     if user != context.user:

@@ -22,7 +22,7 @@ class GetVcluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 async def list_vclusters(context: Context, request: NoParameters) -> Page[VclusterView]:
-    """The vClusters that the caller's tenants may use, or all."""
+    """List the vClusters that the caller's tenants may use; all of them for administrators."""
     pending, running = _counts(context)
     return Page(
         items=[
@@ -33,12 +33,12 @@ async def list_vclusters(context: Context, request: NoParameters) -> Page[Vclust
 
 
 async def get_vcluster(context: Context, request: GetVcluster) -> VclusterView:
-    """One vCluster with its limits and what is in it."""
+    """Get one vCluster with its limits, nodes and current use."""
     return _view(context, request.name)
 
 
 async def create_vcluster(context: Context, request: VclusterFields) -> VclusterView:
-    """A new vCluster."""
+    """Create a vCluster."""
     vcluster = new_vcluster(request)
     _check_nodes(context, vcluster.nodes)
     await context.carry_out(SetVcluster(vcluster=vcluster, create=True), request.request_id)
@@ -46,7 +46,7 @@ async def create_vcluster(context: Context, request: VclusterFields) -> Vcluster
 
 
 async def update_vcluster(context: Context, request: VclusterFields) -> VclusterView:
-    """Changes what the request names."""
+    """Change the fields that the request contains."""
     async with context.services.administration:
         old = find_vcluster(context, request.name)
         vcluster = changed_vcluster(old, request)

@@ -16,7 +16,7 @@ class JudgeNode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class AdmissionView(Struct, frozen=True, kw_only=True):
-    """What was decided of a name; `state` is empty while no node of that name has registered."""
+    """The decision about a node name; `state` is empty until a node of that name registers."""
 
     node: str
     standing: str
@@ -27,14 +27,14 @@ class AdmissionView(Struct, frozen=True, kw_only=True):
 
 
 async def admit_node(context: Context, request: JudgeNode) -> AdmissionView:
-    """Lets in a node that waits for admission, or whose credentials were revoked; or a name before its node comes."""
+    """Admit a node that waits for admission or whose credentials were revoked, or admit a name in advance."""
     reason = check_line(request.reason, "reason", MAX_REASON)
     await context.carry_out(AdmitNode(node=request.id, reason=reason), request.request_id)
     return _view(context, request.id)
 
 
 async def revoke_node(context: Context, request: JudgeNode) -> AdmissionView:
-    """Ends all credentials of a node at once: its session is closed, what ran there is lost, what it shows is refused."""
+    """Revoke all credentials of a node: its session is closed, its work is lost, and its credentials are refused from now on."""
     reason = check_line(request.reason, "reason", MAX_REASON)
     await context.carry_out(RevokeNode(node=request.id, reason=reason), request.request_id)
     return _view(context, request.id)

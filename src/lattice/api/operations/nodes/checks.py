@@ -12,14 +12,14 @@ MAX_NAMES = 64
 
 
 class CheckNode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`checks`: only these; all without a name."""
+    """`checks`: the checks to run; all if empty."""
 
     id: str
     checks: list[str] = []
 
 
 class NodeChecksView(Struct, frozen=True, kw_only=True):
-    """How the checks of a node stand, the moment they ran; `ok` = none of them fails."""
+    """The results of a node's checks; `ok` if none fails."""
 
     node: str
     state: NodeState
@@ -28,7 +28,7 @@ class NodeChecksView(Struct, frozen=True, kw_only=True):
 
 
 async def check_node(context: Context, request: CheckNode) -> NodeChecksView:
-    """Runs the node's checks now and says how they stand."""
+    """Run the node's health checks now and return their results."""
     node = context.state.nodes.get(request.id)
     if node is None:
         raise unknown("node", request.id, context.state.nodes)

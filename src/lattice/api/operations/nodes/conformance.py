@@ -51,7 +51,7 @@ class BaselineQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class BaselineFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Either `node`, whose present configuration becomes the baseline, or a `fingerprint`: in full, or the first digits of one in use."""
+    """Either `node`, whose current configuration becomes the baseline, or a `fingerprint`: complete, or the first digits of one in use."""
 
     vcluster: str
     node: str = ""
@@ -65,14 +65,14 @@ class DropBaseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class RefreshRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """No nodes = all."""
+    """All nodes if empty."""
 
     nodes: list[str] | NodeSet = []
     request_id: str = ""
 
 
 async def conformance_status(context: Context, request: NoParameters) -> ConformanceView:
-    """Groups of like nodes, the largest first, what separates them from it, and who differs from the baseline."""
+    """Group nodes by configuration, largest group first, with the differences from it and from the baseline."""
     view = _view(context)
     state, fingerprints = context.state, view.fingerprints()
     baselines = _baselines(context, view)
@@ -86,7 +86,7 @@ async def conformance_status(context: Context, request: NoParameters) -> Conform
 
 
 async def diff_nodes(context: Context, request: DiffQuery) -> NodeDiffView:
-    """What differs between two nodes."""
+    """Compare two nodes."""
     view = _view(context)
     first, second = _known(context, view, request.id), _known(context, view, request.other)
     found = differences(view.components(request.id), view.components(request.other))
@@ -101,7 +101,7 @@ async def diff_nodes(context: Context, request: DiffQuery) -> NodeDiffView:
 
 
 async def approve_node(context: Context, request: ApproveRequest) -> NodeView:
-    """Takes back a node whose drift was remedied and that waits for an operator's word, or a sensitive one as it has become."""
+    """Approve a node whose drift was repaired, or accept the current configuration of a sensitive node."""
     drift = context.state.drift.drifts.get(request.id)
     if drift is not None and (drift.verified_at or request.id in context.state.drift.accepted):
         await refuse_unhealthy(context, request.id)
@@ -112,7 +112,7 @@ async def approve_node(context: Context, request: ApproveRequest) -> NodeView:
 
 
 async def get_baseline(context: Context, request: BaselineQuery) -> BaselineView:
-    """What the nodes of a vCluster should be: what was declared, else the majority of its largest kind of node."""
+    """Get the baseline of a vCluster: the declared one, otherwise the majority of its largest kind of node."""
     find_vcluster(context, request.vcluster)
     view = _view(context)
     own = [each for each in _baselines(context, view) if each.vcluster == request.vcluster]
@@ -123,7 +123,7 @@ async def get_baseline(context: Context, request: BaselineQuery) -> BaselineView
 
 
 async def set_baseline(context: Context, request: BaselineFields) -> BaselineView:
-    """Declares what the nodes of a vCluster should be."""
+    """Declare the baseline of a vCluster."""
     if bool(request.node) == bool(request.fingerprint):
         raise ApiError("invalid", "name either a node or a fingerprint", hint="a node's present configuration is taken")
     view = _view(context)
@@ -140,13 +140,13 @@ async def set_baseline(context: Context, request: BaselineFields) -> BaselineVie
 
 
 async def unset_baseline(context: Context, request: DropBaseline) -> BaselineView:
-    """Lets the majority count again."""
+    """Delete the declared baseline; the majority counts again."""
     await context.carry_out(UnsetBaseline(vcluster=request.vcluster), request.request_id)
     return await get_baseline(context, BaselineQuery(vcluster=request.vcluster))
 
 
 async def refresh_conformance(context: Context, request: RefreshRequest) -> RefreshView:
-    """Asks nodes to look at themselves again; what they find comes with their next report."""
+    """Ask nodes to take their inventory again; the result arrives with their next report."""
     view, nodes = _view(context), context.state.nodes
     names = node_names(request.nodes, "nodes") or tuple(sorted(nodes))
     for name in names:

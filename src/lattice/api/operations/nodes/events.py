@@ -15,14 +15,14 @@ from lattice.wire.text.times import parse_moment, rfc3339
 
 
 class NodeEventQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`since`: only what happened at that moment or later."""
+    """`since`: only events at or after this time."""
 
     id: str
     since: Short = ""
 
 
 class NodeEventView(Struct, frozen=True, kw_only=True):
-    """`trigger` led from `previous` to `state`; `allocations` lost the node by it."""
+    """`trigger` led from `previous` to `state`; `allocations` lost the node."""
 
     at: str | None
     trigger: str
@@ -34,7 +34,7 @@ class NodeEventView(Struct, frozen=True, kw_only=True):
 
 
 async def node_events(context: Context, request: NodeEventQuery) -> Page[NodeEventView]:
-    """What happened to a node, oldest first; the last entries are kept."""
+    """List the latest events of a node, oldest first."""
     if request.id not in context.state.nodes:
         raise unknown("node", request.id, context.state.nodes)
     since = parse_moment(request.since, "since") if request.since else 0

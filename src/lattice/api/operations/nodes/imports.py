@@ -37,7 +37,7 @@ _ITEMS = (
 
 
 async def import_nodes(context: Context, request: NodeImport) -> NodeImportView:
-    """Declares the nodes of the files with what each must have, their partitions as vClusters, and their settings."""
+    """Import nodes, partitions (as vClusters) and settings from Slurm configuration files."""
     if not 1 <= len(request.files) <= MAX_FILES:
         raise BadField("files", f"{len(request.files)} are given", limit=f"from 1 to {MAX_FILES}")
     reading = read_files([GivenFile(path=file.path, text=file.text, problem=file.problem) for file in request.files])

@@ -8,7 +8,7 @@ from lattice.wire.nodes.inventory import NodeInventoryView, inventory_view, with
 
 
 async def get_node_inventory(context: Context, request: GetNode) -> NodeInventoryView:
-    """The node's hardware, firmware and software, its fingerprint, and what that is made of.
+    """Get the node's hardware, firmware and software, its fingerprint, and the components of the fingerprint.
 
     Only those who manage nodes see the kernel's command line.
     """

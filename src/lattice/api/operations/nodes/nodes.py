@@ -42,7 +42,7 @@ class ControlNode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class DrainRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`urgent`: what runs there is ended and queued again."""
+    """`urgent`: running work is stopped and queued again."""
 
     id: str
     reason: str = ""
@@ -51,7 +51,7 @@ class DrainRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class WipeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`force`: also where the site has no wiper, because it was done by hand."""
+    """`force`: mark as wiped although the site has no wiper, because the node was wiped by hand."""
 
     id: str
     reason: str = ""
@@ -60,7 +60,7 @@ class WipeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 async def list_nodes(context: Context, request: NodeQuery) -> Page[NodeView]:
-    """Nodes in the order of the file they were imported from, then by name; or filtered and sorted by fields of their status."""
+    """List nodes in the order of the imported file, then by name; or filtered and sorted by status fields."""
     states = parse_node_states(request.state)
     members = _members(context, request.vcluster)
     rows = [
@@ -78,7 +78,7 @@ async def list_nodes(context: Context, request: NodeQuery) -> Page[NodeView]:
 
 
 async def get_node(context: Context, request: GetNode) -> NodeView:
-    """One node."""
+    """Get one node."""
     node = context.state.nodes.get(request.id)
     if node is None:
         raise unknown("node", request.id, context.state.nodes)
@@ -86,28 +86,28 @@ async def get_node(context: Context, request: GetNode) -> NodeView:
 
 
 async def drain_node(context: Context, request: DrainRequest) -> NodeView:
-    """Lets its work end and starts nothing more there."""
+    """Drain a node: running work finishes, nothing new starts."""
     wanted = Instruction(order=NodeOrder.DRAIN, reason=request.reason, urgent=request.urgent)
     return await _control(context, request.id, wanted, request.request_id)
 
 
 async def undrain_node(context: Context, request: ControlNode) -> NodeView:
-    """Takes a drain back."""
+    """Undrain a node."""
     return await _order(context, request, NodeOrder.UNDRAIN)
 
 
 async def disable_node(context: Context, request: ControlNode) -> NodeView:
-    """Take it out of service immediately; its work is lost."""
+    """Disable a node immediately; its work is lost."""
     return await _order(context, request, NodeOrder.DISABLE)
 
 
 async def enable_node(context: Context, request: ControlNode) -> NodeView:
-    """Brings a disabled node back."""
+    """Enable a disabled node."""
     return await _order(context, request, NodeOrder.ENABLE)
 
 
 async def reboot_node(context: Context, request: ControlNode) -> NodeView:
-    """Reboot it; it is Booting from now on."""
+    """Reboot a node; it is Booting until it registers again."""
     return await _order(context, request, NodeOrder.REBOOT)
 
 
@@ -117,7 +117,7 @@ async def fault_node(context: Context, request: ControlNode) -> NodeView:
 
 
 async def wipe_node(context: Context, request: WipeRequest) -> NodeView:
-    """Has everything erased that sensitive work may have left on it."""
+    """Wipe a node: erase everything that sensitive work may have left on it."""
     wanted = Instruction(order=NodeOrder.WIPE, reason=request.reason, force=request.force)
     return await _control(context, request.id, wanted, request.request_id)
 

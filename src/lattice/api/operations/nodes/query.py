@@ -23,7 +23,7 @@ V = TypeVar("V")
 
 
 class StatusQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`fields` and `sort` are names apart by commas, `filter` conditions that must all hold, `nodes` a folded set."""
+    """`fields` and `sort` are comma-separated names, `filter` is a list of conditions that must all hold, `nodes` is a host list such as `n[1-4]`."""
 
     fields: Condition = ""
     sort: Condition = ""
@@ -39,7 +39,7 @@ class SummaryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 async def node_status(context: Context, request: StatusQuery) -> Page[NodeStatus]:
-    """Chosen fields of chosen nodes, in the order of the file they were imported from or as asked."""
+    """Get selected fields of selected nodes, in the order of the imported file or of `sort`."""
     fields = choose_fields(request.fields)
     for key in request.sort.split(","):
         if key.strip():
@@ -53,7 +53,7 @@ async def node_status(context: Context, request: StatusQuery) -> Page[NodeStatus
 
 
 async def node_summary(context: Context, request: SummaryQuery) -> Page[NodeSummary]:
-    """How many nodes are in which state, and which."""
+    """Count nodes by state, with their names."""
     rows = chosen_rows(context, request.nodes, request.filter)
     sort_rows(rows, "")
     together: dict[tuple[str, str], list[str]] = {}

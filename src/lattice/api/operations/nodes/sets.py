@@ -8,7 +8,7 @@ from lattice.wire.bounds import NodeSet
 
 
 class OrderNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`nodes`: names and folded names, in one text or in a list."""
+    """`nodes`: names and host lists such as `n[1-4]`, as one string or a list."""
 
     nodes: list[str] | NodeSet
     reason: str = ""
@@ -16,7 +16,7 @@ class OrderNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class DrainNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`urgent`: what runs there is ended and queued again."""
+    """`urgent`: running work is stopped and queued again."""
 
     nodes: list[str] | NodeSet
     reason: str = ""
@@ -25,7 +25,7 @@ class DrainNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class WipeNodeSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`force`: also where the site has no wiper, because it was done by hand."""
+    """`force`: mark as wiped although the site has no wiper, because the node was wiped by hand."""
 
     nodes: list[str] | NodeSet
     reason: str = ""
@@ -38,28 +38,28 @@ class NodeAnswers(Struct, frozen=True, kw_only=True):
 
 
 async def drain_node_set(context: Context, request: DrainNodeSet) -> NodeAnswers:
-    """Lets the work of these nodes end and starts nothing more there."""
+    """Drain nodes: running work finishes, nothing new starts."""
     wanted = Instruction(order=NodeOrder.DRAIN, reason=request.reason, urgent=request.urgent)
     return await _each(context, request.nodes, wanted, request.request_id)
 
 
 async def undrain_node_set(context: Context, request: OrderNodeSet) -> NodeAnswers:
-    """Takes drains back."""
+    """Undrain nodes."""
     return await _order(context, request, NodeOrder.UNDRAIN)
 
 
 async def disable_node_set(context: Context, request: OrderNodeSet) -> NodeAnswers:
-    """Take these nodes out of service immediately; their work is lost."""
+    """Disable nodes immediately; their work is lost."""
     return await _order(context, request, NodeOrder.DISABLE)
 
 
 async def enable_node_set(context: Context, request: OrderNodeSet) -> NodeAnswers:
-    """Brings disabled nodes back."""
+    """Enable disabled nodes."""
     return await _order(context, request, NodeOrder.ENABLE)
 
 
 async def reboot_node_set(context: Context, request: OrderNodeSet) -> NodeAnswers:
-    """Reboot these nodes; they are Booting from now on."""
+    """Reboot nodes; they are Booting until they register again."""
     return await _order(context, request, NodeOrder.REBOOT)
 
 
@@ -69,7 +69,7 @@ async def fault_node_set(context: Context, request: OrderNodeSet) -> NodeAnswers
 
 
 async def wipe_node_set(context: Context, request: WipeNodeSet) -> NodeAnswers:
-    """Has everything erased that sensitive work may have left on these nodes."""
+    """Wipe nodes: erase everything that sensitive work may have left on them."""
     wanted = Instruction(order=NodeOrder.WIPE, reason=request.reason, force=request.force)
     return await _each(context, request.nodes, wanted, request.request_id)
 

@@ -42,7 +42,7 @@ class WaitForAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ChangeAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Cancel, hold, release or requeue; only cancel and requeue know more than the id."""
+    """A cancel, hold, release, suspend, resume or requeue; only cancel and requeue take more than the ID."""
 
     id: str
     request_id: str = ""
@@ -67,7 +67,7 @@ class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class CancelMany(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """By id; or all of the caller's unfinished allocations that match every filter."""
+    """Allocations by ID, or all unfinished allocations of the caller that match every filter."""
 
     ids: list[TaskSet] = []
     states: list[Short] = []
@@ -84,7 +84,7 @@ class CancelAnswers(Struct, frozen=True, kw_only=True):
 
 
 async def get_allocation(context: Context, request: GetAllocation) -> AllocationView:
-    """One allocation, task or task group, wherever it lies."""
+    """Get one allocation, task or task group, active or archived."""
     found = await find(context, request.id)
     view = view_of(context, found)
     if not request.details:
@@ -107,7 +107,7 @@ async def _payload(context: Context, found: Found) -> bytes:
 
 
 async def wait(context: Context, request: WaitForAllocation) -> AllocationView:
-    """Answers when the allocation has ended, or with its present state when the time is over."""
+    """Wait until the allocation has ended; returns its current state when the timeout expires first."""
     if not 0 <= request.timeout <= MAX_WAIT_S:
         raise BadField("timeout", f"{request.timeout:g} is not possible", limit=f"from 0 to {MAX_WAIT_S:g} s")
     found = await find(context, request.id)
@@ -123,14 +123,14 @@ async def wait(context: Context, request: WaitForAllocation) -> AllocationView:
 
 
 async def cancel(context: Context, request: ChangeAllocation) -> AllocationView:
-    """Ends it; the answer may still say Stopping."""
+    """Cancel an allocation; the returned state may still be Stopping."""
     found, positions = await find_tasks(context, request.id, Permission.CHANGE)
     command = CancelAllocation(number=found.number, positions=positions)
     return await _change(context, found, command, request.request_id)
 
 
 async def hold(context: Context, request: ChangeAllocation) -> AllocationView:
-    """Keeps a pending allocation from starting."""
+    """Keep a pending allocation from starting."""
     found, positions = await find_tasks(context, request.id, Permission.CHANGE)
     held_by = Hold.USER if found.head.user == context.user else Hold.OPERATOR
     command = HoldAllocation(number=found.number, hold=held_by, positions=positions)
@@ -138,7 +138,7 @@ async def hold(context: Context, request: ChangeAllocation) -> AllocationView:
 
 
 async def release(context: Context, request: ChangeAllocation) -> AllocationView:
-    """Takes a hold away."""
+    """Release a held allocation."""
     found, positions = await find_tasks(context, request.id, Permission.CHANGE)
     as_operator = context.reach_in(Permission.CHANGE, found.head.tenant) > Reach.OWN
     command = ReleaseAllocation(number=found.number, as_operator=as_operator, positions=positions)
@@ -146,14 +146,14 @@ async def release(context: Context, request: ChangeAllocation) -> AllocationView
 
 
 async def requeue(context: Context, request: RequeueRequest) -> AllocationView:
-    """Ends the present run and runs again under the same id."""
+    """Stop the current run and queue the allocation again under the same ID."""
     found, positions = await find_tasks(context, request.id, Permission.CHANGE)
     command = RequeueAllocation(number=found.number, hold=request.hold, positions=positions)
     return await _change(context, found, command, request.request_id)
 
 
 async def update(context: Context, request: UpdateRequest) -> AllocationView:
-    """Changes walltime, priority or name, within the limits of tenant and vCluster."""
+    """Change walltime, priority or name, within the limits of the tenant and the vCluster."""
     wanted = request.preemption_class
     if request.priority is not None:
         if wanted is not None:
@@ -183,7 +183,7 @@ async def update(context: Context, request: UpdateRequest) -> AllocationView:
 
 
 async def cancel_many(context: Context, request: CancelMany) -> CancelAnswers:
-    """Cancel by id, or all of the caller's own in some states; reports the outcome of each."""
+    """Cancel allocations by ID, or all of the caller's own that match the filters; returns the outcome of each."""
     filters = {name: getattr(request, name) for name in ("states", "project", "tag", "name", "vcluster")}
     narrowing = [name for name, value in filters.items() if value]
     if bool(request.ids) == (request.all_mine or bool(narrowing)):

@@ -17,14 +17,14 @@ from lattice.wire.work.submissions import Submission, check_together
 
 
 class SubmissionBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One that has no request_id of its own gets that of the batch and its place in it."""
+    """A submission without a `request_id` gets that of the batch with its position in it."""
 
     submissions: list[Submission]
     request_id: str = ""
 
 
 class BatchAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Either the allocation or why it was refused."""
+    """The allocation, or the reason for the refusal."""
 
     ok: bool
     allocation: AllocationView | None = None
@@ -36,7 +36,7 @@ class BatchAnswers(Struct, frozen=True, kw_only=True):
 
 
 async def submit_batch(context: Context, request: SubmissionBatch) -> BatchAnswers:
-    """New allocations or task groups, all durable and visible before the answer; a refusal of one spoils no other."""
+    """Submit several allocations or task groups; each is accepted or refused on its own, and all accepted ones are durable when the call returns."""
     wanted = request.submissions
     if not 1 <= len(wanted) <= MAX_BATCH:
         raise BadField("submissions", "wrong number", current=f"{len(wanted):,}", limit=f"from 1 to {MAX_BATCH:,}")

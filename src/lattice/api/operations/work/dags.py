@@ -68,7 +68,7 @@ class DagQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 async def submit_dag(context: Context, request: DagSubmission) -> DagView:
-    """A new DAG, all its allocations or none; durable and visible before the answer."""
+    """Submit a DAG, all of its allocations or none; it is durable and visible when the call returns."""
     _check_size(context, request)
     warnings: list[str] = []
     members = tuple([await _member(context, each, warnings) for each in read_members(request)])
@@ -147,13 +147,13 @@ async def _member(context: Context, wanted: SubmittedMember, warnings: list[str]
 
 
 async def get_dag(context: Context, request: GetDag) -> DagView:
-    """One DAG with its allocations, archived or not."""
+    """Get one DAG with its allocations, active or archived."""
     dag, is_archived = await find_dag(context, request.id, Permission.READ)
     return await _full_view(context, dag, is_archived=is_archived)
 
 
 async def get_dag_graph(context: Context, request: GraphQuery) -> DagGraph | Drawn[DagGraph]:
-    """Allocations and edges; with `format` a drawing of them."""
+    """Get the allocations and edges of a DAG; with `format`, a drawing."""
     dag, _ = await find_dag(context, request.id, Permission.READ)
     graph = dag_graph(dag, await _members(context, dag))
     if request.format == "svg":
@@ -163,7 +163,7 @@ async def get_dag_graph(context: Context, request: GraphQuery) -> DagGraph | Dra
 
 
 async def cancel_dag(context: Context, request: CancelDagRequest) -> DagView:
-    """Ends everything of the DAG that has not ended."""
+    """Cancel every allocation of the DAG that has not ended."""
     dag, _ = await find_dag(context, request.id, Permission.CHANGE)
     for member in await _all_members(context, dag):
         head = member_head(member)
@@ -175,7 +175,7 @@ async def cancel_dag(context: Context, request: CancelDagRequest) -> DagView:
 
 
 async def list_dags(context: Context, request: DagQuery) -> Page[DagView]:
-    """DAGs, newest first, running and ended."""
+    """List DAGs, active and ended, newest first."""
     limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
     before = read_cursor(request.cursor, tuple[int])[0] if request.cursor else MAX_NUMBER
     wanted = _wanted(context, request)

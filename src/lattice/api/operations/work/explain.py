@@ -18,7 +18,7 @@ class ExplainAllocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 async def explanation(context: Context, request: ExplainAllocation) -> ExplanationView:
-    """Why one allocation, task or group waits, how it is ranked, when and where it will start as things are."""
+    """Explain why an allocation, task or group is waiting, how it ranks, and when and where it is predicted to start."""
     found = await find(context, request.id)
     shown_id, head = allocation_id(found.number), found.head
     if not _waits(found):

@@ -27,7 +27,7 @@ from lattice.wire.work.allocations import AllocationView
 
 
 class AllocationQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The filters of docs/architecture/api.md."""
+    """The filters described in docs/architecture/api.md."""
 
     state: list[str] = []
     user: str = ""
@@ -57,12 +57,12 @@ class Counts(Struct, frozen=True, kw_only=True):
 
 
 async def list_allocations(context: Context, request: AllocationQuery) -> Page[AllocationView]:
-    """A page of what the caller may see, newest first."""
+    """List the allocations that the caller may see, newest first."""
     return await _page(context, await _selection(context, request), request, with_archive=request.all)
 
 
 async def history(context: Context, request: AllocationQuery) -> Page[AllocationView]:
-    """A page of finished allocations, newest first."""
+    """List finished allocations, newest first."""
     wanted = await _selection(context, request)
     ended = wanted.states & TERMINAL if wanted.states else TERMINAL
     if not ended:
@@ -71,7 +71,7 @@ async def history(context: Context, request: AllocationQuery) -> Page[Allocation
 
 
 async def count_allocations(context: Context, request: AllocationQuery) -> Counts:
-    """How many there are in each state."""
+    """Count allocations by state."""
     wanted = await _selection(context, request)
     counts: Counter[str] = Counter()
     seen: set[int] = set()
@@ -101,7 +101,7 @@ async def count_allocations(context: Context, request: AllocationQuery) -> Count
 
 
 async def vcluster_queue(context: Context, request: QueueQuery) -> Page[AllocationView]:
-    """What waits in a vCluster, in the order in which it is considered; what no cycle has seen yet comes last."""
+    """List the queue of a vCluster in scheduling order; submissions that no cycle has seen yet come last."""
     find_vcluster(context, request.name)
     limit = page_size(request.limit, DEFAULT_PAGE, MAX_PAGE)
     after = read_cursor(request.cursor, tuple[int, int, int, int]) if request.cursor else None

@@ -60,7 +60,7 @@ LogEvent = PieceView | Restart | End
 
 
 async def logs(context: Context, request: LogQuery) -> TextAnswer:
-    """What was written so far, node after node."""
+    """Get the output written so far, node by node."""
     tail = _tail(request.tail)
     record = _single(await find(context, request.id, Permission.READ_OUTPUT))
     await record_access(context, "allocation.logs", record)
@@ -81,7 +81,7 @@ async def logs(context: Context, request: LogQuery) -> TextAnswer:
 
 
 async def stream_logs(context: Context, request: LogStreamQuery) -> EventAnswer[LogEvent]:
-    """What was written and what will be, until the allocation has ended."""
+    """Stream the output, from its beginning until the allocation has ended."""
     tail = _tail(request.tail)
     place = Place.parse(request.last_event_id) if request.last_event_id else None
     record = _single(await find(context, request.id, Permission.READ_OUTPUT))

@@ -15,7 +15,7 @@ from lattice.wire.work.allocations import AllocationView
 
 
 class SignalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`signal` by name or number (`USR1`, `SIGUSR1`, `10`); `to` everything, the steps, or the entrypoint alone."""
+    """`signal` is a name or a number (`USR1`, `SIGUSR1`, `10`); `to` selects all processes, the steps, or only the entrypoint."""
 
     id: str
     signal: Short
@@ -24,7 +24,7 @@ class SignalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 async def signal_allocation(context: Context, request: SignalRequest) -> AllocationView:
-    """Sends a signal to what an allocation runs; never repeated, and lost when its node is."""
+    """Send a signal to the processes of an allocation; delivered at most once, and lost if the node is."""
     number = parse_signal(request.signal)
     if number is None:
         raise BadField("signal", f'"{request.signal[:40]}" is not a signal', hint=f"such as USR1, or 1 to {LAST}")

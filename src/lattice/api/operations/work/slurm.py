@@ -10,7 +10,7 @@ from lattice.wire.text.problems import BadField
 
 
 async def slurm_command(context: Context, request: SlurmCommand) -> SlurmAnswer:
-    """Carries out a command of Slurm's. What it refuses is an answer too, with the text and the exit code of Slurm's own."""
+    """Run a Slurm command. A refusal is a normal answer with Slurm's text and exit code."""
     run = PROGRAMS.get(request.program)
     if run is None:
         known = ", ".join(sorted(PROGRAMS))

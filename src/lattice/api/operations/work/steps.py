@@ -50,7 +50,7 @@ class GetStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class StepFollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`last_event_id` (the header Last-Event-ID) names the places up to which everything was read: `0:1234,1:99`."""
+    """`last_event_id` (header Last-Event-ID) holds the positions read so far: `0:1234,1:99`."""
 
     id: str
     step: int
@@ -58,7 +58,7 @@ class StepFollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Bytes (base64) for the tasks that take input; `offset` counts from the first one, so that a repeat does no harm."""
+    """Input bytes (base64) for the tasks; `offset` counts from the first byte, so that a repeated piece is harmless."""
 
     id: str
     step: int
@@ -69,7 +69,7 @@ class StepInputPiece(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class InputTaken(Struct, frozen=True, kw_only=True):
-    """Number of bytes accepted since the beginning; send the rest again. `waiting`: no tasks yet, not even the end was taken."""
+    """Total number of bytes accepted; send the rest again. `waiting`: the tasks have not started, and nothing was accepted, not even end-of-file."""
 
     upto: int
     waiting: bool = False
@@ -97,13 +97,13 @@ class EndStepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 async def launch_step(context: Context, request: StepSubmission) -> StepInfo:
-    """Starts tasks on the nodes of a running allocation, or lets them wait for room there."""
+    """Start tasks on the nodes of a running allocation, or queue them until there is room."""
     refuse_images(request.environment)
     return await launch(context, request)
 
 
 async def list_steps(context: Context, request: StepsQuery) -> Page[StepInfo]:
-    """The steps of an allocation, those that are over and those that are not, by number."""
+    """List the steps of an allocation, active and ended, by number."""
     found = single(await find(context, request.id))
     service = context.services.steps
     live = {view.step: step_info(view) for view in (service.live(found.number) if service else ())}
@@ -112,7 +112,7 @@ async def list_steps(context: Context, request: StepsQuery) -> Page[StepInfo]:
 
 
 async def get_step(context: Context, request: GetStep) -> StepInfo:
-    """One step."""
+    """Get one step."""
     found = single(await find(context, request.id))
     recorded = next((record for record in found.steps if record.step == request.step), None)
     if recorded is not None:
@@ -123,7 +123,7 @@ async def get_step(context: Context, request: GetStep) -> StepInfo:
 async def follow_step(
     context: Context, request: StepFollowQuery
 ) -> EventAnswer[StepInfo | StepOutput | StepGap | StepResult]:
-    """What the tasks write, until they have ended, and how they ended."""
+    """Stream the output of the tasks until they end, then their result."""
     found = single(await find(context, request.id, Permission.READ_OUTPUT))
     places = parse_places(request.last_event_id)
     view = await _view(context, found, request.step)
@@ -189,7 +189,7 @@ async def _ended_view(
 
 
 async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
-    """Input for the tasks; answers how much was taken, which may be less than was sent."""
+    """Send input to the tasks; returns how much was accepted, which may be less than was sent."""
     allocation = own(context, await find(context, request.id), request.id)
     try:
         data = base64.b64decode(request.data, validate=True)
@@ -210,14 +210,14 @@ async def feed_step(context: Context, request: StepInputPiece) -> InputTaken:
 
 
 async def signal_step(context: Context, request: StepSignal) -> StepInfo:
-    """Sends a signal to all tasks of a step."""
+    """Send a signal to all tasks of a step."""
     if not 1 <= request.signal <= MAX_SIGNAL:
         raise BadField("signal", f"{request.signal} is not a signal", limit=f"from 1 to {MAX_SIGNAL}")
     return await _order(context, request.id, request.step, lambda d, n: d.signal(n, request.step, request.signal))
 
 
 async def resize_step(context: Context, request: StepWindow) -> StepInfo:
-    """Tells a step's terminal its size."""
+    """Set the size of a step's terminal."""
     if not (0 < request.rows <= 10_000 and 0 < request.columns <= 10_000):
         raise BadField("rows", "not the size of a terminal", limit="from 1 to 10,000")
     rows, columns = request.rows, request.columns
@@ -225,7 +225,7 @@ async def resize_step(context: Context, request: StepWindow) -> StepInfo:
 
 
 async def end_step(context: Context, request: EndStepRequest) -> StepInfo:
-    """Ends a step: its tasks get SIGTERM, after the grace period SIGKILL."""
+    """Stop a step: its tasks get SIGTERM, then SIGKILL after the grace period."""
     return await _order(context, request.id, request.step, lambda d, n: d.end(n, request.step, "ended by its user"))
 
 

@@ -21,7 +21,7 @@ from lattice.wire.work.submissions import Submission, Submitter, entries_of, ref
 
 
 async def submit(context: Context, request: Submission) -> AllocationView | OtherStatus[ExplanationView]:
-    """A new allocation or task group, durable and visible before the answer; or what would become of it."""
+    """Submit an allocation or a task group; it is durable and visible when the call returns. With `dry_run`, only predict the outcome."""
     refuse_images(request.environment)
     identity = context.identity
     submitter = Submitter(

@@ -14,7 +14,7 @@ async def suspend(context: Context, request: ChangeAllocation) -> AllocationView
 
 
 async def resume(context: Context, request: ChangeAllocation) -> AllocationView:
-    """Resume it."""
+    """Resume a suspended allocation."""
     return await _pause(context, request, is_paused=False)
 
 

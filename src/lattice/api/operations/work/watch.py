@@ -32,7 +32,7 @@ _READERS = {
 
 
 class WatchQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`ids` of allocations, tasks, groups and DAGs. With any filter but `what` only allocations and DAGs are shown."""
+    """`ids` of allocations, tasks, groups and DAGs. Any filter except `what` restricts the stream to allocations and DAGs."""
 
     ids: list[str] = []
     user: str = ""
@@ -49,7 +49,7 @@ class Gap(Struct, frozen=True, kw_only=True):
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """Everything up to this log entry was sent, or is none of the caller's business."""
+    """Everything up to this log entry that the caller may see was sent."""
 
     index: int
 
@@ -115,7 +115,7 @@ class _Filter:
 
 
 async def watch(context: Context, request: WatchQuery) -> EventAnswer[ChangeView | Gap | Position]:
-    """Changes of what the caller may see, from `since` or from now on."""
+    """Stream changes of everything the caller may see, starting at `since` or now."""
     texts = [word for text in request.ids for word in text.split(",") if word]
     if len(texts) > MAX_WATCHED_IDS:
         raise BadField("ids", "too many", current=str(len(texts)), limit=str(MAX_WATCHED_IDS))

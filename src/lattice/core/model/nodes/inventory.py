@@ -64,7 +64,7 @@ _OWN_ROOT = re.compile(r"(part)?(uuid|label)=|/dev/|iscsi:|nbd", re.IGNORECASE)
 
 
 class Cpus(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """`cores` and `threads` of the whole node; `mhz` the highest speed, 0 = not known."""
+    """`cores` and `threads` of the whole node; `mhz` is the highest clock rate, 0 if unknown."""
 
     model: str = ""
     vendor: str = ""
@@ -110,7 +110,7 @@ class Nic(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class Board(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What the firmware says of the machine; no serial numbers."""
+    """The machine as its firmware describes it, without serial numbers."""
 
     vendor: str = ""
     product: str = ""
@@ -137,7 +137,7 @@ class Scratch(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class Software(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """`boot_parameters` as the kernel got them, secrets left out; `base_image` identifies the image of the node."""
+    """`boot_parameters` of the kernel without secrets; `base_image` identifies the node's image."""
 
     os: str = ""
     kernel: str = ""

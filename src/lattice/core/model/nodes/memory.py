@@ -29,7 +29,7 @@ class MemoryLinkType(StrEnum):
 
 
 class MemoryDomain(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """`part_of` names the domain that contains this one, which counts its capacity."""
+    """`part_of` names the enclosing domain, whose capacity includes this one's."""
 
     id: int
     domain_type: MemoryDomainType = MemoryDomainType.DRAM

@@ -6,14 +6,14 @@ from msgspec import Struct
 
 
 class OnQuota(StrEnum):
-    """What happens to a submission that does not fit the quota now."""
+    """What to do with a submission that does not fit the quota now."""
 
     REJECT = "reject"
     QUEUE = "queue"
 
 
 class Visibility(StrEnum):
-    """Whose work the members of a tenant see; its administrators see all of it."""
+    """Whose work the members of a tenant may see; its administrators see all of it."""
 
     OWN = "own"
     TENANT = "tenant"

@@ -64,7 +64,7 @@ AWAITS_RELEASE = "sensitive work waits for an operator to release it"  # ends th
 
 
 class Hold(StrEnum):
-    """Who keeps a pending allocation from starting."""
+    """Who holds a pending allocation."""
 
     NONE = ""
     USER = "user"
