@@ -4,6 +4,7 @@ Two worlds alike are asked the same things in the same order, one over each wire
 """
 
 import asyncio
+import itertools
 import re
 from contextlib import AsyncExitStack
 from typing import Any
@@ -17,6 +18,7 @@ from lattice.api.errors import STATUS
 from lattice.api.grpc.contract import rpcs
 from lattice.api.grpc.statuses import STATUS as GRPC_STATUS
 from lattice.api.operations.table import OPERATIONS, Operation
+from lattice.api.rates import RateLimits
 from lattice.wire.shapes import shape_of
 from tests.integration.api.grpc_wire import RPCS, Answer, ask, grpc_of, rich_status, said
 from tests.integration.api.parity_examples import EXAMPLES, Request
@@ -168,6 +170,8 @@ def test_every_operation_has_the_same_permissions_over_both_wires(caller: str) -
 def test_nobody_gets_in_without_a_token_over_either_wire(token: str) -> None:
     async def compare() -> None:
         async with Twins() as twins:
+            # A minute goes by between two of these calls: strangers in a hurry wait for their answer (tests/unit/api/test_rates.py).
+            twins.grpc.services.limits = RateLimits({}, itertools.count(step=60).__next__)
             for operation in OPERATIONS:
                 rest, answer = await twins.both(operation.name, with_words(operation), token)
                 assert rest.status == 401
