@@ -66,7 +66,8 @@ def open_pidfd(process: Process) -> int | None:
 
 def arguments_of(pid: int) -> list[str]:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+        with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
+            return file.read().decode(errors="replace").split("\0")[:-1]
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return []
 
@@ -113,10 +114,14 @@ def _server_role(config: str | None, layout: Layout) -> tuple[str, str] | None:
 def find_members(layout: Layout) -> list[Member]:
     """Every process of the cluster except the caller, whether or not cluster.json lists it."""
     found = []
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
             continue
-        pid = int(entry.name)
+        pid = int(name)
+        # Few processes have a role, and this is done several times a second: only theirs are looked at a second time,
+        # so that the role is that of the process whose start time was read.
+        if role_of(arguments_of(pid), layout) is None:
+            continue
         process = process_of(pid)
         role = role_of(arguments_of(pid), layout)
         if process is not None and role is not None:
