@@ -17,6 +17,8 @@ from tests.conftest import SOAK, sized
 from tests.properties.commands_generator import CommandGenerator
 from tests.properties.witness import Witness
 
+# Of the first ten walks these three together see every command, event and kind of refusal that the ten see.
+EVERYDAY = (1, 3, 7)
 ROUNDS = sized(10, 200)
 COMMANDS_PER_ROUND = 20_000
 
@@ -38,7 +40,7 @@ print(state.digest())
 
 
 @pytest.mark.timeout(7200 if SOAK else 300)
-@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("seed", range(ROUNDS) if SOAK else EVERYDAY)
 def test_random_commands_keep_every_invariant_and_replay_to_the_same_digest(seed: int, tmp_path: Path) -> None:
     state = State.empty()
     generator = CommandGenerator(seed, state)
