@@ -8,7 +8,7 @@ import pytest
 from lattice.testing import LocalCluster
 
 # So long each fuzzer runs: in the suite, and in its long form.
-SHORT_S = float(os.environ.get("LATTICE_FUZZ_S", "30"))
+SHORT_S = float(os.environ.get("LATTICE_FUZZ_S", "10"))
 LONG_S = float(os.environ.get("LATTICE_FUZZ_S", "600"))
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from lattice.testing import LocalCluster
 from tests.fuzz.conftest import LONG_S, SHORT_S
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 # What the library makes up; its own types are many.
 Case = Any
@@ -24,7 +24,8 @@ _log = logging.getLogger(__name__)
 LATE_S = 15.0
 # These write where the request says, or wait on purpose.
 LEFT_OUT = frozenset({"create_backup", "restore_backup", "verify_backup", "wait"})
-BATCH = 12
+# Requests at one operation before the next one has its turn.
+BATCH, LONG_BATCH = 4, 12
 
 
 def ask(target: LocalCluster, case: Case) -> None:
@@ -44,10 +45,10 @@ def ask(target: LocalCluster, case: Case) -> None:
     assert took < LATE_S, case.as_curl_command()
 
 
-def throw(target: LocalCluster, operation: MadeUp, number: int) -> None:
+def throw(target: LocalCluster, operation: MadeUp, number: int, batch: int) -> None:
     @seed(number)
     @settings(
-        max_examples=BATCH,
+        max_examples=batch,
         deadline=None,
         database=None,
         phases=[Phase.generate],
@@ -61,8 +62,8 @@ def throw(target: LocalCluster, operation: MadeUp, number: int) -> None:
     run()
 
 
-def go_on(target: LocalCluster, seconds: float) -> None:
-    """Throws one thing after the other for so long, and at least one at each operation."""
+def go_on(target: LocalCluster, seconds: float, batch: int) -> None:
+    """Throws one thing after the other for so long, and at least one batch at each operation."""
     schema = schemathesis.openapi.from_url(f"{target.api_url}/api/v1/openapi.json")
     # An operation that the library cannot read has no `ok`: that is a mistake in the document.
     operations: list[Any] = [found.ok() for found in schema.get_all_operations()]  # type: ignore[union-attr]
@@ -72,14 +73,14 @@ def go_on(target: LocalCluster, seconds: float) -> None:
     for number, operation in zip(itertools.count(1), itertools.cycle(chosen)):
         if time.monotonic() > end and number > len(chosen):
             break
-        throw(target, operation, number)
+        throw(target, operation, number, batch)
     _log.info("the last seed was %d", number - 1)
 
 
 def test_no_request_makes_the_server_fail(target: LocalCluster) -> None:
-    go_on(target, SHORT_S)
+    go_on(target, SHORT_S, BATCH)
 
 
 @pytest.mark.soak
 def test_no_request_makes_the_server_fail_for_long(target: LocalCluster) -> None:
-    go_on(target, LONG_S)
+    go_on(target, LONG_S, LONG_BATCH)
